@@ -1,7 +1,9 @@
-"""For all tests: print the measured figures at the end of the run, and make hypothesis draw the same cases every time.
+"""For all tests: print the measured figures at the end of the run, and make hypothesis draw the
+same cases every time.
 
-A test reports a figure with `record_property("figure", text)`. Only endurance runs and `--hypothesis-seed` draw new
-cases, so a failing run of the suite has found a change, not a new random case.
+A test reports a figure with `record_property("figure", text)`. Only endurance runs and
+`--hypothesis-seed` draw new cases, so a failing run of the suite has found a change, not a new
+random case.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from rewriting import collect_in_turn, sort_key
 from support.forked import retry_at_once
 from tiers import is_first, is_in_rest, is_left_out
 
-# A shell starts a background job, and nohup a command, with signals that it ignores; and so would all that tests start.
+# A shell starts a background job, and nohup a command, with signals that it ignores; and so would
+# all that tests start.
 for number, handler in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGQUIT, signal.SIG_DFL),
@@ -27,18 +30,23 @@ for number, handler in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
-# hypothesis would import trio and what else brings it strategies, half a second for each worker: no test draws them.
+# hypothesis would import trio and what else brings it strategies, half a second for each worker: no
+# test draws them.
 os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
 retry_at_once()
 
 
 REST_SECONDS = 600
-"""Time limit of a test of the second tier with its fixtures: a loaded machine builds an image or starts an engine."""
+"""Time limit of a test of the second tier with its fixtures: a loaded machine builds an image or
+starts an engine.
+"""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nobody_in_particular(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No variable, home or umask of the user's, or of the CI system that the suite runs in, reaches a test."""
+    """No variable, home or umask of the user's, or of the CI system that the suite runs in, reaches
+    a test.
+    """
     with own_environment(tmp_path_factory.mktemp("home of the tests")):
         yield
 
@@ -46,9 +54,15 @@ def nobody_in_particular(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The tiers: a bare run leaves out what tests/tiers.py names."""
     group = parser.getgroup("sealpipe")
-    group.addoption("--all", action="store_true", help="every test: browsers, engines, runners and sweeps, too")
+    group.addoption(
+        "--all", action="store_true", help="every test: browsers, engines, runners and sweeps, too"
+    )
     group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
-    group.addoption("--update", action="store_true", help="write scenarios, pictures and states, in place of comparing")
+    group.addoption(
+        "--update",
+        action="store_true",
+        help="write scenarios, pictures and states, in place of comparing",
+    )
 
 
 @pytest.fixture
@@ -58,7 +72,9 @@ def is_update(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file that is in the other tier whole: to import all of them takes each worker ten seconds."""
+    """Import no file that is in the other tier whole: to import all of them takes each worker ten
+    seconds.
+    """
     if config.getoption("--all") or not collection_path.is_relative_to(config.rootpath / "tests"):
         return None
     path = collection_path.relative_to(config.rootpath).as_posix() + "/" * collection_path.is_dir()
@@ -67,9 +83,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Workers of a whole tier share what each would do. A run that names files needs too few of them.
+    """Workers of a whole tier share what each would do.
 
-    What is collected stays to the end: to look through it for garbage, again and again, takes a fifth of collecting.
+    A run that names files needs too few of them.
+
+    What is collected stays to the end: to look through it for garbage, again and again, takes a
+    fifth of collecting.
     """
     worker = getattr(session.config, "workerinput", None)
     if worker is not None and not session.config.getoption("--all"):
@@ -85,7 +104,10 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes long. Leave the other tier out, unless `--all` is given or what to run is named."""
+    """Begin with what takes long.
+
+    Leave the other tier out, unless `--all` is given or what to run is named.
+    """
     items.sort(key=lambda item: (not is_first(item.nodeid), sort_key(item)))
     for item in items:
         if is_in_rest(item.nodeid) and not item.get_closest_marker("timeout"):
@@ -103,7 +125,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """What is named is run whole. Cases have no deadline: a busy machine would miss it."""
     if config.args_source == config.ArgsSource.ARGS and not config.getoption("--rest"):
-        config.option.all = True  # and so it is for the workers, whose arguments are never the user's own
+        config.option.all = (
+            True  # and so it is for the workers, whose arguments are never the user's own
+        )
     if config.getoption("--hypothesis-seed", None) is None:
         from hypothesis import settings  # here, where it is told to load no plugins
 
@@ -112,8 +136,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice as many as there are cores: most tests wait, for a deadline, a process, a browser or an engine."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Twice as many as there are cores: most tests wait, for a deadline, a process, a browser or an
+    engine.
+    """
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return 2 * cores
 
 

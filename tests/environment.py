@@ -1,4 +1,5 @@
-"""The environment of the tests: nothing that a user has set reaches them, and their home is an empty folder.
+"""The environment of the tests: nothing that a user has set reaches them, and their home is an
+empty folder.
 
 Each process that runs tests begins with it (tests/conftest.py).
 """
@@ -15,8 +16,8 @@ from typing import Final
 from unittest import mock
 
 MACHINE: Final[Mapping[str, str]] = dict(os.environ)
-"""What pytest was started with: for programs that fetch packages, which need the machine's index, proxies and
-certificates, and for nothing else."""
+"""What pytest was started with: for programs that fetch packages, which need the machine's index,
+proxies and certificates, and for nothing else."""
 KEPT: Final = re.compile(
     r"PATH|NODE_PATH|TMPDIR"  # where programs and room are
     r"|(PYTHON|PYTEST_|COV_|COVERAGE_|SEALPIPE_(TESTS|MUTANTS|LIVE)).*"  # how this run is to be
@@ -28,8 +29,8 @@ def cleared(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     return {name: value for name, value in environ.items() if KEPT.fullmatch(name)} | {
         "HOME": str(home),
         "LANG": "C.UTF-8",
-        # A file of certificates is read whole for every client, 25 ms. In a folder only the one that is needed is
-        # looked up, and no test needs one.
+        # A file of certificates is read whole for every client, 25 ms. In a folder only the one
+        # that is needed is looked up, and no test needs one.
         "SSL_CERT_DIR": str(home),
     }
 

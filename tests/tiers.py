@@ -1,7 +1,8 @@
-"""Which tests a bare `pytest` leaves out, and why: `pytest --all` runs them too, `pytest --rest` runs only them.
+"""Which tests a bare `pytest` leaves out, and why: `pytest --all` runs them too, `pytest --rest`
+runs only them.
 
-A bare run is for a contributor between two thoughts. A file, a folder or a test that the command line names is run
-whole, whatever stands here.
+A bare run is for a contributor between two thoughts. A file, a folder or a test that the command
+line names is run whole, whatever stands here.
 """
 
 from __future__ import annotations
@@ -138,7 +139,9 @@ FIRST: Final = (
     "tests/e2e/tutorials/test_tutorials.py",
     "tests/plugins/pass_store/test_contract.py",
 )
-"""What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all others waiting."""
+"""What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all
+others waiting.
+"""
 
 
 def is_in_rest(test: str) -> bool:
@@ -147,7 +150,9 @@ def is_in_rest(test: str) -> bool:
 
 
 def is_left_out(path: str, *, rest: bool) -> bool:
-    """Whether a run of the one tier, or of the other, needs nothing of a file or a folder (ends in `/`): no import."""
+    """Whether a run of the one tier, or of the other, needs nothing of a file or a folder (ends in
+    `/`): no import.
+    """
     if rest:
         return not path.startswith(_REST) and not any(each.startswith(path) for each in REST)
     return path.startswith(_REST)

@@ -1,8 +1,9 @@
-"""Builds what a release has: `python -I .github/release/build.py OUT`, with hatchling in this environment.
+"""Builds what a release has: `python -I .github/release/build.py OUT`, with hatchling in this
+environment.
 
-OUT gets the sdist, the wheel and SHA256SUMS. The same commit makes the same bytes anywhere: times are those of
-SOURCE_DATE_EPOCH, or of the commit. The wheel is built from the tree, and again from the sdist in another folder; exit
-code 1 if they differ.
+OUT gets the sdist, the wheel and SHA256SUMS. The same commit makes the same bytes anywhere: times
+are those of SOURCE_DATE_EPOCH, or of the commit. The wheel is built from the tree, and again from
+the sdist in another folder; exit code 1 if they differ.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def read_epoch(tree: Path) -> str:
     """Return SOURCE_DATE_EPOCH, or the time of the tree's commit, in seconds since 1970."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     command = ["git", "-C", str(tree), "log", "-1", "--format=%ct"]
-    return given or subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return (
+        given or subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    )
 
 
 def build(tree: Path, out: Path, epoch: str, *targets: str) -> None:
@@ -55,7 +58,9 @@ def list_hashes(folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--tree", type=Path, default=ROOT, help="what is built (default: this checkout)")
+    parser.add_argument(
+        "--tree", type=Path, default=ROOT, help="what is built (default: this checkout)"
+    )
     options = parser.parse_args()
     out, tree = options.out.resolve(), options.tree.resolve()
     out.mkdir(parents=True, exist_ok=True)

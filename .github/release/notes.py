@@ -1,7 +1,8 @@
-"""The changelog's entry of a version, as the notes of its release: `python -I .github/release/notes.py 1.2.3`.
+"""The changelog's entry of a version, as the notes of its release: `python -I
+.github/release/notes.py 1.2.3`.
 
-Exit code 1 if the changelog does not have the form that is written at its top, or no dated entry of that version.
-Relative links become links to the page at the version's tag.
+Exit code 1 if the changelog does not have the form that is written at its top, or no dated entry of
+that version. Relative links become links to the page at the version's tag.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[2] / "docs/CHANGELOG.md"
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
-HEADING = re.compile(r"## (?:\[(?P<linked>[^]]+)\]|(?P<plain>[^ ]+))(?: - (?P<date>\d{4}-\d{2}-\d{2}))?")
+HEADING = re.compile(
+    r"## (?:\[(?P<linked>[^]]+)\]|(?P<plain>[^ ]+))(?: - (?P<date>\d{4}-\d{2}-\d{2}))?"
+)
 
 
 def split_entries(text: str) -> dict[str, tuple[str | None, str]]:
@@ -39,8 +42,14 @@ def find_faults(text: str) -> list[str]:
     if len(headings) != len(entries):
         faults.append("a version has two entries")
     links = dict(re.findall(r"^\[([^]]+)\]: (\S+)$", text, re.M))
-    linked = {match["linked"] for each in headings if (match := HEADING.fullmatch(f"## {each}")) and match["linked"]}
-    faults += [f"[{name}] has no link, or its link no entry" for name in sorted(linked ^ links.keys())]
+    linked = {
+        match["linked"]
+        for each in headings
+        if (match := HEADING.fullmatch(f"## {each}")) and match["linked"]
+    }
+    faults += [
+        f"[{name}] has no link, or its link no entry" for name in sorted(linked ^ links.keys())
+    ]
     versions = [name for name in entries if name != "Unreleased"]
     for name in versions:
         moment, rest = entries[name]
@@ -56,7 +65,10 @@ def find_faults(text: str) -> list[str]:
     for name, (_, rest) in entries.items():
         kinds = re.findall(r"^###+ (.*)$", rest, re.M)
         if kinds != [each for each in KINDS if each in kinds]:
-            faults.append(f"{name} has {', '.join(kinds)}: not each kind once, in the order {', '.join(KINDS)}")
+            faults.append(
+                f"{name} has {', '.join(kinds)}: not each kind once, in the order "
+                f"{', '.join(KINDS)}"
+            )
         for kind, part in zip(kinds, re.split(r"^### .*$", rest, flags=re.M)[1:], strict=True):
             if not re.match(r"\n\n- \S", part) or re.search(r"^(?!- |  \S|$)", part, re.M):
                 faults.append(f"{name}, {kind}: not a list")
@@ -64,7 +76,10 @@ def find_faults(text: str) -> list[str]:
 
 
 def make_notes(text: str, version: str, pages: str) -> str:
-    """Return the entry of a version; its relative links begin with `pages`. KeyError if there is no dated one."""
+    """Return the entry of a version; its relative links begin with `pages`.
+
+    KeyError if there is no dated one.
+    """
     moment, rest = split_entries(text)[version]
     if moment is None:
         raise KeyError(version)
@@ -85,7 +100,9 @@ def _key(version: str) -> list[int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("version")
-    parser.add_argument("--pages", default="docs", metavar="URL", help="the address of docs/ at the tag")
+    parser.add_argument(
+        "--pages", default="docs", metavar="URL", help="the address of docs/ at the tag"
+    )
     options = parser.parse_args()
     text = FILE.read_text(encoding="utf-8")
     if faults := find_faults(text):

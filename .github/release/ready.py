@@ -1,8 +1,10 @@
-"""Whether a tag may be released: `python -I .github/release/ready.py`, in the release workflow, after a whole checkout.
+"""Whether a tag may be released: `python -I .github/release/ready.py`, in the release workflow,
+after a whole checkout.
 
-GITHUB_REF_NAME is the tag and GITHUB_SHA its commit. The tag is the version, and every place and the changelog name it;
-the addresses of pyproject.toml are of GITHUB_REPOSITORY; the commit is on main; and the workflow of the tests has
-succeeded for it. Each that does not hold is printed, with exit code 1.
+GITHUB_REF_NAME is the tag and GITHUB_SHA its commit. The tag is the version, and every place and
+the changelog name it; the addresses of pyproject.toml are of GITHUB_REPOSITORY; the commit is on
+main; and the workflow of the tests has succeeded for it. Each that does not hold is printed, with
+exit code 1.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def find_obstacles(tag: str, commit: str, repository: str) -> Iterator[str]:
         if done.returncode:
             yield f"{script}: {(done.stderr or done.stdout).strip()}"
     if project["urls"]["Source"] != f"https://github.com/{repository}":
-        yield f"pyproject.toml has the address {project['urls']['Source']}, and this is {repository}"
+        yield (
+            f"pyproject.toml has the address {project['urls']['Source']}, and this is {repository}"
+        )
     if _run("git", "merge-base", "--is-ancestor", commit, "refs/remotes/origin/main").returncode:
         yield f"the commit {commit} is not on main"
     query = f"repos/{repository}/actions/workflows/tests.yml/runs?head_sha={commit}&event=push&branch=main"
@@ -47,7 +51,11 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 def main() -> int:
     environ = os.environ
-    obstacles = list(find_obstacles(environ["GITHUB_REF_NAME"], environ["GITHUB_SHA"], environ["GITHUB_REPOSITORY"]))
+    obstacles = list(
+        find_obstacles(
+            environ["GITHUB_REF_NAME"], environ["GITHUB_SHA"], environ["GITHUB_REPOSITORY"]
+        )
+    )
     print("\n".join(obstacles) or "ready")
     return int(bool(obstacles))
 

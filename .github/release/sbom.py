@@ -1,8 +1,9 @@
 """The SBOM of a release, as CycloneDX 1.6: `python -I .github/release/sbom.py OUT.json`.
 
-It has sealpipe and every package of actions/_setup/locks/all.txt, which the actions and the image install from, with
-version, purl, the hashes of its files, and the marker under which it is installed. What base.txt has is required, all
-else optional: it comes with an extra. The same commit makes the same bytes: the time is SOURCE_DATE_EPOCH, or none.
+It has sealpipe and every package of actions/_setup/locks/all.txt, which the actions and the image
+install from, with version, purl, the hashes of its files, and the marker under which it is
+installed. What base.txt has is required, all else optional: it comes with an extra. The same commit
+makes the same bytes: the time is SOURCE_DATE_EPOCH, or none.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ROW = re.compile(
 
 
 def read_lock(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yield each package of a lock file: name, version, marker or None, and the hashes of its files."""
+    """Yield each package of a lock file: name, version, marker or None, and the hashes of its
+    files.
+    """
     for match in ROW.finditer(text):
         hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", match["rest"])
         marker = match["marker"]
@@ -36,7 +39,10 @@ def read_lock(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def make_component(row: Mapping[str, Any], *, is_required: bool) -> dict[str, Any]:
-    """Return a package as a component. Its files' hashes are of its distribution: each file has its own."""
+    """Return a package as a component.
+
+    Its files' hashes are of its distribution: each file has its own.
+    """
     purl = f"pkg:pypi/{row['name']}@{row['version']}"
     files = [{"alg": "SHA-256", "content": each} for each in row["hashes"]]
     component = {
@@ -47,7 +53,12 @@ def make_component(row: Mapping[str, Any], *, is_required: bool) -> dict[str, An
         "scope": "required" if is_required else "optional",
         "purl": purl,
         "externalReferences": [
-            {"type": "distribution", "url": purl, "comment": "SHA-256 of each file of this version", "hashes": files}
+            {
+                "type": "distribution",
+                "url": purl,
+                "comment": "SHA-256 of each file of this version",
+                "hashes": files,
+            }
         ],
     }
     if row["marker"]:
@@ -55,7 +66,9 @@ def make_component(row: Mapping[str, Any], *, is_required: bool) -> dict[str, An
     return component
 
 
-def make_sbom(project: Mapping[str, Any], lock: str, base: str, epoch: str | None) -> dict[str, Any]:
+def make_sbom(
+    project: Mapping[str, Any], lock: str, base: str, epoch: str | None
+) -> dict[str, Any]:
     """Return the SBOM of the project with these two lock files."""
     required = {(row["name"], row["version"]) for row in read_lock(base)}
     components: dict[str, dict[str, Any]] = {}
@@ -99,7 +112,10 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     out = parser.parse_args().out
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lock, base = ((ROOT / f"actions/_setup/locks/{name}.txt").read_text(encoding="utf-8") for name in ("all", "base"))
+    lock, base = (
+        (ROOT / f"actions/_setup/locks/{name}.txt").read_text(encoding="utf-8")
+        for name in ("all", "base")
+    )
     sbom = make_sbom(project, lock, base, os.environ.get("SOURCE_DATE_EPOCH"))
     out.write_text(json.dumps(sbom, indent=1) + "\n", encoding="utf-8")
     print(f"{out.name}: {len(sbom['components'])} packages")

@@ -1,7 +1,9 @@
-"""The version of the project in every place that names it: `python -I .github/release/version.py [NEW]`.
+"""The version of the project in every place that names it: `python -I .github/release/version.py
+[NEW]`.
 
-The truth is in pyproject.toml. Without NEW, this prints it, and each place that has another one with exit code 1. With
-NEW, such as 1.2.3, it writes NEW everywhere; the changelog's entry is written by hand.
+The truth is in pyproject.toml. Without NEW, this prints it, and each place that has another one
+with exit code 1. With NEW, such as 1.2.3, it writes NEW everywhere; the changelog's entry is
+written by hand.
 """
 
 from __future__ import annotations
@@ -32,13 +34,19 @@ def find_places(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         yield root / name, pattern
     for pattern in PAGES:
         for file in sorted(root.glob(pattern)):
-            if file.is_file() and file.name.endswith(KINDS) and file.relative_to(root).as_posix() not in FILES:
+            if (
+                file.is_file()
+                and file.name.endswith(KINDS)
+                and file.relative_to(root).as_posix() not in FILES
+            ):
                 yield file, SHOWN
 
 
 def read_version(root: Path = ROOT) -> str:
     """Return the version of pyproject.toml."""
-    (version,) = re.findall(FILES["pyproject.toml"], (root / "pyproject.toml").read_text(encoding="utf-8"), re.M)
+    (version,) = re.findall(
+        FILES["pyproject.toml"], (root / "pyproject.toml").read_text(encoding="utf-8"), re.M
+    )
     return str(version)
 
 

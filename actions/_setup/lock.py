@@ -1,10 +1,11 @@
 """Makes the lock files that setup.sh installs from: `python -I actions/_setup/lock.py [--upgrade]`.
 
-It needs uv and a package index. Locked versions stay unless they no longer satisfy the requirements; `--upgrade` takes
-the newest. locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds;
-build.txt the build backend; .github/audit.txt the tool that audits a release; .github/docs.txt what builds the site.
-They are valid for Linux and macOS and for every supported Python, and name no index. Each line of an extra's file is
-also in all.txt, word for word, so any of them can be combined.
+It needs uv and a package index. Locked versions stay unless they no longer satisfy the
+requirements; `--upgrade` takes the newest. locks/all.txt is sealpipe with every extra; base.txt
+what it always needs; EXTRA.txt what one extra adds; build.txt the build backend; .github/audit.txt
+the tool that audits a release; .github/docs.txt what builds the site. They are valid for Linux and
+macOS and for every supported Python, and name no index. Each line of an extra's file is also in
+all.txt, word for word, so any of them can be combined.
 """
 
 from __future__ import annotations
@@ -47,31 +48,49 @@ def extras() -> list[str]:
 
 
 def rows(text: str) -> dict[str, str]:
-    """Return the requirements of a lock file with their hashes, by name and marker (a name may have several)."""
-    return {re.sub(r"==[^ ;\\]+|[ \\\n].*", "", row, flags=re.DOTALL) + _marker(row): row for row in ROW.findall(text)}
+    """Return the requirements of a lock file with their hashes, by name and marker (a name may have
+    several).
+    """
+    return {
+        re.sub(r"==[^ ;\\]+|[ \\\n].*", "", row, flags=re.DOTALL) + _marker(row): row
+        for row in ROW.findall(text)
+    }
 
 
 def main() -> None:
     """Write all of them, or none: if one cannot be made, uv has printed the reason."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--upgrade", action="store_true", help="take the newest in place of what is locked")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest in place of what is locked"
+    )
     upgrade = parser.parse_args().upgrade
     names = extras()
     options = [word for name in names for word in ("--extra", name)]
     whole = _compile("pyproject.toml", LOCKS / "all.txt", options, upgrade=upgrade)
     base = _select_rows("pyproject.toml", [], whole)
-    found = {"all": ("sealpipe with every extra", whole), "base": ("what sealpipe always needs", base)}
+    found = {
+        "all": ("sealpipe with every extra", whole),
+        "base": ("what sealpipe always needs", base),
+    }
     for name in names:
         more = _select_rows("pyproject.toml", ["--extra", name], whole)
-        found[name] = (f"what the extra {name} adds", {key: row for key, row in more.items() if key not in base})
+        found[name] = (
+            f"what the extra {name} adds",
+            {key: row for key, row in more.items() if key not in base},
+        )
     with tempfile.TemporaryDirectory() as folder:
         backend, auditor = Path(folder, "build.in"), Path(folder, "audit.in")
         backend.write_text("\n".join(project()["build-system"]["requires"]), encoding="utf-8")
         auditor.write_text("pip-audit>=2.9\n", encoding="utf-8")
-        found["build"] = ("the build backend", _compile(backend, LOCKS / "build.txt", [], upgrade=upgrade))
+        found["build"] = (
+            "the build backend",
+            _compile(backend, LOCKS / "build.txt", [], upgrade=upgrade),
+        )
         audit = _compile(auditor, AUDIT, [], upgrade=upgrade)
         builder = Path(folder, "docs.in")
-        builder.write_text("\n".join(project()["project"]["optional-dependencies"]["docs"]), encoding="utf-8")
+        builder.write_text(
+            "\n".join(project()["project"]["optional-dependencies"]["docs"]), encoding="utf-8"
+        )
         docs = _compile(builder, DOCS, [], upgrade=upgrade)
     for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
         file.unlink()
@@ -90,12 +109,21 @@ def _marker(row: str) -> str:
     return found[0].rstrip() if found else ""
 
 
-def _compile(source: str | Path, before: Path, options: Iterable[str], *, upgrade: bool) -> dict[str, str]:
+def _compile(
+    source: str | Path, before: Path, options: Iterable[str], *, upgrade: bool
+) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "lock.txt")
         if before.exists():
             shutil.copy(before, out)
-        _uv(source, "--generate-hashes", *(["--upgrade"] if upgrade else []), *options, "--output-file", out)
+        _uv(
+            source,
+            "--generate-hashes",
+            *(["--upgrade"] if upgrade else []),
+            *options,
+            "--output-file",
+            out,
+        )
         return rows(out.read_text(encoding="utf-8"))
 
 
@@ -105,17 +133,44 @@ def _select_rows(source: str, options: Iterable[str], whole: dict[str, str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "pins.txt")
         constraints.write_text(pins, encoding="utf-8")
-        part = {row.partition("==")[0] for row in rows(_uv(source, *options, "--constraints", constraints)).values()}
+        part = {
+            row.partition("==")[0]
+            for row in rows(_uv(source, *options, "--constraints", constraints)).values()
+        }
     return {key: row for key, row in whole.items() if row.partition("==")[0] in part}
 
 
 def _uv(source: str | Path, *arguments: str | Path) -> str:
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
-    quiet = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--no-config"]
-    command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON, *quiet, *arguments]
-    # Only the index that uv uses by default or that its own variables name: the locks must match what is published.
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SEALPIPE_"))}
-    done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    quiet = [
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+        "--no-emit-index-url",
+        "--no-emit-find-links",
+        "--no-config",
+    ]
+    command = [
+        uv,
+        "pip",
+        "compile",
+        source,
+        "--universal",
+        "--python-version",
+        PYTHON,
+        *quiet,
+        *arguments,
+    ]
+    # Only the index that uv uses by default or that its own variables name: the locks must match
+    # what is published.
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "SEALPIPE_"))
+    }
+    done = subprocess.run(  # noqa: S603
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True
+    )
     return done.stdout
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from sealpipe.version import __version__ as __version__
 
-TYPE_CHECKING = False  # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
+# the same form as in typing: importing typing would be most of what `sealpipe --version` costs
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sealpipe.async_client import AsyncClient as AsyncClient
     from sealpipe.async_client import aresolve as aresolve

@@ -1,7 +1,8 @@
 """The entry point: `sealpipe` and `python -m sealpipe`.
 
-Hardens the process before anything else is imported: no core file, no access to its memory, no credential in its
-visible environment. Only for the command line: programs that use the library decide for themselves.
+Hardens the process before anything else is imported: no core file, no access to its memory, no
+credential in its visible environment. Only for the command line: programs that use the library
+decide for themselves.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ import os
 import sys
 
 _GC_THRESHOLD = 100_000
-"""New objects before a garbage collection. Imports make many objects and no garbage (Python's default is 700)."""
+"""New objects before a garbage collection.
+
+Imports make many objects and no garbage (Python's default is 700).
+"""
 
 
 def main() -> None:
-    """Run the command line. `--version` does not load it, because scripts often ask for the version first."""
+    """Run the command line. `--version` does not load it, because scripts often ask for the version
+    first.
+    """
     if sys.argv[1:] == ["--version"]:
         from sealpipe.version import __version__
 
@@ -39,11 +45,14 @@ def main() -> None:
 CREDENTIALS = ("SEALPIPE_API_KEY", "SEALPIPE_API_KEY_PREVIOUS")
 _PR_SET_DUMPABLE = 4
 _ENV_START, _ENV_END = 47, 48
-"""Fields of /proc/self/stat, after the process name: bounds of the environment that the process started with."""
+"""Fields of /proc/self/stat, after the process name: bounds of the environment that the process
+started with.
+"""
 
 
 def harden() -> None:
-    """Erase the credential from the visible environment, then deny access to other processes of the same user.
+    """Erase the credential from the visible environment, then deny access to other processes of the
+    same user.
 
     Skips what the system does not support. `os.environ` keeps its own copy.
     """
@@ -51,10 +60,10 @@ def harden() -> None:
 
     for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
         with suppress(OSError):
-            os.unsetenv(name)  # for code that starts programs without an explicit environment, like some SDKs
-    _erase(
-        [name for name in CREDENTIALS if name in os.environ]
-    )  # before _forbid_dumps: after it, only root can write there
+            # For code that starts programs without an explicit environment, like some SDKs.
+            os.unsetenv(name)
+    # Before _forbid_dumps: after it, only root can write there.
+    _erase([name for name in CREDENTIALS if name in os.environ])
     if not _forbid_dumps():
         _forbid_core_files()
 
@@ -86,7 +95,10 @@ def _overwrite(memory: int, start: int, block: bytes, names: list[str]) -> None:
 
 
 def _forbid_dumps() -> bool:
-    """Forbid core files, and make root the owner of /proc/PID, so that this user cannot read it. Linux only."""
+    """Forbid core files, and make root the owner of /proc/PID, so that this user cannot read it.
+
+    Linux only.
+    """
     if sys.platform != "linux":
         return False
     try:
@@ -109,8 +121,9 @@ def _forbid_core_files() -> None:
 
 
 _BLOCKED_MODULES = ("trio", "httpx._main")
-"""Modules that httpcore and httpx import if they are installed, and no command needs: trio (0.1 s, and a run of
-ldconfig with our environment), and httpx's command line with rich and pygments (0.07 s). Neither can be disabled."""
+"""Modules that httpcore and httpx import if they are installed, and no command needs: trio (0.1 s,
+and a run of ldconfig with our environment), and httpx's command line with rich and pygments (0.07
+s). Neither can be disabled."""
 
 
 def block_modules() -> None:

@@ -1,7 +1,7 @@
 """What the descriptions of all actions share, for policies and observers: names, never values.
 
-Each verb describes its own action beside its work; no verb is imported here. No backend is asked. Also restores an
-entry's deliveries.
+Each verb describes its own action beside its work; no verb is imported here. No backend is asked.
+Also restores an entry's deliveries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import LITERAL, UNKNOWN
-from sealpipe.reference.parse import Reference, parse
+from sealpipe.reference import Reference, parse
 from sealpipe.session import Session
 from sealpipe.state.entry import Entry
 
@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 
 
 def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> OutgoingAction:
-    """Describe what is about to end: `kind` is `expire` or `purge`, `subject` is `share` or `request`."""
-    return OutgoingAction(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
+    """Describe what is about to end: `kind` is `expire` or `purge`, `subject` is `share` or
+    `request`.
+    """
+    return OutgoingAction(
+        kind, short_codes=(short_code,), subject=subject, service=session.base_url
+    )
 
 
 def describe_raw(session: Session, kind: str, **known: Any) -> OutgoingAction:
     """Describe a share or request whose body the caller made."""
-    return OutgoingAction(kind, service=session.base_url, link_address=session.link_base_url, **known)
+    return OutgoingAction(
+        kind, service=session.base_url, link_address=session.link_base_url, **known
+    )
 
 
 def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
@@ -40,7 +46,10 @@ def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
 
 
 def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
-    """Describe what an outbox entry finishes. Names of channels and sinks are resolved as configured now."""
+    """Describe what an outbox entry finishes.
+
+    Names of channels and sinks are resolved as configured now.
+    """
     note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
     sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
     ends: datetime | None = parse_time(note["expires_at"]) if note.get("expires_at") else None
@@ -69,7 +78,9 @@ def describe_new(
     title: str | None,
     passcode: object = None,
 ) -> OutgoingAction:
-    """Describe what is about to be created, before anything is read: its sources, and its channels' names."""
+    """Describe what is about to be created, before anything is read: its sources, and its channels'
+    names.
+    """
     codes = () if passcode is None else (passcode,)
     params = () if delivery is None else delivery.params.values()
     channels = () if delivery is None else [each.target.name for each in delivery.targets]
@@ -83,7 +94,9 @@ def describe_new(
     )
 
 
-def with_recipients(session: Session, action: OutgoingAction, recipients: Sequence[Recipient]) -> OutgoingAction:
+def with_recipients(
+    session: Session, action: OutgoingAction, recipients: Sequence[Recipient]
+) -> OutgoingAction:
     """Return the description with its recipients, now that they are known, and their channels."""
     channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
     return action._replace(recipients=tuple(each.address for each in recipients), channels=channels)
@@ -92,13 +105,17 @@ def with_recipients(session: Session, action: OutgoingAction, recipients: Sequen
 def identify_sources(session: Session, inputs: Iterable[object]) -> tuple[str, ...]:
     """Identify each source once. An input that is not a reference is a literal."""
     sources = (
-        session.registry().identify("source", each.name) if isinstance(each, Reference) else LITERAL for each in inputs
+        session.registry().identify("source", each.name) if isinstance(each, Reference) else LITERAL
+        for each in inputs
     )
     return tuple(dict.fromkeys(sources))
 
 
 def identify_all(session: Session, kind: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Identify each store once; `kind` is `sink` or `channel`. Without names, no registry is made."""
+    """Identify each store once; `kind` is `sink` or `channel`.
+
+    Without names, no registry is made.
+    """
     identity: Callable[[str, str], str] | None = None
     identities: dict[str, None] = {}
     for name in names:
@@ -108,7 +125,9 @@ def identify_all(session: Session, kind: str, names: Iterable[str]) -> tuple[str
 
 
 def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:
-    """Return the messages recorded in an entry's notes, with their states; None if there are none."""
+    """Return the messages recorded in an entry's notes, with their states; None if there are
+    none.
+    """
     if not meta.get("recipients"):
         return None
     from sealpipe.delivery.send import restore_deliveries  # most shares have no deliveries

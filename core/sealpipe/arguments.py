@@ -1,4 +1,6 @@
-"""What the arguments of calls from Python must be, by name and by type: a name means the same in every call."""
+"""What the arguments of calls from Python must be, by name and by type: a name means the same in
+every call.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from sealpipe.errors import EncodingError, PointError, UsageError
 from sealpipe.parsing import NOTIFY_ON
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import FieldSpec, Reference, Target
+from sealpipe.reference import FieldSpec, Reference, Target
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.state.entry import Entry
 from sealpipe.state.receipt import Receipt
@@ -51,7 +53,9 @@ def _is_code(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_CODE_LENGTH and is_text(value)
 
 
-def _list_of(holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list, tuple)) -> Callable[[Any], bool]:
+def _list_of(
+    holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list, tuple)
+) -> Callable[[Any], bool]:
     """Check for a collection of one of these kinds in which every element passes `holds`."""
     return lambda value: isinstance(value, kinds) and all(map(holds, value))
 
@@ -63,7 +67,10 @@ def _is_secret(value: object) -> bool:
     if isinstance(value, Secret):
         try:
             value = value.reveal()
-        except (UnicodeError, AttributeError):  # a lone surrogate, or a Secret that does not hold text
+        except (
+            UnicodeError,
+            AttributeError,
+        ):  # a lone surrogate, or a Secret that does not hold text
             return False
     return _is_text(value)
 
@@ -147,7 +154,11 @@ def _is_pair(value: object) -> bool:
 
 def _field(value: object) -> bool:
     # Sealing checks large values; for others the error names the argument here (a lone surrogate).
-    return _is_text(value) or isinstance(value, FieldSpec) or (isinstance(value, Field) and _is_secret(value.value))
+    return (
+        _is_text(value)
+        or isinstance(value, FieldSpec)
+        or (isinstance(value, Field) and _is_secret(value.value))
+    )
 
 
 def _prompt(value: object) -> bool:
@@ -165,9 +176,16 @@ def _is_json_object(value: object) -> bool:
 
 
 def _params(value: object) -> bool:
-    pairs = value.items() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else [None]
+    pairs = (
+        value.items()
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, list | tuple)
+        else [None]
+    )
     return all(
-        isinstance(each, tuple) and len(each) == 2 and _is_text(each[0]) and _reference(each[1]) for each in pairs
+        isinstance(each, tuple) and len(each) == 2 and _is_text(each[0]) and _reference(each[1])
+        for each in pairs
     )
 
 
@@ -196,13 +214,21 @@ def _is_sealing_key(value: object) -> bool:
 
 
 def _make_choice_rule(*words: str) -> Rule:
-    return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, f'"{words[0]}"')
+    return Rule(
+        f"one of {', '.join(words)}",
+        lambda value: isinstance(value, str) and value in words,
+        f'"{words[0]}"',
+    )
 
 
 _TEXT = Rule("text (a str of whole characters)", _is_text, '"some text"')
 _TEXTS = Rule("a list of texts", _is_text_list, '["some text"]')
 _SECRET = Rule("text or a Secret", _is_secret, 'Secret(os.environ["PASSCODE"])')
-_TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _is_token, "tokens.access_token(content_key)")
+_TOKEN = Rule(
+    "32 bytes in base64url, 43 characters without padding",
+    _is_token,
+    "tokens.access_token(content_key)",
+)
 
 BY_TYPE: Final[Mapping[str, Rule]] = {
     "str": _TEXT,
@@ -210,12 +236,18 @@ BY_TYPE: Final[Mapping[str, Rule]] = {
     "str | Path": Rule("a path", _is_path, '"some/folder"'),
     "int": Rule(f"a whole number from 1 to {MAX_INTEGER}", _is_count, "10"),
     "bool": Rule("True or False", lambda value: isinstance(value, bool), "True"),
-    "datetime": Rule("a datetime with a time zone", _is_moment, "datetime(2030, 12, 31, tzinfo=UTC)"),
-    "timedelta | str": Rule('a timedelta, or text such as "24h"', _is_duration, "timedelta(hours=24)"),
+    "datetime": Rule(
+        "a datetime with a time zone", _is_moment, "datetime(2030, 12, 31, tzinfo=UTC)"
+    ),
+    "timedelta | str": Rule(
+        'a timedelta, or text such as "24h"', _is_duration, "timedelta(hours=24)"
+    ),
     "Sequence[str]": _TEXTS,
     "Reference | str": Rule(_TEXT.description, _reference, '"file:seed"'),
     "Sequence[Reference | str]": Rule(
-        _TEXTS.description, _list_of(_reference, _ANY_ORDER), '["vault:secret/app#password=Password"]'
+        _TEXTS.description,
+        _list_of(_reference, _ANY_ORDER),
+        '["vault:secret/app#password=Password"]',
     ),
     "Sequence[Target | str]": Rule(
         _TEXTS.description,
@@ -226,9 +258,13 @@ BY_TYPE: Final[Mapping[str, Rule]] = {
 """Rules by annotation, for arguments without a rule by name."""
 
 RULES: Final[Mapping[str, Rule]] = {
-    "passcode": Rule(_SECRET.description, lambda value: _is_secret(value) or _reference(value), '"env:PASSCODE"'),
+    "passcode": Rule(
+        _SECRET.description, lambda value: _is_secret(value) or _reference(value), '"env:PASSCODE"'
+    ),
     **dict.fromkeys(("access_token", "passcode_verifier"), _TOKEN),
-    "short_code": Rule(f"a short code, of at most {MAX_CODE_LENGTH} characters", _is_code, '"aB3xY9"'),
+    "short_code": Rule(
+        f"a short code, of at most {MAX_CODE_LENGTH} characters", _is_code, '"aB3xY9"'
+    ),
     "data": Rule(
         "an envelope in standard base64 with padding, at least 44 bytes of it",
         _make_base64_check(44),
@@ -239,8 +275,12 @@ RULES: Final[Mapping[str, Rule]] = {
         _make_base64_check(142, 142, 1),
         "sealed_box.seal(key_pair.public_key, content_key)",
     ),
-    "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _is_point, "key_pair.public_key"),
-    "idempotency_key": Rule("1 to 255 visible ASCII characters", _is_idempotency_key, "str(uuid.uuid4())"),
+    "public_key": Rule(
+        "the 65 bytes of an uncompressed point on P-256", _is_point, "key_pair.public_key"
+    ),
+    "idempotency_key": Rule(
+        "1 to 255 visible ASCII characters", _is_idempotency_key, "str(uuid.uuid4())"
+    ),
     "fields": Rule(
         "a list of Fields and references",
         _list_of(_field),
@@ -249,19 +289,31 @@ RULES: Final[Mapping[str, Rule]] = {
     "prompts": Rule("a list of Prompts and texts", _list_of(_prompt), '["Staging password"]'),
     "params": Rule("a mapping of names to references", _params, '{"to": "env:RECIPIENT"}'),
     "arguments": Rule(
-        "a mapping of JSON values by name, at most 90 levels deep", _is_json_object, '{"short_code": "aB3xY9"}'
+        "a mapping of JSON values by name, at most 90 levels deep",
+        _is_json_object,
+        '{"short_code": "aB3xY9"}',
     ),
     "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _is_event_list, '["viewed"]'),
     "request": Rule("a short code or a Receipt", _is_request, '"aB3xY9"'),
     "requests": Rule("a list of short codes and Receipts", _list_of(_is_request), '["aB3xY9"]'),
-    "key": Rule("`credential`, a reference, a Secret or a key pair", _is_opening_key, '"vault:secret/requests#seed"'),
+    "key": Rule(
+        "`credential`, a reference, a Secret or a key pair",
+        _is_opening_key,
+        '"vault:secret/requests#seed"',
+    ),
     "status": _make_choice_rule("expired"),
     "custody": _make_choice_rule("auto", "require", "off"),
     "mode": _make_choice_rule("create", "replace", "merge"),
     "after": _make_choice_rule("keep", "expire"),
-    "entry": Rule("an open entry of an Outbox", lambda value: isinstance(value, Entry), "outbox.open(outbox_id)"),
+    "entry": Rule(
+        "an open entry of an Outbox",
+        lambda value: isinstance(value, Entry),
+        "outbox.open(outbox_id)",
+    ),
     "on_progress": Rule("a function", callable, "print"),
-    "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _is_deadline, '"60s"'),
+    "deadline": Rule(
+        'a number of seconds, a timedelta, or text such as "60s"', _is_deadline, '"60s"'
+    ),
 }
 
 RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
@@ -293,9 +345,11 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Check the values of a function's arguments before each call, and strip the frames of what it raises.
+    """Check the values of a function's arguments before each call, and strip the frames of what it
+    raises.
 
-    The wrong value is a UsageError; an argument that is missing or unknown is Python's own TypeError.
+    The wrong value is a UsageError; an argument that is missing or unknown is Python's own
+    TypeError.
     """
     positional = function.__code__.co_varnames[: function.__code__.co_argcount]
     name = "Client" if function.__name__ == "__init__" else function.__name__
@@ -314,7 +368,8 @@ def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
 def check_argument(call: str, argument: str, annotation: str, value: object) -> None:
     """Check an argument of a call by its rule.
 
-    UsageError names the argument and the kind of what it was given, never its value: it may be a secret.
+    UsageError names the argument and the kind of what it was given, never its value: it may be a
+    secret.
     """
     rule = find_rule(call, argument, annotation)
     if rule is None or (value is None and annotation.endswith("| None")) or rule.accepts(value):
@@ -326,7 +381,9 @@ def check_argument(call: str, argument: str, annotation: str, value: object) -> 
 
 
 def find_rule(call: str, argument: str, annotation: str) -> Rule | None:
-    """Find the rule for an argument of a call: by its name, else by its type, as its signature has it."""
+    """Find the rule for an argument of a call: by its name, else by its type, as its signature has
+    it.
+    """
     by_type = BY_TYPE.get(annotation.removesuffix(" | None"))
     return RULES_BY_CALL.get((call, argument)) or RULES.get(argument) or by_type
 

@@ -50,10 +50,11 @@ def _in_thread(
 class AsyncClient(ClientSetup):
     """Client of the service for asyncio. An async context manager; arguments as for `Client`.
 
-    Each call blocks in a thread of its own. Up to ten are at work at once, and the others wait for their turn, which
-    counts against the deadline; a call that only waits (for a submission, or before another try) leaves its turn to
-    others. A task that is cancelled while a change is in progress still waits for its response, for up to 5 seconds;
-    any other ends at once. In the thread nothing begins any more.
+    Each call blocks in a thread of its own. Up to ten are at work at once, and the others wait for
+    their turn, which counts against the deadline; a call that only waits (for a submission, or
+    before another try) leaves its turn to others. A task that is cancelled while a change is in
+    progress still waits for its response, for up to 5 seconds; any other ends at once. In the
+    thread nothing begins any more.
     """
 
     @cached_property
@@ -72,7 +73,8 @@ class AsyncClient(ClientSetup):
                 await self.close()
 
     async def close(self) -> None:
-        """End the calls that are at work, as if their tasks were cancelled, and close the connections.
+        """End the calls that are at work, as if their tasks were cancelled, and close the
+        connections.
 
         These calls raise ConnectError; OutcomeUnknownError where a change had begun.
         """
@@ -81,7 +83,10 @@ class AsyncClient(ClientSetup):
         self._workers.close()
 
     def with_origin(self, *origin: tuple[str, str]) -> Self:
-        """Return a client on the same connections whose events also have these names and values. It is not closed."""
+        """Return a client on the same connections whose events also have these names and values.
+
+        It is not closed.
+        """
         client = self.from_session(self.session.with_origin(origin))
         client._workers = self._workers
         return client
@@ -90,7 +95,9 @@ class AsyncClient(ClientSetup):
         """Do work in a thread, and return its result."""
         return await self._workers.run(lambda _: work(), timeout=self.session.deadline, grace=GRACE)
 
-    async def _call(self, method: Callable[..., T], args: Sequence[Any], options: Mapping[str, Any]) -> T:
+    async def _call(
+        self, method: Callable[..., T], args: Sequence[Any], options: Mapping[str, Any]
+    ) -> T:
         def carry_out(call: Call) -> T:
             client = Client.from_session(self.session.after_waiting(call.waited))
             return method(client, *args, **options)
@@ -147,12 +154,16 @@ class AsyncClient(ClientSetup):
     def iter_share_log(
         self, short_code: str, *, since: datetime | None = None, until: datetime | None = None
     ) -> AsyncIterator[Access]:
-        """Iterate over a share's access log, page by page; yields nothing if the service does not have one."""
+        """Iterate over a share's access log, page by page; yields nothing if the service does not
+        have one.
+        """
         return self._iterate(lookup.walk_share_log(self.session, short_code, since, until))
 
 
 @checks_arguments
-async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
+async def aresolve(
+    references: Sequence[str], *, ca_file: str | Path | None = None
+) -> list[Field[Secret]]:
     """Resolve references with asyncio, as `sealpipe.resolve` does. Reads sources in threads."""
 
     def resolve(_call: Call) -> list[Field[Secret]]:

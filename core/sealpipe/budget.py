@@ -46,7 +46,9 @@ class Offline:
 
 Finish = Callable[[Response | Failure | None, BaseException | None], object]
 Watch = Callable[[Operation[Any] | float], Finish | None]
-"""Gets an operation that is sent, or the seconds of a wait, and may return what gets the result or error."""
+"""Gets an operation that is sent, or the seconds of a wait, and may return what gets the result or
+error.
+"""
 
 watch: Watch | None = None
 """Watches every session (`--debug`)."""
@@ -62,14 +64,17 @@ def wait(seconds: float) -> None:
 MAX_TRIES = 5
 FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
 MIN_TRY_TIMEOUT = 30.0
-"""Minimum seconds for one attempt; half the deadline if that is more. So a hanging attempt leaves time for another."""
+"""Minimum seconds for one attempt; half the deadline if that is more.
+
+So a hanging attempt leaves time for another.
+"""
 
 
 class Budget:
     """The time and the attempts of one command, from now on.
 
-    `deadline` is in seconds of a monotonic `clock`; `chance` returns numbers from 0 to 1 instead of `random.random`.
-    `session` sends what the command asks for.
+    `deadline` is in seconds of a monotonic `clock`; `chance` returns numbers from 0 to 1 instead of
+    `random.random`. `session` sends what the command asks for.
     """
 
     def __init__(
@@ -92,7 +97,9 @@ class Budget:
         return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
 
     def draw_backoff(self, tries: int) -> float:
-        """Return a delay in seconds with full jitter: a random part of a bound that doubles with every attempt."""
+        """Return a delay in seconds with full jitter: a random part of a bound that doubles with
+        every attempt.
+        """
         from random import random  # most calls succeed at once
 
         return (self.draw or random)() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (tries - 1))
@@ -111,13 +118,18 @@ class _FailedTry(NamedTuple):
     """Whether the service may have carried it out."""
 
 
-def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> T:
-    """Send an operation until it is settled, at most `max_tries` times, and return its decoded response.
+def call(
+    operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES
+) -> T:
+    """Send an operation until it is settled, at most `max_tries` times, and return its decoded
+    response.
 
-    With `unclear`, an earlier process may have completed it. Raises ServiceError, whose class shows what is known of
-    the outcome; its `unclear` says the same of this process.
+    With `unclear`, an earlier process may have completed it. Raises ServiceError, whose class shows
+    what is known of the outcome; its `unclear` says the same of this process.
     """
-    last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
+    last: ServiceError = ConnectError(
+        f"could not {operation.name}: the deadline passed before the first attempt"
+    )
     for tries in range(1, max_tries + 1):
         if budget.get_remaining() <= 0:
             break  # the machine was asleep
@@ -143,22 +155,31 @@ def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T
     if isinstance(result, Failure):
         return _classify_failure(operation, result)
     if not operation.is_settled(result):
-        return _classify_refusal(operation, make_service_error(result, operation.scope, operation.subject))
+        return _classify_refusal(
+            operation, make_service_error(result, operation.scope, operation.subject)
+        )
     try:
         return _Success(operation.decode(result))
     except ProtocolError as error:
-        # The service has carried it out. Reading the result again, or replaying the call, may return a usable response.
-        may_retry = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
+        # The service has carried it out. Reading the result again, or replaying the call, may
+        # return a usable response.
+        may_retry = operation.resend is not Resend.NEVER and not isinstance(
+            error, PublicKeyMismatchError
+        )
         return _FailedTry(error, may_retry=may_retry, is_unclear=True)
 
 
 def _classify_failure(operation: Operation[Any], failure: Failure) -> _FailedTry:
     if failure.retry_after is not None:
-        rate_limit = RateLimitError(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
+        rate_limit = RateLimitError(
+            f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after
+        )
         return _FailedTry(rate_limit, may_retry=False, is_unclear=False)
     if not failure.sent:
         return _FailedTry(
-            ConnectError(f"could not {operation.name}: {failure.detail}"), may_retry=True, is_unclear=False
+            ConnectError(f"could not {operation.name}: {failure.detail}"),
+            may_retry=True,
+            is_unclear=False,
         )
     error = OutcomeUnknownError(f"no complete response: {failure.detail}")
     return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
@@ -169,7 +190,8 @@ def _classify_refusal(operation: Operation[Any], error: ServiceError) -> _Failed
         return _FailedTry(error, may_retry=True, is_unclear=False)
     if isinstance(error, OutcomeUnknownError):
         return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
-    # A redirect, or a status that the service does not use: something else responded, and the outcome is unknown.
+    # A redirect, or a status that the service does not use: something else responded, and the
+    # outcome is unknown.
     return _FailedTry(error, may_retry=False, is_unclear=isinstance(error, ProtocolError))
 
 
@@ -180,10 +202,16 @@ def _choose_wait(error: ServiceError, budget: Budget, tries: int) -> float:
     return min(budget.draw_backoff(tries), max(0.0, budget.get_remaining() / 2))
 
 
-def _make_final_error(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
-    last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in NOT_CARRIED_OUT
+def _make_final_error(
+    operation: Operation[Any], last: ServiceError, *, unclear: bool
+) -> ServiceError:
+    last.unclear = (
+        unclear and operation.resend is not Resend.READ and last.error_code not in NOT_CARRIED_OUT
+    )
     if operation.resend is Resend.READ and isinstance(last, OutcomeUnknownError):
-        return _convert_error(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
+        return _convert_error(
+            RetriesExhaustedError, f"could not {operation.name}: {last.message}", last
+        )
     if last.unclear and not isinstance(last, ProtocolError):
         return _convert_error(
             OutcomeUnknownError,

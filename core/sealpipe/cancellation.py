@@ -1,9 +1,9 @@
 """`Cancellation`: how the caller of one call ends it, although a thread cannot be unwound.
 
-The thread looks before each step whether its caller is still there: before each call of a plugin and each request to
-the service (`step`), each note that announces a change (`raise_if_cancelled`) and each sleep. So it ends after its
-present step, as if it were killed there, and its `finally` blocks unlock what it holds. What has happened is noted
-all the same.
+The thread looks before each step whether its caller is still there: before each call of a plugin
+and each request to the service (`step`), each note that announces a change (`raise_if_cancelled`)
+and each sleep. So it ends after its present step, as if it were killed there, and its `finally`
+blocks unlock what it holds. What has happened is noted all the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from sealpipe.errors import UsageError
 
 
 class CancelledCallError(BaseException):
-    """The caller has cancelled the call: no step begins any more. No exception that a handler of errors catches."""
+    """The caller has cancelled the call: no step begins any more.
+
+    No exception that a handler of errors catches.
+    """
 
 
 class Cancellation:
@@ -47,7 +50,10 @@ class Cancellation:
 
     @contextmanager
     def step(self, *, is_changing: bool = False) -> Iterator[None]:
-        """Do a step of the thread, one that changes something elsewhere or not. Raises CancelledCallError before it."""
+        """Do a step of the thread, one that changes something elsewhere or not.
+
+        Raises CancelledCallError before it.
+        """
         with self._state:
             self.raise_if_cancelled()
             self._changes += is_changing
@@ -69,12 +75,17 @@ class Cancellation:
         self.sleep(seconds)
 
     def notify(self, callback: Callable[[], object]) -> None:
-        """Call back where the caller is. Raises what the callback raises, and CancelledCallError."""
+        """Call back where the caller is.
+
+        Raises what the callback raises, and CancelledCallError.
+        """
         outcome = callback()
         if hasattr(outcome, "__await__"):
             if hasattr(outcome, "close"):
                 outcome.close()
-            raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
+            raise UsageError(
+                "the callback is asynchronous, and this client is not", remedy="use AsyncClient"
+            )
 
     def start_blocking(self, interrupt: Callable[[], object]) -> bool:
         """Say what ends that for which the thread waits from now on. False: it is not to wait."""
@@ -88,13 +99,19 @@ class Cancellation:
             self._interrupt = None
 
     def cancel(self) -> bool:
-        """Cancel, and return whether a change is under way. Called by the caller, never by the thread."""
+        """Cancel, and return whether a change is under way.
+
+        Called by the caller, never by the thread.
+        """
         with self._state:
             self._cancelled.set()
             return self._changes > 0
 
     def interrupt(self) -> None:
-        """End what the cancelled thread waits for, such as a response. Called by the caller, never by the thread."""
+        """End what the cancelled thread waits for, such as a response.
+
+        Called by the caller, never by the thread.
+        """
         with self._state:
             self._is_interrupted = True
             if self._interrupt is not None:
@@ -105,7 +122,9 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("sealpipe cancellation", 
 
 
 def current() -> Cancellation:
-    """Return the cancellation of the call that this thread works for; where there is none, one that nobody cancels."""
+    """Return the cancellation of the call that this thread works for; where there is none, one that
+    nobody cancels.
+    """
     return _CURRENT.get() or Cancellation()
 
 

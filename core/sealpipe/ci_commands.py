@@ -1,6 +1,8 @@
-"""What a job tells its runner: masks, outputs and annotations, and whether the runner reads stderr at all.
+"""What a job tells its runner: masks, outputs and annotations, and whether the runner reads stderr
+at all.
 
-Like `ci_systems`, it imports only the standard library, because `actions/_run` uses it with any Python.
+Like `ci_systems`, it imports only the standard library, because `actions/_run` uses it with any
+Python.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ def make_annotation(level: str) -> RunnerCommand:
 
 
 def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """Return an entry for GITHUB_OUTPUT. Raises ValueError, with the name, if the runner would parse it differently.
+    """Return an entry for GITHUB_OUTPUT. Raises ValueError, with the name, if the runner would
+    parse it differently.
 
     `delimiter` is random, except in tests.
     """
@@ -38,8 +41,14 @@ MIN_MASK_LENGTH: Final = 4
 
 
 def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
-    """Return the values and each of their lines, at every kind of line break; and how many are too short to mask."""
-    parts = [part for value in values for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())]
+    """Return the values and each of their lines, at every kind of line break; and how many are too
+    short to mask.
+    """
+    parts = [
+        part
+        for value in values
+        for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())
+    ]
     lines = [part for part in dict.fromkeys(parts) if part.strip()]
     maskable = [line for line in lines if len(line.strip()) >= MIN_MASK_LENGTH]
     return maskable, len(lines) - len(maskable)
@@ -53,7 +62,9 @@ def write_stderr(data: bytes) -> None:
 
 
 def is_stderr_readable() -> bool:
-    """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a reader."""
+    """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a
+    reader.
+    """
     try:
         mode = os.fstat(2).st_mode
         if stat.S_ISFIFO(mode):

@@ -1,8 +1,9 @@
-"""The one table of CI systems: how to detect each, how it masks a value in its log, and what it offers to its jobs.
+"""The one table of CI systems: how to detect each, how it masks a value in its log, and what it
+offers to its jobs.
 
-Code, tests and documentation use it. So does `actions/_run`, with any Python from 3.9 on: it imports only the standard
-library. A variable counts as set unless its value is one of `FALSE_VALUES`. So `CI=false` disables the last row, but
-not a system that has its own variable.
+Code, tests and documentation use it. So does `actions/_run`, with any Python from 3.9 on: it
+imports only the standard library. A variable counts as set unless its value is one of
+`FALSE_VALUES`. So `CI=false` disables the last row, but not a system that has its own variable.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
 
 
 class Job(NamedTuple):
-    """What a system offers to its jobs, by documented variables and programs; what is empty, it lacks.
+    """What a system offers to its jobs, by documented variables and programs; what is empty, it
+    lacks.
 
-    `mask_program` reads values to mask as JSON on stdin. `output` sets an output: a variable with the name of a file,
-    a command in the log, a program that reads the value on stdin, or GitLab's report. `oidc` is where the OIDC token is
-    from: a variable, or a program that prints it. `oidc_setup` is what the job needs for it, and `audience` how it gets
-    one for a certain audience.
+    `mask_program` reads values to mask as JSON on stdin. `output` sets an output: a variable with
+    the name of a file, a command in the log, a program that reads the value on stdin, or GitLab's
+    report. `oidc` is where the OIDC token is from: a variable, or a program that prints it.
+    `oidc_setup` is what the job needs for it, and `audience` how it gets one for a certain
+    audience.
     """
 
     run: tuple[str, ...] = ()
@@ -88,7 +91,9 @@ _AZURE: Final = Job(
     "BUILD_REQUESTEDFOR",
     output="##vso[task.setvariable variable={name};isOutput=true]",
     oidc="SYSTEM_OIDCREQUESTURI",
-    oidc_setup="give the step `env: SYSTEM_ACCESSTOKEN: $(System.AccessToken)`, and set service_connection",
+    oidc_setup=(
+        "give the step `env: SYSTEM_ACCESSTOKEN: $(System.AccessToken)`, and set service_connection"
+    ),
     audience="only `api://AzureADTokenExchange`, which Azure chooses",
 )
 _BITBUCKET: Final = Job(
@@ -137,11 +142,16 @@ _JENKINS: Final = Job(
     "{BUILD_URL}",
     "BUILD_USER_ID",
     oidc="ID_TOKEN",
-    oidc_setup="bind a token of the plugin oidc-provider: `withCredentials([string(variable: 'ID_TOKEN', ...)])`",
+    oidc_setup=(
+        "bind a token of the plugin oidc-provider: `withCredentials([string(variable: "
+        "'ID_TOKEN', ...)])`"
+    ),
     audience="set it in the Jenkins credential",
 )
 _TEAMCITY: Final = Job(
-    ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER"), "BUILD_NUMBER", "{BUILD_URL}"
+    ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER"),
+    "BUILD_NUMBER",
+    "{BUILD_URL}",
 )
 _WOODPECKER: Final = Job(
     ("CI_REPO", "CI_PIPELINE_NUMBER", "CI_WORKFLOW_NUMBER"),
@@ -151,10 +161,18 @@ _WOODPECKER: Final = Job(
 )
 
 CI_SYSTEMS: Final = (
-    # In most of these, the user who starts a job can set GITHUB_ACTIONS: a mask would be readable in the log.
+    # In most of these, the user who starts a job can set GITHUB_ACTIONS: a mask would be readable
+    # in the log.
     CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", _GITLAB),
     CISystem("buildkite", "Buildkite", ("BUILDKITE",), None, "buildkite", _BUILDKITE),
-    CISystem("bitbucket", "Bitbucket Pipelines", ("BITBUCKET_BUILD_NUMBER",), None, "bitbucket", _BITBUCKET),
+    CISystem(
+        "bitbucket",
+        "Bitbucket Pipelines",
+        ("BITBUCKET_BUILD_NUMBER",),
+        None,
+        "bitbucket",
+        _BITBUCKET,
+    ),
     CISystem("circleci", "CircleCI", ("CIRCLECI",), None, "circleci", _CIRCLECI),
     CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",), None, "teamcity", _TEAMCITY),
     CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",), None, "woodpecker", _WOODPECKER),
@@ -195,10 +213,17 @@ CI_SYSTEMS: Final = (
     CISystem("xcode", "Xcode Cloud", ("CI_XCODE_CLOUD",)),
     # Last: these variables are common names.
     CISystem(
-        "jenkins", "Jenkins", ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER"), None, "jenkins", _JENKINS
+        "jenkins",
+        "Jenkins",
+        ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER"),
+        None,
+        "jenkins",
+        _JENKINS,
     ),
     # Many tools and their images set this instead of CI.
-    CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
+    CISystem(
+        "integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)
+    ),
     CISystem("other", "a CI system (CI is set)", ("CI",)),
 )
 
@@ -215,19 +240,28 @@ def is_set(environ: Mapping[str, str], indicator: str) -> bool:
 
 def detect_ci_system(environ: Mapping[str, str]) -> CISystem | None:
     """Return the CI system of an environment, the first that matches; None outside CI."""
-    return next((row for row in CI_SYSTEMS if any(is_set(environ, indicator) for indicator in row.indicators)), None)
+    return next(
+        (
+            row
+            for row in CI_SYSTEMS
+            if any(is_set(environ, indicator) for indicator in row.indicators)
+        ),
+        None,
+    )
 
 
 def list_variables() -> Iterator[str]:
     """Yield the variables of all indicators."""
-    yield from dict.fromkeys(indicator.partition("=")[0] for row in CI_SYSTEMS for indicator in row.indicators)
+    yield from dict.fromkeys(
+        indicator.partition("=")[0] for row in CI_SYSTEMS for indicator in row.indicators
+    )
 
 
 class Mark(NamedTuple):
     """The beginning of a CI command: `text`, then a match of the pattern `following`.
 
-    `escape_index` is the index of the character to escape. Unless `is_inline`, the mark counts only at the beginning of
-    a line, after optional white space.
+    `escape_index` is the index of the character to escape. Unless `is_inline`, the mark counts only
+    at the beginning of a line, after optional white space.
     """
 
     text: str
@@ -278,7 +312,10 @@ def escape_inline(text: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escape JSON without changing its meaning. No mark is left, even if a program breaks the line."""
+    """Escape JSON without changing its meaning.
+
+    No mark is left, even if a program breaks the line.
+    """
     return _break_marks(text, [mark._replace(is_inline=True) for mark in MARKS], JSON)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sealpipe.expire.share import EndedShare
     from sealpipe.plugin import Mode
     from sealpipe.prompts import Prompt
-    from sealpipe.reference.parse import FieldSpec, Reference, Target
+    from sealpipe.reference import FieldSpec, Reference, Target
     from sealpipe.request.create import SecureRequest
     from sealpipe.share.options import Custody
     from sealpipe.share.post import Share
@@ -86,7 +86,10 @@ class ClientSetup:
     @classmethod
     @strips_frames
     def from_settings(cls) -> Self:
-        """Make a client from SEALPIPE_* variables and the user's config file. Raises SettingError."""
+        """Make a client from SEALPIPE_* variables and the user's config file.
+
+        Raises SettingError.
+        """
         from sealpipe.settings_model import load_arguments
 
         config = Config(os.environ)
@@ -102,11 +105,14 @@ class ClientSetup:
 
 
 class Client(ClientSetup):
-    """Client of the service for blocking code. A context manager; several threads may use one client.
+    """Client of the service for blocking code.
 
-    `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call, retries included.
-    `ca_file` is trusted in addition to the system's certificates. `api_key_previous` (during a rotation) opens what was
-    sealed to it, and is never sent. Raises SettingError.
+    A context manager; several threads may use one client.
+
+    `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call,
+    retries included. `ca_file` is trusted in addition to the system's certificates.
+    `api_key_previous` (during a rotation) opens what was sealed to it, and is never sent. Raises
+    SettingError.
     """
 
     def __enter__(self) -> Self:
@@ -139,21 +145,26 @@ class Client(ClientSetup):
         """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
         - `data`: the envelope, in standard base64: 44 bytes or more
-        - `access_token`: 32 bytes in base64url, derived from the content key (`wire.tokens.access_token`)
-        - `passcode_verifier`: 32 bytes in base64url, derived from the passcode; None: there is no passcode
+        - `access_token`: 32 bytes in base64url, derived from the content key
+          (`wire.tokens.access_token`)
+        - `passcode_verifier`: 32 bytes in base64url, derived from the passcode; None: there is no
+          passcode
         - `title`, `description`: texts, which the service can read
-        - `expires_at`: when the link expires: a datetime with a time zone; None: left to the service
+        - `expires_at`: when the link expires: a datetime with a time zone; None: left to the
+          service
         - `views`: how often the share can be opened; None: left to the service
-        - `item_key_wrap`: the content key sealed for the account's owner, in standard base64: 142 bytes; None: no
-          custody
-        - `timed_view`: how long the page shows the content once it is opened, in seconds; None: until the page is
-          closed
-        - `notify_on`: the events that the owner gets an email about, as for `share`; None: as the account is set
+        - `item_key_wrap`: the content key sealed for the account's owner, in standard base64: 142
+          bytes; None: no custody
+        - `timed_view`: how long the page shows the content once it is opened, in seconds; None:
+          until the page is closed
+        - `notify_on`: the events that the owner gets an email about, as for `share`; None: as the
+          account is set
         - `organization_id`: the organisation that the share belongs to
-        - `idempotency_key`: 1 to 255 visible ASCII characters, which name this share and no other; None: a new UUID
+        - `idempotency_key`: 1 to 255 visible ASCII characters, which name this share and no other;
+          None: a new UUID
 
-        Retried under one idempotency key until the outcome is known. Raises UsageError, which names the argument, and
-        ServiceError. `share` also seals.
+        Retried under one idempotency key until the outcome is known. Raises UsageError, which names
+        the argument, and ServiceError. `share` also seals.
         """
         members = shares_api.ShareMembers(
             access_token=access_token,
@@ -170,7 +181,12 @@ class Client(ClientSetup):
         body, _ = shares_api.build_body(lambda out: out.extend(data.encode()), members)
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
         plan = actions.describe_raw(
-            self.session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views
+            self.session,
+            "share",
+            sources=(LITERAL,),
+            title=title,
+            expires_at=expires_at,
+            views=views,
         )
 
         def work(session: Session) -> CreatedShare:
@@ -180,7 +196,10 @@ class Client(ClientSetup):
 
     @checks_arguments
     def list_shares(self, *, page: int = 1, limit: int = 25) -> Page[ShareInfo]:
-        """List one page of active shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
+        """List one page of active shares, newest first (specification: GET /v1/shares).
+
+        `limit` is at most 100.
+        """
         return call(shares_api.list_page(page, limit), self.session.start_budget())
 
     @checks_arguments
@@ -190,17 +209,23 @@ class Client(ClientSetup):
 
     @checks_arguments
     def get_share(self, short_code: str) -> ShareInfo:
-        """Get a share's metadata; uses no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
+        """Get a share's metadata; uses no view (specification: GET /v1/shares/{shortCode}).
+
+        Raises NotFoundError.
+        """
         return call(shares_api.get(short_code), self.session.start_budget())
 
     @checks_arguments
     def expire_share(self, short_code: str, *, keep: str | Path | None = None) -> EndedShare:
-        """Expire a share now (specification: DELETE /v1/shares/{shortCode}). Safe to call again at any time.
+        """Expire a share now (specification: DELETE /v1/shares/{shortCode}).
 
-        `outcome` is `expired`, or `already-expired` if it was expired before. The service responds to a second call and
-        to a wrong code alike, with 404 and code 1. So the second call succeeds only with proof that the share existed:
-        its metadata, the list of expired shares, or a note in the folder `keep`, where each successful call writes one.
-        Without proof, raises NotFoundError. Raises OutcomeUnknownError if no try has a known outcome.
+        Safe to call again at any time.
+
+        `outcome` is `expired`, or `already-expired` if it was expired before. The service responds
+        to a second call and to a wrong code alike, with 404 and code 1. So the second call succeeds
+        only with proof that the share existed: its metadata, the list of expired shares, or a note
+        in the folder `keep`, where each successful call writes one. Without proof, raises
+        NotFoundError. Raises OutcomeUnknownError if no try has a known outcome.
         """
         return expire_share(self.session, short_code, _as_path(keep))
 
@@ -228,36 +253,45 @@ class Client(ClientSetup):
         message_template: str | None = None,
         also_to: Sequence[Reference | str] = (),
     ) -> Share:
-        """Seal fields, given as `Field` or by reference, and share them. Only `.link` opens the share.
+        """Seal fields, given as `Field` or by reference, and share them.
 
-        - `fields`: what to share: each a `Field`, or a reference such as `Root=vault:secret/app#root`
-        - `name`: your own name for the share, which the service never gets; it fills `{name}` in `also_to`
+        Only `.link` opens the share.
+
+        - `fields`: what to share: each a `Field`, or a reference such as
+          `Root=vault:secret/app#root`
+        - `name`: your own name for the share, which the service never gets; it fills `{name}` in
+          `also_to`
         - `title`: a title, which the service can read
         - `description`: a description, which the service can read
-        - `expires_in`: how long the link works: a timedelta, or text such as `24h`; None: until its views are used up
-        - `expires_at`: when the link expires: a datetime with a time zone, which overrides `expires_in`
+        - `expires_in`: how long the link works: a timedelta, or text such as `24h`; None: until its
+          views are used up
+        - `expires_at`: when the link expires: a datetime with a time zone, which overrides
+          `expires_in`
         - `views`: how often the share can be opened; None: no limit
         - `passcode`: what the recipient must enter, too, or the reference where it is read
-        - `custody`: whether the account's owner can read the share: if possible (`auto`), always (`require`), never
-          (`off`)
-        - `timed_view`: how long the page shows the content once it is opened, in seconds; None: until the page is
-          closed
-        - `notify_on`: the events that the owner gets an email about: a list of `viewed`, `denied` (a wrong passcode),
-          `expired` and `deleted`; None: as the account is set
+        - `custody`: whether the account's owner can read the share: if possible (`auto`), always
+          (`require`), never (`off`)
+        - `timed_view`: how long the page shows the content once it is opened, in seconds; None:
+          until the page is closed
+        - `notify_on`: the events that the owner gets an email about: a list of `viewed`, `denied`
+          (a wrong passcode), `expired` and `deleted`; None: as the account is set
         - `organization_id`: the organisation that the share belongs to
-        - `outbox`: a folder: then the share survives a kill, and `.delivered()` removes its entry once the link is
-          safe; None: nothing is written to disk
+        - `outbox`: a folder: then the share survives a kill, and `.delivered()` removes its entry
+          once the link is safe; None: nothing is written to disk
         - `passcode_generate`: whether to generate a passcode, which `passcode_to` delivers
         - `send`: the channels that deliver the link, such as `email:{to}`
         - `passcode_to`: the channels that deliver the passcode
-        - `params`: the values of placeholders in channels, by name, as references: `{"to": "env:RECIPIENT"}`
-        - `message_template`: the text of the message that `send` delivers: `{link}` once and, if you like, `{title}`,
-          `{expires}` and `{views}`, which are filled in; None: a text that explains the link
+        - `params`: the values of placeholders in channels, by name, as references: `{"to":
+          "env:RECIPIENT"}`
+        - `message_template`: the text of the message that `send` delivers: `{link}` once and, if
+          you like, `{title}`, `{expires}` and `{views}`, which are filled in; None: a text that
+          explains the link
         - `also_to`: the sinks that store the fields before the share is posted, such as
           `vault:secret/app?mode=merge#password=Password`
 
-        All are checked before anything is sent. `.deliveries` has the state of each message. Raises UsageError,
-        PluginError, ServiceError, DeliveryError if a message is not sent; OutcomeUnknownError has `.outbox_id`.
+        All are checked before anything is sent. `.deliveries` has the state of each message. Raises
+        UsageError, PluginError, ServiceError, DeliveryError if a message is not sent;
+        OutcomeUnknownError has `.outbox_id`.
         """
         job = plan_share(
             fields,
@@ -284,12 +318,15 @@ class Client(ClientSetup):
 
     @checks_arguments
     def resume(self, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
-        """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
+        """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same
+        link.
 
-        Sends the remaining messages. With `resend`, also sends those that may have arrived, and repeats writes to sinks
-        that cannot be read back. Raises DeliveryError.
+        Sends the remaining messages. With `resend`, also sends those that may have arrived, and
+        repeats writes to sinks that cannot be read back. Raises DeliveryError.
         """
-        return send_messages(self.session, finish_entry(self.session, entry, resend=resend), resend=resend)
+        return send_messages(
+            self.session, finish_entry(self.session, entry, resend=resend), resend=resend
+        )
 
     @checks_arguments
     def create_request(
@@ -313,21 +350,27 @@ class Client(ClientSetup):
         """Create a request for your own public key (specification: POST /v1/requests).
 
         - `title`: a title, which the service can read
-        - `public_key`: the key that submissions are sealed to: an uncompressed point on P-256, 65 bytes
+        - `public_key`: the key that submissions are sealed to: an uncompressed point on P-256, 65
+          bytes
         - `fields`: pairs of visible prompt and type, such as `("Password", "password")`
         - `description`: a description, which the service can read
-        - `expires_at`: when the collect link expires: a datetime with a time zone; None: after 30 days
+        - `expires_at`: when the collect link expires: a datetime with a time zone; None: after 30
+          days
         - `max_submissions`: how many submissions to accept; None: no limit
         - `views`: how often the form can be opened; None: no limit
-        - `passcode`: what submitters must enter. It IS sent: it protects the form, which the service renders
-        - `requires_login`, `requires_mfa`: whether submitters must sign in, and with a second factor; None: no
+        - `passcode`: what submitters must enter. It IS sent: it protects the form, which the
+          service renders
+        - `requires_login`, `requires_mfa`: whether submitters must sign in, and with a second
+          factor; None: no
         - `restricted_domains`: the email domains that submitters must sign in with; None: any
         - `ip_whitelist`: the IP addresses and ranges that submissions may come from; None: any
         - `organization_id`: the organisation that the request belongs to
-        - `idempotency_key`: 1 to 255 visible ASCII characters, which name this request and no other; None: a new UUID
+        - `idempotency_key`: 1 to 255 visible ASCII characters, which name this request and no
+          other; None: a new UUID
 
-        Retried under one idempotency key until the outcome is known. Raises UsageError, ServiceError; ProtocolError if
-        the service stored another public key. `request` also makes the key.
+        Retried under one idempotency key until the outcome is known. Raises UsageError,
+        ServiceError; ProtocolError if the service stored another public key. `request` also makes
+        the key.
         """
         members = requests_api.RequestMembers(
             title=title,
@@ -365,20 +408,26 @@ class Client(ClientSetup):
     def list_requests(
         self, *, page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
     ) -> Page[RequestInfo]:
-        """List one page of active requests, newest first (specification: GET /v1/requests). `limit` is at most 100.
+        """List one page of active requests, newest first (specification: GET /v1/requests).
+
+        `limit` is at most 100.
 
         With `status="expired"`, lists expired requests; not every service supports this.
         """
         return call(requests_api.list_page(page, limit, status), self.session.start_budget())
 
     @checks_arguments
-    def iter_requests(self, *, limit: int = 100, status: Literal["expired"] | None = None) -> Iterator[RequestInfo]:
+    def iter_requests(
+        self, *, limit: int = 100, status: Literal["expired"] | None = None
+    ) -> Iterator[RequestInfo]:
         """Iterate over all active requests (or all expired ones), page by page, newest first."""
         return _iterate_rows(lookup.walk_requests(self.session, limit, status))
 
     @checks_arguments
     def get_request(self, short_code: str) -> RequestInfo:
-        """Get a request's metadata (specification: GET /v1/requests/{shortCode}). Raises NotFoundError.
+        """Get a request's metadata (specification: GET /v1/requests/{shortCode}).
+
+        Raises NotFoundError.
 
         For an expired request, `expires_at` and `public_key` are None.
         """
@@ -386,10 +435,11 @@ class Client(ClientSetup):
 
     @checks_arguments
     def list_submissions(self, short_code: str) -> Submissions:
-        """List all submissions, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
+        """List all submissions, as ciphertext (specification: GET
+        /v1/requests/{shortCode}/submissions).
 
-        `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not authenticated. Raises
-        NotFoundError.
+        `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not
+        authenticated. Raises NotFoundError.
         """
         return call(requests_api.list_submissions(short_code), self.session.start_budget())
 
@@ -420,30 +470,37 @@ class Client(ClientSetup):
         """Ask a submitter for secrets: send them `.collect_link`, and pass `.receipt` to `collect`.
 
         - `prompts`: what to ask for: each a `Prompt`, or text of the form `[ID=]PROMPT[:TYPE]`
-        - `name`: your own name for the request, which the service never gets; it fills `{name}` in `seed_to`
+        - `name`: your own name for the request, which the service never gets; it fills `{name}` in
+          `seed_to`
         - `title`: a title, which the service can read; None: the prompts
         - `description`: a description, which the service can read
-        - `expires_in`: how long the collect link works: a timedelta, or text such as `24h`; None: left to the service
-        - `expires_at`: when the collect link expires: a datetime with a time zone, which overrides `expires_in`
+        - `expires_in`: how long the collect link works: a timedelta, or text such as `24h`; None:
+          left to the service
+        - `expires_at`: when the collect link expires: a datetime with a time zone, which overrides
+          `expires_in`
         - `max_submissions`: how many submissions to accept; None: no limit
         - `views`: how often the form can be opened; None: no limit
-        - `passcode`: what submitters must enter, or the reference where it is read. It IS sent to the service: it
-          protects the form, and encrypts nothing
-        - `key`: what submissions are sealed to: the credential's key (`credential`: nothing to store), a new one
-          (`new`: `seed_to` stores its seed, and `.access_link` opens the submissions), or your own key pair
-        - `seed_to`: the sink that stores a new key's seed, such as `vault:secret/requests/acme#seed`
-        - `requires_login`, `requires_mfa`: whether submitters must sign in, and with a second factor; None: no
+        - `passcode`: what submitters must enter, or the reference where it is read. It IS sent to
+          the service: it protects the form, and encrypts nothing
+        - `key`: what submissions are sealed to: the credential's key (`credential`: nothing to
+          store), a new one (`new`: `seed_to` stores its seed, and `.access_link` opens the
+          submissions), or your own key pair
+        - `seed_to`: the sink that stores a new key's seed, such as
+          `vault:secret/requests/acme#seed`
+        - `requires_login`, `requires_mfa`: whether submitters must sign in, and with a second
+          factor; None: no
         - `restricted_domains`: the email domains that submitters must sign in with; None: any
         - `ip_whitelist`: the IP addresses and ranges that submissions may come from; None: any
         - `organization_id`: the organisation that the request belongs to
         - `send`: the channels that deliver the collect link, such as `email:{to}`
-        - `params`: the values of placeholders in channels, by name, as references: `{"to": "env:RECIPIENT"}`
-        - `outbox`: a folder: then the request survives a kill, and `.delivered()` removes its entry; None: nothing is
-          written to disk
+        - `params`: the values of placeholders in channels, by name, as references: `{"to":
+          "env:RECIPIENT"}`
+        - `outbox`: a folder: then the request survives a kill, and `.delivered()` removes its
+          entry; None: nothing is written to disk
 
-        All are checked before anything is sent. Raises UsageError, PluginError, ServiceError, DeliveryError if a
-        message is not sent; PublicKeyMismatchError if the service stored another public key; OutcomeUnknownError, which
-        has `.outbox_id`.
+        All are checked before anything is sent. Raises UsageError, PluginError, ServiceError,
+        DeliveryError if a message is not sent; PublicKeyMismatchError if the service stored another
+        public key; OutcomeUnknownError, which has `.outbox_id`.
         """
         from sealpipe.request import create  # most programs only share
         from sealpipe.request.options import plan_request
@@ -490,21 +547,29 @@ class Client(ClientSetup):
         """Decrypt the submissions of a request, and store them in sinks. Safe to call again.
 
         - `request`: a short code, or a receipt, which knows the prompts' ids
-        - `key`: what opens submissions: `credential` (the previous one is tried, too), a reference to a seed or an
-          access link, a `Secret` that holds one, or a key pair
-        - `wait`: how long to wait for a submission: a timedelta, or text such as `15m`; None: poll once
-        - `pick`: which submission to take: `only`, `newest`, `oldest`, `each`, or a submission's short code or marker
-        - `to`: the sinks that store it, such as `vault:secret/vendor/acme#password=Staging password`
-        - `mode`: what to do if a target exists: fail (`create`), overwrite (`replace`) or add keys (`merge`)
+        - `key`: what opens submissions: `credential` (the previous one is tried, too), a reference
+          to a seed or an access link, a `Secret` that holds one, or a key pair
+        - `wait`: how long to wait for a submission: a timedelta, or text such as `15m`; None: poll
+          once
+        - `pick`: which submission to take: `only`, `newest`, `oldest`, `each`, or a submission's
+          short code or marker
+        - `to`: the sinks that store it, such as `vault:secret/vendor/acme#password=Staging
+          password`
+        - `mode`: what to do if a target exists: fail (`create`), overwrite (`replace`) or add keys
+          (`merge`)
         - `folder`: the folder that gets each submission as a folder of files
-        - `check`: the name of a check in the user's config file: what does not pass it is not stored
-        - `after`: what to do with the request once every write is confirmed: `keep` it, or `expire` it
-        - `state`: a folder for the ciphertext of submissions that cannot be used; None: nothing is written to disk
-        - `on_progress`: a function that is called with a `Progress` (and awaited, with `AsyncClient`, if it is
-          asynchronous); an exception that it raises ends the call
+        - `check`: the name of a check in the user's config file: what does not pass it is not
+          stored
+        - `after`: what to do with the request once every write is confirmed: `keep` it, or `expire`
+          it
+        - `state`: a folder for the ciphertext of submissions that cannot be used; None: nothing is
+          written to disk
+        - `on_progress`: a function that is called with a `Progress` (and awaited, with
+          `AsyncClient`, if it is asynchronous); an exception that it raises ends the call
 
-        `.status` is `pending` if there is no submission yet, `expired` if there will be none. Raises CollectError,
-        ServiceError or PluginError; the error's `.collected` has what was collected before it.
+        `.status` is `pending` if there is no submission yet, `expired` if there will be none.
+        Raises CollectError, ServiceError or PluginError; the error's `.collected` has what was
+        collected before it.
         """
         from sealpipe.collect import poll  # most programs only share
         from sealpipe.collect.options import plan_collect
@@ -545,11 +610,13 @@ class Client(ClientSetup):
         state: str | Path | None = None,
         on_progress: OnProgress | None = None,
     ) -> list[CollectResult]:
-        """Collect from many requests at once, within the plan's rate limit. Each has its own result.
+        """Collect from many requests at once, within the plan's rate limit.
 
-        `requests` are short codes and receipts; the other arguments are those of `collect`, and `wait` is for all
-        together. Raises only errors that concern all requests; `.problem()` of a result is the error that `collect`
-        would raise.
+        Each has its own result.
+
+        `requests` are short codes and receipts; the other arguments are those of `collect`, and
+        `wait` is for all together. Raises only errors that concern all requests; `.problem()` of a
+        result is the error that `collect` would raise.
         """
         from sealpipe.collect import poll  # most programs only share
         from sealpipe.collect.options import plan_collect
@@ -571,39 +638,50 @@ class Client(ClientSetup):
 
     @checks_arguments
     def delete_request(self, short_code: str) -> DeletedRequest:
-        """Send a single DELETE (specification: DELETE /v1/requests/{shortCode}). Prefer `expire_request`.
+        """Send a single DELETE (specification: DELETE /v1/requests/{shortCode}).
 
-        DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS. So it is sent once
-        and never retried. After OutcomeUnknownError, check with `get_request`; do not call this again.
+        Prefer `expire_request`.
+
+        DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS.
+        So it is sent once and never retried. After OutcomeUnknownError, check with `get_request`;
+        do not call this again.
         """
         plan = actions.describe_ending(self.session, "purge", "request", short_code)
 
         def work(session: Session) -> DeletedRequest:
             return call(requests_api.delete(short_code), session.start_budget(), max_tries=1)
 
-        return policy.run_under_policy(self.session, plan, work, lambda done: {"outcome": done.outcome})
+        return policy.run_under_policy(
+            self.session, plan, work, lambda done: {"outcome": done.outcome}
+        )
 
     @checks_arguments
     def expire_request(self, short_code: str, *, keep: str | Path | None = None) -> EndedRequest:
         """Expire a request now; its submissions stay. Safe to call again at any time.
 
-        A second DELETE would remove the submissions. So this reads all submissions first, sends at most one DELETE, and
-        only while the request is certainly active; then it reads late submissions. `keep` names a folder that stores
-        the ciphertext, and the state of a call that was killed while its DELETE was on its way. Without it, nothing is
-        written to disk, the result has the submissions, and only calls in this process know about each other. Raises
-        NotFoundError, StateError; OutcomeUnknownError if the outcome is still unknown after another read; DeliveryError
-        if the request is expired, but late submissions could not be read or stored.
+        A second DELETE would remove the submissions. So this reads all submissions first, sends at
+        most one DELETE, and only while the request is certainly active; then it reads late
+        submissions. `keep` names a folder that stores the ciphertext, and the state of a call that
+        was killed while its DELETE was on its way. Without it, nothing is written to disk, the
+        result has the submissions, and only calls in this process know about each other. Raises
+        NotFoundError, StateError; OutcomeUnknownError if the outcome is still unknown after another
+        read; DeliveryError if the request is expired, but late submissions could not be read or
+        stored.
         """
         from sealpipe.expire.request import expire_request  # most programs only share
 
         return expire_request(self.session, short_code, _as_path(keep))
 
     @checks_arguments
-    def purge_request(self, short_code: str, *, confirm: str, keep: str | Path | None = None) -> EndedRequest:
-        """Delete a request and its submissions from the service, for good. `confirm` must repeat the short code.
+    def purge_request(
+        self, short_code: str, *, confirm: str, keep: str | Path | None = None
+    ) -> EndedRequest:
+        """Delete a request and its submissions from the service, for good.
 
-        Expires an active request first, as `expire_request` does, and stores the ciphertext in the same way. Raises
-        UsageError if `confirm` differs, and the errors of `expire_request`.
+        `confirm` must repeat the short code.
+
+        Expires an active request first, as `expire_request` does, and stores the ciphertext in the
+        same way. Raises UsageError if `confirm` differs, and the errors of `expire_request`.
         """
         from sealpipe.expire.purge import purge_request  # most programs only share
 
@@ -611,7 +689,9 @@ class Client(ClientSetup):
 
     @checks_arguments
     def get_stats(self) -> Stats:
-        """Get the number of shares, and their views on each of the last 14 days (specification: GET /v1/stats)."""
+        """Get the number of shares, and their views on each of the last 14 days (specification: GET
+        /v1/stats).
+        """
         return call(account_api.get_stats(), self.session.start_budget())
 
     @checks_arguments
@@ -623,11 +703,13 @@ class Client(ClientSetup):
 
     @checks_arguments
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
+        """Call a tool of the hosted MCP endpoint once.
 
-        Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not
-        exist, and OutcomeUnknownError if there is no response: a tool may change something, so a call is never
-        repeated.
+        `arguments` are JSON values, as in its `input_schema`.
+
+        Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool
+        fails or does not exist, and OutcomeUnknownError if there is no response: a tool may change
+        something, so a call is never repeated.
         """
         from sealpipe import tools  # few programs call tools
 
@@ -635,7 +717,9 @@ class Client(ClientSetup):
 
     @checks_arguments
     def get_capabilities(self) -> Capabilities | None:
-        """Get the capabilities of the key and the plan; None if the service does not have this endpoint."""
+        """Get the capabilities of the key and the plan; None if the service does not have this
+        endpoint.
+        """
         return lookup.find_capabilities(self.session)
 
     @checks_arguments
@@ -648,19 +732,24 @@ class Client(ClientSetup):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AccessLog | None:
-        """Get a page of a share's access log (scope `audit:read`); None if the service does not have one.
+        """Get a page of a share's access log (scope `audit:read`); None if the service does not
+        have one.
 
-        `limit` is at most 100, `cursor` the `next_cursor` of the previous page. `since` and `until` have a time zone.
-        Raises NotFoundError.
+        `limit` is at most 100, `cursor` the `next_cursor` of the previous page. `since` and `until`
+        have a time zone. Raises NotFoundError.
         """
-        page = account_api.get_access_log(short_code, limit=limit, cursor=cursor, since=since, until=until)
+        page = account_api.get_access_log(
+            short_code, limit=limit, cursor=cursor, since=since, until=until
+        )
         return call(page, self.session.start_budget())
 
     @checks_arguments
     def iter_share_log(
         self, short_code: str, *, since: datetime | None = None, until: datetime | None = None
     ) -> Iterator[Access]:
-        """Iterate over a share's access log, page by page; yields nothing if the service does not have one."""
+        """Iterate over a share's access log, page by page; yields nothing if the service does not
+        have one.
+        """
         return _iterate_rows(lookup.walk_share_log(self.session, short_code, since, until))
 
     def _open_outbox(self, folder: str | Path | None) -> Outbox | None:
@@ -672,7 +761,10 @@ def _as_path(folder: str | Path | None) -> Path | None:
 
 
 def _describe_created(created: CreatedShare | CreatedRequest) -> Mapping[str, object]:
-    return {"outcome": "replayed" if created.replayed else "created", "short_code": created.short_code}
+    return {
+        "outcome": "replayed" if created.replayed else "created",
+        "short_code": created.short_code,
+    }
 
 
 def _iterate_rows(pages: lookup.PageIterator[T]) -> Iterator[T]:
@@ -683,10 +775,11 @@ def _iterate_rows(pages: lookup.PageIterator[T]) -> Iterator[T]:
 
 @checks_arguments
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
-    """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in the same order.
+    """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in the same
+    order.
 
-    Needs no client. Reads every document once, and several stores at the same time. Raises ReferenceSyntaxError,
-    SettingError, PluginError.
+    Needs no client. Reads every document once, and several stores at the same time. Raises
+    ReferenceSyntaxError, SettingError, PluginError.
     """
     with closing(registry(ca_file)) as plugins:
         return [hidden(field) for field in open_fields(references, plugins)]

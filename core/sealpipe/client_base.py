@@ -1,4 +1,6 @@
-"""What both clients and the command line open: the registry of plugins, and a session with its connections."""
+"""What both clients and the command line open: the registry of plugins, and a session with its
+connections.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.session import Network, Session
 
 if TYPE_CHECKING:
@@ -29,15 +31,21 @@ def registry(
     *,
     config: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Registry:
-    """Make a registry of plugins with the client's certificates. `gate` checks everything that plugins send.
+    """Make a registry of plugins with the client's certificates.
 
-    Reads and creates nothing before it is needed. `deadline` (seconds) is for each exchange of a plugin with its
-    backend. `config` replaces the user's config file; the doctor passes the valid part of it.
+    `gate` checks everything that plugins send.
+
+    Reads and creates nothing before it is needed. `deadline` (seconds) is for each exchange of a
+    plugin with its backend. `config` replaces the user's config file; the doctor passes the valid
+    part of it.
     """
 
     @cache
     def network() -> PluginNetwork:
-        from sealpipe.network.plugin_network import PluginNetwork  # most shares only read local sources
+        # Most shares only read local sources.
+        from sealpipe.network.plugin_network import (
+            PluginNetwork,
+        )
 
         return PluginNetwork(None if ca_file is None else Path(ca_file), gate, deadline)
 
@@ -58,7 +66,10 @@ def create_file(path: Path, content: bytes) -> None:
 
 
 def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
-    """Replace a file with a 0600 file; False if it does not hold `was` (None: anything). Raises OSError."""
+    """Replace a file with a 0600 file; False if it does not hold `was` (None: anything).
+
+    Raises OSError.
+    """
     from sealpipe.state.files import replace_file
 
     return replace_file(path, content, was)
@@ -66,7 +77,7 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
 
 def open_fields(references: Sequence[str], plugins: Registry) -> list[Field]:
     """Resolve references, as `resolve` and `aresolve` do."""
-    from sealpipe.reference.parse import parse_field
+    from sealpipe.reference import parse_field
     from sealpipe.sources.resolve import resolve
 
     return resolve([parse_field(reference) for reference in references], lambda: plugins)
@@ -79,7 +90,12 @@ def connect(session: Session) -> Session:
 
 
 def _open_network(session: Session) -> Network:
-    from sealpipe.network.exchange import Service  # commands without a service do not load the network
+    # Commands without a service do not load the network.
+    from sealpipe.network.exchange import (
+        Service,
+    )
     from sealpipe.network.service_network import ServiceNetwork
 
-    return ServiceNetwork(Service(session.base_url, session.credential, session.gate, session.ca_file))
+    return ServiceNetwork(
+        Service(session.base_url, session.credential, session.gate, session.ca_file)
+    )

@@ -8,7 +8,10 @@ from sealpipe.settings import FIRST, Setting
 
 
 class _Tables(Mapping[str, tuple[Setting, ...]]):
-    """The tables by command. Those that are not in `FIRST` are loaded when the first of them is asked for."""
+    """The tables by command.
+
+    Those that are not in `FIRST` are loaded when the first of them is asked for.
+    """
 
     def __getitem__(self, command: str) -> tuple[Setting, ...]:
         return FIRST[command] if command in FIRST else self._load()[command]

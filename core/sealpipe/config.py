@@ -1,7 +1,8 @@
-"""The configuration of a run: the environment, both config files and the credential, each read once.
+"""The configuration of a run: the environment, both config files and the credential, each read
+once.
 
-Options come on top: click (`cli`) and the pydantic-settings model (`settings_model.py`) both take their defaults from
-`Config.user`.
+Options come on top: click (`cli`) and the pydantic-settings model (`settings_model.py`) both take
+their defaults from `Config.user`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from sealpipe.secret import Secret
 from sealpipe.settings import FIRST, GLOBAL, Setting
 
 MACHINE_CONFIG = Path("/etc/sealpipe/config.toml")
-"""Settings that the machine's administrator enforces for all users; only its `[enforce]` table is read."""
+"""Settings that the machine's administrator enforces for all users; only its `[enforce]` table is
+read.
+"""
 
 TEST_VARIABLES = {
     "SEALPIPE_TESTS_STRICT",
@@ -27,7 +30,9 @@ TEST_VARIABLES = {
     "SEALPIPE_LIVE_LINK_BASE_URL",
     "SEALPIPE_LIVE_API_KEY",
 }
-"""Variables of the project's own tests (docs/CONTRIBUTING.md and docs/contributing/live-tests.md)."""
+"""Variables of the project's own tests (docs/CONTRIBUTING.md and
+docs/contributing/live-tests.md).
+"""
 
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Prefixes of variables that plugins and named stores check themselves."""
@@ -37,14 +42,19 @@ _CREDENTIAL_LIMIT: Final = 4096
 
 
 class Config:
-    """The configuration of a run in one environment. Reads each file once, when it is first needed."""
+    """The configuration of a run in one environment.
+
+    Reads each file once, when it is first needed.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
 
     @cached_property
     def path(self) -> Path | None:
-        """The user's config file: SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml; None if missing."""
+        """The user's config file: SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml; None
+        if missing.
+        """
         named = self.environ.get("SEALPIPE_CONFIG")
         if named:
             return Path(named)
@@ -54,11 +64,16 @@ class Config:
 
     @property
     def user(self) -> dict[str, Any]:
-        """The user's config file as a table; empty if there is none. SettingError never shows a value."""
+        """The user's config file as a table; empty if there is none.
+
+        SettingError never shows a value.
+        """
         config, errors = self._user_file
         if not errors:
             return config
-        raise self.add_mistakes(SettingError(errors[0].message, remedy=errors[0].remedy), (errors[0].message,))
+        raise self.add_mistakes(
+            SettingError(errors[0].message, remedy=errors[0].remedy), (errors[0].message,)
+        )
 
     @property
     def usable_user(self) -> dict[str, Any]:
@@ -66,14 +81,20 @@ class Config:
         return self._user_file[0]
 
     def add_mistakes(self, error: UsageError, known: tuple[str, ...]) -> UsageError:
-        """Add the config file's other mistakes to an error, as notes; one of `known` begins the message of its own."""
+        """Add the config file's other mistakes to an error, as notes; one of `known` begins the
+        message of its own.
+        """
         for each in [*self.errors, *self.find_invalid_values()]:
             if not each.message.startswith(known):
-                error.add_note(Note(f"{each.message}; {each.remedy}" if each.remedy else each.message))
+                error.add_note(
+                    Note(f"{each.message}; {each.remedy}" if each.remedy else each.message)
+                )
         return error
 
     def find_invalid_values(self) -> Iterator[SettingError]:
-        """Find values of the config file that their options would refuse, in the tables of all commands."""
+        """Find values of the config file that their options would refuse, in the tables of all
+        commands.
+        """
         from sealpipe.config_file import check_value, get_command_table  # for an error only
 
         user = self.usable_user
@@ -84,7 +105,11 @@ class Config:
         for prefix, table, settings in tables:
             for setting in settings:
                 try:
-                    check_value(setting, table.get(setting.name, ""), f"the config file's {prefix}{setting.name}")
+                    check_value(
+                        setting,
+                        table.get(setting.name, ""),
+                        f"the config file's {prefix}{setting.name}",
+                    )
                 except SettingError as error:
                     yield error
 
@@ -104,58 +129,85 @@ class Config:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise SettingError(f"the machine's config file {MACHINE_CONFIG} cannot be read: {error.strerror}") from None
+            raise SettingError(
+                f"the machine's config file {MACHINE_CONFIG} cannot be read: {error.strerror}"
+            ) from None
         if unknown := sorted(config.keys() - {"enforce"}):
             raise SettingError(
-                f"the machine's config file {MACHINE_CONFIG} sets {unknown[0]!r}: only [enforce] is read there"
+                f"the machine's config file {MACHINE_CONFIG} sets {unknown[0]!r}: only "
+                "[enforce] is read there"
             )
         return config
 
     @property
     def batch_rows_per_hour(self) -> int | None:
-        """For how many rows of batches the machine lets something be created in an hour; None for any number.
+        """For how many rows of batches the machine lets something be created in an hour; None for
+        any number.
 
         Raises SettingError.
         """
         table = self.machine.get("enforce", {}).get("batch")
         if table is None:
             return None
-        most = table.get("most_rows_per_hour") if isinstance(table, dict) and len(table) == 1 else None
+        most = (
+            table.get("most_rows_per_hour") if isinstance(table, dict) and len(table) == 1 else None
+        )
         if isinstance(most, int) and not isinstance(most, bool) and most > 0:
             return most
         raise SettingError(
-            "the machine's enforce.batch does not set most_rows_per_hour, and nothing else, to a number from 1",
+            (
+                "the machine's enforce.batch does not set most_rows_per_hour, and nothing "
+                "else, to a number from 1"
+            ),
             remedy="ask this machine's administrator to correct it",
         )
 
     def read_api_key(self, file: str | None) -> Secret | None:
-        """Return the credential from SEALPIPE_API_KEY or a file, without one final newline; None if neither is set.
+        """Return the credential from SEALPIPE_API_KEY or a file, without one final newline; None if
+        neither is set.
 
         Raises SettingError if both are set, CredentialError if the file cannot be used.
         """
         value = self.environ.get("SEALPIPE_API_KEY")
         if value and file:
             raise SettingError(
-                "both SEALPIPE_API_KEY and SEALPIPE_API_KEY_FILE are set", remedy="unset one of the two variables"
+                "both SEALPIPE_API_KEY and SEALPIPE_API_KEY_FILE are set",
+                remedy="unset one of the two variables",
             )
-        return Secret(value) if value else None if not file else _read_credential(Path(file), self.environ)
+        return (
+            Secret(value)
+            if value
+            else None
+            if not file
+            else _read_credential(Path(file), self.environ)
+        )
 
     @property
     def previous_api_key(self) -> Secret | None:
-        """The previous credential: opens what was sealed to it, and is never sent. None if not set."""
+        """The previous credential: opens what was sealed to it, and is never sent.
+
+        None if not set.
+        """
         value = self.environ.get("SEALPIPE_API_KEY_PREVIOUS")
         return Secret(value) if value else None
 
     def find_unknown_variables(self) -> list[tuple[str, str | None]]:
         """Return the SEALPIPE_* variables that nothing reads, each with the nearest known name."""
-        candidates = [name for name in self.environ if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)]
+        candidates = [
+            name
+            for name in self.environ
+            if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)
+        ]
         unknown = set(candidates) - list_known_variables(FIRST) if candidates else ()
         if not unknown:
             return []
         from difflib import get_close_matches
 
         known = list_known_variables()
-        return [(name, next(iter(get_close_matches(name, known, 1)), None)) for name in sorted(unknown - known)]
+        return [
+            (name, next(iter(get_close_matches(name, known, 1)), None))
+            for name in sorted(unknown - known)
+        ]
 
     @cached_property
     def _user_file(self) -> tuple[dict[str, Any], list[SettingError]]:
@@ -170,25 +222,39 @@ class Config:
         except SettingError as error:
             return {}, [error]
         except OSError as error:
-            remedy = "check SEALPIPE_CONFIG, which names it" if self.environ.get("SEALPIPE_CONFIG") else "check it"
-            return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}", remedy=remedy)]
+            remedy = (
+                "check SEALPIPE_CONFIG, which names it"
+                if self.environ.get("SEALPIPE_CONFIG")
+                else "check it"
+            )
+            return {}, [
+                SettingError(
+                    f"the config file {path} cannot be read: {error.strerror}", remedy=remedy
+                )
+            ]
         flaws = list(config_file.find_flaws(path, config))
         return config_file.remove_flaws(config, flaws), [each.error for each in flaws]
 
 
 def find_config_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's folder of config files, which may not exist; None if the environment names none.
+    """Return the user's folder of config files, which may not exist; None if the environment names
+    none.
 
-    Ignores a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the working directory.
+    Ignores a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the
+    working directory.
     """
-    folder = Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config") / "sealpipe"
+    folder = (
+        Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config") / "sealpipe"
+    )
     return folder if folder.is_absolute() else None
 
 
 def list_known_variables(commands: Mapping[str, tuple[Setting, ...]] = COMMANDS) -> set[str]:
     """Return every SEALPIPE_* name that is read, by these commands or any."""
     names = (
-        {setting.get_variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"} | TEST_VARIABLES
+        {setting.get_variable() for setting in GLOBAL}
+        | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"}
+        | TEST_VARIABLES
     )
     for command, settings in commands.items():
         names |= {setting.get_variable(command) for setting in settings}
@@ -205,14 +271,19 @@ def _read_credential(path: Path, environ: Mapping[str, str]) -> Secret:
     if "_sk_live_" in str(path):
         raise CredentialError(
             "the path of the credential file is itself a credential: it is not shown",
-            remedy="set SEALPIPE_API_KEY to it, or store it in a file (in GitLab, use a variable of type File)",
+            remedy=(
+                "set SEALPIPE_API_KEY to it, or store it in a file (in GitLab, use a variable "
+                "of type File)"
+            ),
         )
     try:
         with path.open("rb") as file:
             content = file.read(_CREDENTIAL_LIMIT + 1)
             found = os.fstat(file.fileno())
     except OSError as error:
-        raise CredentialError(f"the credential file {path} cannot be read: {error.strerror}") from None
+        raise CredentialError(
+            f"the credential file {path} cannot be read: {error.strerror}"
+        ) from None
     flaw = permissions.find_file_flaw(path, found, "the credential file", environ, "600")
     if flaw is not None:
         raise CredentialError(flaw[0], remedy=flaw[1])

@@ -24,17 +24,23 @@ _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 
 def parse_toml(path: Path, what: str) -> dict[str, Any]:
-    """Parse a TOML file. SettingError gives the place of a syntax error, without its text. Raises OSError."""
+    """Parse a TOML file. SettingError gives the place of a syntax error, without its text.
+
+    Raises OSError.
+    """
     config = load_toml(path.read_bytes())
     if isinstance(config, TomlFlaw):
         raise SettingError(
-            f"{what} {path} is not valid TOML at {config.location}", remedy="write each setting as `name = value`"
+            f"{what} {path} is not valid TOML at {config.location}",
+            remedy="write each setting as `name = value`",
         )
     return config
 
 
 class TomlFlaw(NamedTuple):
-    """A syntax error: where it is, in words and as line and column (0: unknown), and whether it repeats a name."""
+    """A syntax error: where it is, in words and as line and column (0: unknown), and whether it
+    repeats a name.
+    """
 
     location: str
     line: int = 0
@@ -43,7 +49,9 @@ class TomlFlaw(NamedTuple):
 
 
 def load_toml(content: bytes) -> dict[str, Any] | TomlFlaw:
-    """Parse TOML; a flaw has the place of a syntax error, and nothing of the text, which can hold a secret."""
+    """Parse TOML; a flaw has the place of a syntax error, and nothing of the text, which can hold a
+    secret.
+    """
     try:
         return tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -72,7 +80,10 @@ class Flaw(NamedTuple):
 
 
 def get_command_table(config: Mapping[str, Any], command: str) -> Mapping[str, Any]:
-    """Return the settings of a command; empty if there are none. `plugins` has those of plugins, not of the command."""
+    """Return the settings of a command; empty if there are none.
+
+    `plugins` has those of plugins, not of the command.
+    """
     table: Mapping[str, Any] = {} if command in OWN_TABLES else config.get(command, {})
     return table
 
@@ -90,7 +101,12 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
         elif name not in COMMANDS:
             yield Flaw((name,), _make_unknown_error(path, name, _suggest_top_level(name, known)))
         elif not isinstance(value, dict):
-            yield Flaw((name,), _make_kind_error(path, name, "a table", f"write [{name}], followed by its settings"))
+            yield Flaw(
+                (name,),
+                _make_kind_error(
+                    path, name, "a table", f"write [{name}], followed by its settings"
+                ),
+            )
         else:
             yield from _command_flaws(path, name, value)
 
@@ -113,15 +129,24 @@ def _command_flaws(path: Path, command: str, table: Mapping[str, Any]) -> Iterat
         if name in inner:
             yield from _check_kind(path, (command, name), inner[name], value)
         else:
-            yield Flaw((command, name), _make_unknown_error(path, f"{command}.{name}", _suggest_in_table(name, inner)))
+            yield Flaw(
+                (command, name),
+                _make_unknown_error(path, f"{command}.{name}", _suggest_in_table(name, inner)),
+            )
 
 
-def _check_kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Flaw]:
+def _check_kind(
+    path: Path, names: tuple[str, ...], setting: Setting, value: object
+) -> Iterator[Flaw]:
     if setting.multiple:
         is_valid = isinstance(value, list) and all(isinstance(each, str) for each in value)
         expected, remedy = "a list of strings", f'write {setting.name} = ["..."]'
     else:
-        is_valid, expected, remedy = isinstance(value, _SCALARS), "a single value", f'write {setting.name} = "..."'
+        is_valid, expected, remedy = (
+            isinstance(value, _SCALARS),
+            "a single value",
+            f'write {setting.name} = "..."',
+        )
     if not is_valid:
         yield Flaw(names, _make_kind_error(path, ".".join(names), expected, remedy))
 
@@ -129,18 +154,24 @@ def _check_kind(path: Path, names: tuple[str, ...], setting: Setting, value: obj
 def _make_credential_error(path: Path) -> SettingError:
     return SettingError(
         f"the config file {path} contains a credential",
-        remedy="store the credential in a separate file (mode 0600), and set api_key_file to its path",
+        remedy=(
+            "store the credential in a separate file (mode 0600), and set api_key_file to its path"
+        ),
     )
 
 
 def _make_kind_error(path: Path, name: str, expected: str, remedy: str) -> SettingError:
-    return SettingError(f"the config file {path} sets {name!r}, which is not {expected}", remedy=remedy)
+    return SettingError(
+        f"the config file {path} sets {name!r}, which is not {expected}", remedy=remedy
+    )
 
 
 def _make_unknown_error(path: Path, name: str, remedy: str) -> SettingError:
     # No setting has a longer name; it may be a misplaced secret.
     shown = repr(name) if len(name) <= _MAX_SHOWN else f"a name of {len(name)} characters"
-    return SettingError(f"the config file {path} sets {shown}, which is not a setting", remedy=remedy)
+    return SettingError(
+        f"the config file {path} sets {shown}, which is not a setting", remedy=remedy
+    )
 
 
 def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
@@ -150,7 +181,9 @@ def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
     if matches := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
         return f"did you mean {matches[0]}?"
     commands_by_setting = {
-        setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings
+        setting.name: command
+        for command, settings in reversed(list(COMMANDS.items()))
+        for setting in settings
     }
     if matches := get_close_matches(name, commands_by_setting, 1):
         return f"did you mean {matches[0]}, below [{commands_by_setting[matches[0]]}]?"
@@ -164,7 +197,11 @@ def _suggest_in_table(name: str, settings: Mapping[str, Setting]) -> str:
         return f"move {name} above the first table: it applies to all commands"
     if matches := get_close_matches(name, settings, 1):
         return f"did you mean {matches[0]}?"
-    return f"the command has {', '.join(sorted(settings))}" if settings else "the command has no settings"
+    return (
+        f"the command has {', '.join(sorted(settings))}"
+        if settings
+        else "the command has no settings"
+    )
 
 
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -192,9 +229,11 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 def enforce_service(
     machine: Mapping[str, Any], requested: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return base URL, link base URL and CA file: as `requested`, overridden by the machine's config.
+    """Return base URL, link base URL and CA file: as `requested`, overridden by the machine's
+    config.
 
-    Raises PolicyError if a requested value differs from an enforced one, SettingError if the table is invalid.
+    Raises PolicyError if a requested value differs from an enforced one, SettingError if the table
+    is invalid.
     """
     enforced = {**requested}
     for name, fixed in _read_table(machine).items():
@@ -202,7 +241,10 @@ def enforce_service(
         if value and _normalize(name, value) != fixed:
             raise PolicyError(
                 f"this machine fixes {name} to {fixed}, but a different value is set",
-                remedy=f"unset SEALPIPE_{name.upper()}, and remove {name} from the config file and the call",
+                remedy=(
+                    f"unset SEALPIPE_{name.upper()}, and remove {name} from the config file "
+                    "and the call"
+                ),
             )
         enforced[name] = None if name == "ca_file" and fixed == SYSTEM_TRUST else fixed
     if "ca_file" in _read_table(machine):
@@ -216,7 +258,10 @@ def enforce_service(
 
 
 def _normalize(name: str, value: str) -> str:
-    """Normalize a value for comparison. An invalid one is returned unchanged: its reader reports it later."""
+    """Normalize a value for comparison.
+
+    An invalid one is returned unchanged: its reader reports it later.
+    """
     try:
         return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
     except UsageError:
@@ -227,7 +272,9 @@ def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
     enforce = machine.get("enforce", {})
     table = enforce.get("service", {}) if isinstance(enforce, Mapping) else {}
     if not isinstance(table, Mapping):
-        raise SettingError("the machine's enforce.service is not a table", remedy="write [enforce.service]")
+        raise SettingError(
+            "the machine's enforce.service is not a table", remedy="write [enforce.service]"
+        )
     found = {}
     for name, value in table.items():
         if name not in _FIXED:
@@ -244,29 +291,40 @@ def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
             except UsageError as error:
                 problem = error.message
         raise SettingError(
-            f"the machine's enforce.service.{name}: {problem}", remedy="ask this machine's administrator to correct it"
+            f"the machine's enforce.service.{name}: {problem}",
+            remedy="ask this machine's administrator to correct it",
         )
     return found
 
 
-FLAG_VALUES: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
+FLAG_VALUES: Final = frozenset(
+    {"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"}
+)
 """Values that the environment and the config file may give to an option that takes no value."""
 
 
 def check_value(setting: Setting, value: object, where: str) -> None:
-    """Check a value as its command would. SettingError names `where` it was set; an empty text counts as unset."""
+    """Check a value as its command would.
+
+    SettingError names `where` it was set; an empty text counts as unset.
+    """
     for text in _split_texts(setting, value):
         try:
             _check_one(setting, text)
         except UsageError as error:
-            message, remedy = _strip_quotes(text, error.message), error.remedy or f"correct {where}, or unset it"
+            message, remedy = (
+                _strip_quotes(text, error.message),
+                error.remedy or f"correct {where}, or unset it",
+            )
         else:
             continue
         raise SettingError(f"{where}: {message}", remedy=remedy)
 
 
 def _strip_quotes(text: str, message: str) -> str:
-    """Remove the value from a message: others read reports, and the value may be a misplaced secret."""
+    """Remove the value from a message: others read reports, and the value may be a misplaced
+    secret.
+    """
     quoted = text[:20]
     for form in (repr(quoted), quoted):
         if message.startswith(form):
@@ -275,7 +333,9 @@ def _strip_quotes(text: str, message: str) -> str:
 
 
 def _split_texts(setting: Setting, value: object) -> list[str]:
-    """Return the value's texts: one, or for a repeatable setting one for each line or list element."""
+    """Return the value's texts: one, or for a repeatable setting one for each line or list
+    element.
+    """
     values = value if isinstance(value, list) else [value]
     texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]
     if setting.multiple and not isinstance(value, list):
@@ -288,6 +348,9 @@ def _check_one(setting: Setting, text: str) -> None:
     if setting.flag and text.strip().lower() not in FLAG_VALUES:
         raise UsageError("the value is not a boolean", remedy="write true or false")
     if setting.choices and text not in setting.choices:
-        raise UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(setting.choices)}")
+        raise UsageError(
+            "the value is not one of the choices",
+            remedy=f"choose from {', '.join(setting.choices)}",
+        )
     if not setting.flag and not setting.choices:
         setting.parse(text)

@@ -1,12 +1,14 @@
-"""Keeps the secrets of a credential out of everything that is sent, and takes them out of what comes back.
+"""Keeps the secrets of a credential out of everything that is sent, and takes them out of what
+comes back.
 
-What is promised is what is searched, in data of any size: **the custody secret and the auth secret, the first or the
-last 24 characters of one alone, and base64 and hex of the bytes that one encodes, each spelled in any way of
-`sealpipe.spellings` or in quoted-printable; those bytes as they are; and, in at most 64 KiB, a secret in capitals or
-small letters, as host names are written.** Not searched is ciphertext that we made ourselves: only the holder of its
-key can read it. A value that is sealed is searched in the same way up to 1,024 characters; the first 512 KiB of a
-longer one for the custody secret as it is, or the auth secret of a key that has no custody secret.
-Specification: Authentication, "the custody secret never leaves the client".
+What is promised is what is searched, in data of any size: **the custody secret and the auth secret,
+the first or the last 24 characters of one alone, and base64 and hex of the bytes that one encodes,
+each spelled in any way of `sealpipe.spellings` or in quoted-printable; those bytes as they are;
+and, in at most 64 KiB, a secret in capitals or small letters, as host names are written.** Not
+searched is ciphertext that we made ourselves: only the holder of its key can read it. A value that
+is sealed is searched in the same way up to 1,024 characters; the first 512 KiB of a longer one for
+the custody secret as it is, or the auth secret of a key that has no custody secret. Specification:
+Authentication, "the custody secret never leaves the client".
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ _QUOTED: Final = Pattern(rb"=(?:([0-9A-F]{2})|\r?\n[ \t]*)")
 
 
 class CustodyGate:
-    """The check of everything that is sent: no custody secret in any spelling; the auth secret only in its header."""
+    """The check of everything that is sent: no custody secret in any spelling; the auth secret only
+    in its header.
+    """
 
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
@@ -55,7 +59,9 @@ class CustodyGate:
             self._finder.add(_list_needles(secret))
         self._last = [each[-1][:-1] for each in secrets]
         self._folded = [end.lower() for secret in revealed for end in _list_ends(secret)]
-        self._begun = [secret[:_BEGUN] for secret in revealed] + [b"%s." % each.key_id.encode() for each in known]
+        self._begun = [secret[:_BEGUN] for secret in revealed] + [
+            b"%s." % each.key_id.encode() for each in known
+        ]
         tags = [f"{each.tag}_sk_live_".encode() for each in known]
         self._leads = [*(b"Bearer " + tag for tag in tags), *tags]
 
@@ -79,13 +85,18 @@ class CustodyGate:
         return any(decoded in data for decoded in self._decoded)
 
     def owns(self, value: str | Secret) -> bool:
-        """Return whether a value to be sealed contains one of our secrets. A large one is not copied."""
+        """Return whether a value to be sealed contains one of our secrets.
+
+        A large one is not copied.
+        """
         try:
             content = value if isinstance(value, str) else value.reveal_bytes()
         except UnicodeError:
             return False  # it cannot be sealed
         if len(content) <= _SMALL:
-            return self.holds(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+            return self.holds(
+                content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
+            )
         if isinstance(content, bytes):
             return any(content.find(each, 0, _LARGE) >= 0 for each in self._last)
         return any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._last)
@@ -96,13 +107,24 @@ class CustodyGate:
             raise credential_leak_error(what)
 
     def find(self, data: bytes) -> list[Span]:
-        """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones as they are."""
-        decoded = (found.span() for each in self._decoded for found in re.finditer(re.escape(each), data))
-        cut = (span for needle in self._begun if needle in data for span in self._find_cut(data, needle))
+        """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones
+        as they are.
+        """
+        decoded = (
+            found.span() for each in self._decoded for found in re.finditer(re.escape(each), data)
+        )
+        cut = (
+            span
+            for needle in self._begun
+            if needle in data
+            for span in self._find_cut(data, needle)
+        )
         return merge_spans([*self._finder.find(data), *decoded, *cut])
 
     def may_hold(self, data: bytes) -> bool:
-        """Return whether `find` could find something: a quick look at data that mostly holds nothing."""
+        """Return whether `find` could find something: a quick look at data that mostly holds
+        nothing.
+        """
         for needle in self._begun:
             if needle in data:
                 return True
@@ -112,16 +134,21 @@ class CustodyGate:
         for found in re.finditer(re.escape(needle), data):
             end = _find_run_end(data, found.end(), parts=2 if needle.endswith(b".") else 1)
             if end > found.end():
-                lead = next((lead for lead in self._leads if data.endswith(lead, 0, found.start())), b"")
+                lead = next(
+                    (lead for lead in self._leads if data.endswith(lead, 0, found.start())), b""
+                )
                 yield found.start() - len(lead), end
 
 
 def credential_leak_error(what: str) -> UsageError:
-    """Make the error for data that must not be sent: it names what contains a secret, and shows none of it."""
+    """Make the error for data that must not be sent: it names what contains a secret, and shows
+    none of it.
+    """
     return UsageError(
         f"{what} holds the credential: nothing was sent",
         remedy="check where the title, the prompts, the passcode and the arguments come from: "
-        "the custody secret decrypts everything encrypted to the key, and never leaves this machine",
+        "the custody secret decrypts everything encrypted to the key, and never leaves "
+        "this machine",
     )
 
 
@@ -146,7 +173,9 @@ def _list_needles(secret: bytes) -> Iterator[Needle]:
 
 
 def _list_ends(secret: bytes) -> tuple[bytes, bytes]:
-    """Return the first and the last characters of a secret, without its very last, whose bits are not all used."""
+    """Return the first and the last characters of a secret, without its very last, whose bits are
+    not all used.
+    """
     return secret[:_END], secret[-_END - 1 : -1]
 
 
@@ -155,7 +184,9 @@ def _unquote(found: re.Match[bytes]) -> bytes:
 
 
 def _find_run_end(data: bytes, at: int, parts: int) -> int:
-    """Return the end of a run of base64url at `at`; with two `parts`, of a second run after a dot."""
+    """Return the end of a run of base64url at `at`; with two `parts`, of a second run after a
+    dot.
+    """
     end = at
     for part in range(parts):
         begin = end + 1 if part and data[end : end + 1] == b"." else end

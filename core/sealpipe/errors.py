@@ -39,7 +39,8 @@
     ├── FailedRowsError                        18  rows of a batch failed or are blocked
     └── DeliveryError                          11  done at the service, but the result was not delivered
 
-No message, attribute or cause of these ever holds a secret. Exit codes are part of the command line's contract.
+No message, attribute or cause of these ever holds a secret. Exit codes are part of the command
+line's contract.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ from typing import Any, ClassVar, Self
 
 
 class Remedy(str):
-    """What to do next, in words of the command line. `python` says it in words of Python, where these differ."""
+    """What to do next, in words of the command line.
+
+    `python` says it in words of Python, where these differ.
+    """
 
     python: str
 
@@ -63,8 +67,8 @@ class Remedy(str):
 class SealpipeError(Exception):
     """The root of every exception of sealpipe.
 
-    `message` says what happened, `remedy` what to do next (may be empty); `exit_code` is what the command line ends
-    with, and `collected` what `collect` collected before it raised this error.
+    `message` says what happened, `remedy` what to do next (may be empty); `exit_code` is what the
+    command line ends with, and `collected` what `collect` collected before it raised this error.
     """
 
     exit_code: ClassVar[int] = 1
@@ -78,17 +82,24 @@ class SealpipeError(Exception):
 
 
 def note_remedy(error: SealpipeError) -> None:
-    """Let tracebacks show the remedy, in words of Python. To be called where an error reaches a program.
+    """Let tracebacks show the remedy, in words of Python.
+
+    To be called where an error reaches a program.
 
     The command line prints the remedy itself, and of the notes on an error only each Note.
     """
     others = [line for line in getattr(error, "__notes__", ()) if not isinstance(line, Remedy)]
     text = getattr(error.remedy, "python", error.remedy)
-    error.__notes__ = [Remedy(text, python=text), *others] if text and text not in error.message else others
+    error.__notes__ = (
+        [Remedy(text, python=text), *others] if text and text not in error.message else others
+    )
 
 
 class Note(str):
-    """A note of sealpipe on an exception (`add_note`). Other notes may hold a secret, and are not shown."""
+    """A note of sealpipe on an exception (`add_note`).
+
+    Other notes may hold a secret, and are not shown.
+    """
 
     __slots__ = ()
 
@@ -108,7 +119,9 @@ class UsageError(SealpipeError):
 
 
 class ReferenceSyntaxError(UsageError):
-    """A reference does not follow the grammar (`sealpipe.reference.parse`), or names an unknown source."""
+    """A reference does not follow the grammar (`sealpipe.reference`), or names an unknown
+    source.
+    """
 
 
 class SettingError(UsageError):
@@ -118,19 +131,25 @@ class SettingError(UsageError):
 class CredentialError(SettingError):
     """The API credential is malformed (specification: Authentication)."""
 
-    default_remedy = "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
+    default_remedy = (
+        "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
+    )
 
 
 class PolicyError(UsageError):
     """A policy of this machine or user does not allow it. Nothing was sent."""
 
-    default_remedy = "change what is shared, with whom or for how long; the policy says what it allows"
+    default_remedy = (
+        "change what is shared, with whom or for how long; the policy says what it allows"
+    )
 
 
 class StateError(UsageError):
     """The state folder cannot be read or written."""
 
-    default_remedy = "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with free space"
+    default_remedy = (
+        "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with free space"
+    )
 
 
 class PayloadTooLargeError(UsageError):
@@ -199,7 +218,10 @@ class BoxError(WireError):
 
 
 class PluginError(SealpipeError):
-    """A source, sink or channel failed. `locator` is the reference; the error never holds its data."""
+    """A source, sink or channel failed.
+
+    `locator` is the reference; the error never holds its data.
+    """
 
     exit_code = 14
 
@@ -231,7 +253,12 @@ class UnavailableError(PluginError):
     """
 
     def __init__(
-        self, message: str, *, locator: str = "", remedy: str | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        locator: str = "",
+        remedy: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message, locator=locator, remedy=remedy)
         self.retry_after = retry_after
@@ -266,7 +293,10 @@ NOT_TAKEN = (
     UnsupportedError,
     UsageError,
 )
-"""Errors of a channel or sink that mean that nothing was sent or written. With any other, it may have been."""
+"""Errors of a channel or sink that mean that nothing was sent or written.
+
+With any other, it may have been.
+"""
 
 
 # -- the service ------------------------------------------------------------------------------
@@ -275,9 +305,10 @@ NOT_TAKEN = (
 class ServiceError(SealpipeError):
     """The service refused a call, or its response cannot be used.
 
-    `status` and `error_code` are those of the response (None without one), and `retry_after` its seconds to wait.
-    `additional_data` maps each rejected JSON member to the service's reason. `unclear` is True if this attempt or
-    an earlier one may have succeeded nevertheless; `outbox_id` names the stored outbox entry.
+    `status` and `error_code` are those of the response (None without one), and `retry_after` its
+    seconds to wait. `additional_data` maps each rejected JSON member to the service's reason.
+    `unclear` is True if this attempt or an earlier one may have succeeded nevertheless; `outbox_id`
+    names the stored outbox entry.
     """
 
     def __init__(
@@ -300,7 +331,9 @@ class ServiceError(SealpipeError):
 
 
 class AuthenticationError(ServiceError):
-    """The gateway does not accept the credential; it gives no cause (specification: Authentication)."""
+    """The gateway does not accept the credential; it gives no cause (specification:
+    Authentication).
+    """
 
     exit_code = 3
     default_remedy = (
@@ -347,11 +380,16 @@ class KeyAllowanceError(PermissionDeniedError):
 
 
 class CustodyError(PermissionDeniedError):
-    """Custody was required and the service could not store the wrap. The share was expired again."""
+    """Custody was required and the service could not store the wrap.
+
+    The share was expired again.
+    """
 
     default_remedy = Remedy(
         "enrol the account's zero-knowledge key and plan feature, or share with --custody auto",
-        python='enrol the account\'s zero-knowledge key and plan feature, or share with custody="auto"',
+        python=(
+            'enrol the account\'s zero-knowledge key and plan feature, or share with custody="auto"'
+        ),
     )
 
 
@@ -363,7 +401,10 @@ class InvalidRequestError(ServiceError):
 
 
 class ToolError(ServiceError):
-    """A tool, or the tool endpoint, returned an error. `error_code` is the code of a JSON-RPC error."""
+    """A tool, or the tool endpoint, returned an error.
+
+    `error_code` is the code of a JSON-RPC error.
+    """
 
     exit_code = 5
     default_remedy = Remedy(
@@ -373,17 +414,23 @@ class ToolError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """1, 70: not on this account, never existed, or already expired; the service does not say which."""
+    """1, 70: not on this account, never existed, or already expired; the service does not say
+    which.
+    """
 
     exit_code = 6
     default_remedy = (
-        "check the short code (shares and requests have their own commands), and that the credential belongs to the "
+        "check the short code (shares and requests have their own commands), and that the "
+        "credential belongs to the "
         "account that created it"
     )
 
 
 class RateLimitError(ServiceError):
-    """Every response was 429. Nothing changed. `retry_after` is in seconds, None if the service did not say."""
+    """Every response was 429.
+
+    Nothing changed. `retry_after` is in seconds, None if the service did not say.
+    """
 
     exit_code = 7
     default_remedy = Remedy(
@@ -400,7 +447,10 @@ class RetriesExhaustedError(ServiceError):
 
 
 class IdempotencyConflictError(ServiceError):
-    """105: the idempotency key belongs to another body. Final: the body is never sent under a new key."""
+    """105: the idempotency key belongs to another body.
+
+    Final: the body is never sent under a new key.
+    """
 
     exit_code = 8
     default_remedy = Remedy(
@@ -423,10 +473,14 @@ class ConnectError(ServiceError):
 
 
 class ProtocolError(ServiceError):
-    """The response breaks the protocol: not JSON, wrong types, a redirect, another encoding, too long."""
+    """The response breaks the protocol: not JSON, wrong types, a redirect, another encoding, too
+    long.
+    """
 
     exit_code = 12
-    default_remedy = "check that the base URL is the service's API and that no proxy responds instead"
+    default_remedy = (
+        "check that the base URL is the service's API and that no proxy responds instead"
+    )
 
 
 class PublicKeyMismatchError(ProtocolError):
@@ -435,12 +489,18 @@ class PublicKeyMismatchError(ProtocolError):
     `short_code` is the code of that request.
     """
 
-    default_remedy = "do not send its link; find out who can respond in the service's name, and create a new request"
+    default_remedy = (
+        "do not send its link; find out who can respond in the service's name, and create a "
+        "new request"
+    )
     short_code: str = ""
 
 
 class CollectError(SealpipeError):
-    """A request does not have the expected submissions. Nothing is lost. `short_code` is that of the request."""
+    """A request does not have the expected submissions.
+
+    Nothing is lost. `short_code` is that of the request.
+    """
 
     def __init__(self, message: str, *, remedy: str | None = None, short_code: str = "") -> None:
         super().__init__(message, remedy=remedy)
@@ -462,7 +522,8 @@ class CheckError(CollectError):
 
     exit_code = 14
     default_remedy = (
-        "nothing is lost: correct what the check tests, or ask the submitter to send it again, and collect again"
+        "nothing is lost: correct what the check tests, or ask the submitter to send it again, "
+        "and collect again"
     )
     submission: str = ""
 
@@ -472,7 +533,8 @@ class PendingError(CollectError):
 
     exit_code = 15
     default_remedy = Remedy(
-        "run it again later, or give it more time with --wait", python='call it again later, or with wait="15m"'
+        "run it again later, or give it more time with --wait",
+        python='call it again later, or with wait="15m"',
     )
 
 
@@ -484,7 +546,10 @@ class NoSubmissionError(CollectError):
 
 
 class TooManySubmissionsError(CollectError):
-    """There are more submissions than `pick` allows. Nothing was stored: anyone with the link can submit."""
+    """There are more submissions than `pick` allows.
+
+    Nothing was stored: anyone with the link can submit.
+    """
 
     exit_code = 17
     default_remedy = Remedy(
@@ -522,7 +587,9 @@ class DeliveryError(SealpipeError):
 
     exit_code = 11
 
-    def __init__(self, message: str, *, remedy: str | None = None, outbox_id: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, remedy: str | None = None, outbox_id: str | None = None
+    ) -> None:
         super().__init__(message, remedy=remedy)
         self.outbox_id = outbox_id
         self.share: Any = None

@@ -1,9 +1,11 @@
-"""Look things up at the service: the pages of a list, and the share or request that a short code names.
+"""Look things up at the service: the pages of a list, and the share or request that a short code
+names.
 
-A word on a command line is a short code, or its encoded form. Most words can be only one of the two, and the service is
-not asked. A word such as `a%2Fb` may be the code `a%2Fb` or the encoded form of `a/b`: both are looked up, and the one
-that exists is meant. If both exist, or this machine has a record of the other, the word is refused: nothing is ended or
-opened by a guess. Purging destroys, so there `--confirm` decides which one is meant.
+A word on a command line is a short code, or its encoded form. Most words can be only one of the
+two, and the service is not asked. A word such as `a%2Fb` may be the code `a%2Fb` or the encoded
+form of `a/b`: both are looked up, and the one that exists is meant. If both exist, or this machine
+has a record of the other, the word is refused: nothing is ended or opened by a guess. Purging
+destroys, so there `--confirm` decides which one is meant.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from sealpipe.api.operation import Operation
 from sealpipe.api.pages import Page
 from sealpipe.api.requests import CreatedRequest, RequestInfo
 from sealpipe.budget import call
-from sealpipe.errors import NotFoundError, OutcomeUnknownError, ProtocolError, ServiceError, UsageError
+from sealpipe.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    ServiceError,
+    UsageError,
+)
 from sealpipe.session import Session
 from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
@@ -35,7 +43,9 @@ MAX_PAGES = 10_000
 def check_page_limit(page: int) -> None:
     """Raise ProtocolError if a list has more pages than any real one."""
     if page > MAX_PAGES:
-        raise ProtocolError(f"the service's list has more than {MAX_PAGES} pages: sealpipe reads no further")
+        raise ProtocolError(
+            f"the service's list has more than {MAX_PAGES} pages: sealpipe reads no further"
+        )
 
 
 class PageIterator(Protocol[T]):
@@ -50,8 +60,9 @@ class PageIterator(Protocol[T]):
 class PageWalk(Generic[T]):
     """The pages of a numbered list, each fetched by one call. `identity` identifies a row.
 
-    It ends at an empty page, at the last page by the service's own count, or where the service repeats a page; never
-    because a page is short. Rows seen before (the list moved between two pages) are left out.
+    It ends at an empty page, at the last page by the service's own count, or where the service
+    repeats a page; never because a page is short. Rows seen before (the list moved between two
+    pages) are left out.
     """
 
     def __init__(self, fetch: Callable[[int], Page[T]], identity: Callable[[T], Hashable]) -> None:
@@ -66,7 +77,9 @@ class PageWalk(Generic[T]):
         self._page += 1
         check_page_limit(self._page)
         page = self._fetch(self._page)
-        fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
+        fresh = {
+            self._identity(row): row for row in page.items if self._identity(row) not in self._seen
+        }
         self._seen |= fresh.keys()
         total = page.pagination.total_pages
         self.is_done = not fresh or (total is not None and self._page >= total)
@@ -74,7 +87,9 @@ class PageWalk(Generic[T]):
 
 
 class LogPageWalk:
-    """The pages of an access log. `first` is the first page: None before it is fetched, and where there is no log.
+    """The pages of an access log.
+
+    `first` is the first page: None before it is fetched, and where there is no log.
 
     It ends where the service gives no next cursor, or one that was used before.
     """
@@ -100,29 +115,42 @@ class LogPageWalk:
 def walk_shares(session: Session, limit: int) -> PageWalk[ShareInfo]:
     """Return the pages of all active shares, newest first, of so many rows each."""
     return PageWalk(
-        lambda page: call(shares.list_page(page, limit), session.start_budget()), lambda row: row.short_code
+        lambda page: call(shares.list_page(page, limit), session.start_budget()),
+        lambda row: row.short_code,
     )
 
 
-def walk_requests(session: Session, limit: int, status: Literal["expired"] | None = None) -> PageWalk[RequestInfo]:
-    """Return the pages of all active requests, or of the expired ones, newest first, of so many rows each."""
+def walk_requests(
+    session: Session, limit: int, status: Literal["expired"] | None = None
+) -> PageWalk[RequestInfo]:
+    """Return the pages of all active requests, or of the expired ones, newest first, of so many
+    rows each.
+    """
     return PageWalk(
-        lambda page: call(requests.list_page(page, limit, status), session.start_budget()), lambda row: row.short_code
+        lambda page: call(requests.list_page(page, limit, status), session.start_budget()),
+        lambda row: row.short_code,
     )
 
 
-def walk_share_log(session: Session, short_code: str, since: datetime | None, until: datetime | None) -> LogPageWalk:
+def walk_share_log(
+    session: Session, short_code: str, since: datetime | None, until: datetime | None
+) -> LogPageWalk:
     """Return the pages of a share's access log."""
 
     def fetch(cursor: str | None) -> AccessLog | None:
-        page = account.get_access_log(short_code, limit=100, cursor=cursor, since=since, until=until)
+        page = account.get_access_log(
+            short_code, limit=100, cursor=cursor, since=since, until=until
+        )
         return call(page, session.start_budget())
 
     return LogPageWalk(fetch)
 
 
 def find_capabilities(session: Session) -> Capabilities | None:
-    """Find what the key and the plan allow; None if the service does not say. Remembers the key's custody level."""
+    """Find what the key and the plan allow; None if the service does not say.
+
+    Remembers the key's custody level.
+    """
     found = call(account.get_capabilities(), session.start_budget())
     if found is not None:
         session.note_custody(has_custody=found.has_custody)
@@ -136,7 +164,8 @@ Lookup = Callable[[str], bool]
 def find_share_code(session: Session, word: str, keep: Path | None = None) -> str:
     """Return the short code of the share that `word` names.
 
-    `keep` is the folder where this machine records the shares that it expired. Raises UsageError for an ambiguous word.
+    `keep` is the folder where this machine records the shares that it expired. Raises UsageError
+    for an ambiguous word.
     """
     return _resolve(word, partial(_find_share, session, keep))
 
@@ -144,7 +173,8 @@ def find_share_code(session: Session, word: str, keep: Path | None = None) -> st
 def find_request_code(session: Session, word: str, keep: Path | None = None) -> str:
     """Return the short code of the request that `word` names.
 
-    `keep` is the folder of this machine's records of requests. Raises UsageError for an ambiguous word.
+    `keep` is the folder of this machine's records of requests. Raises UsageError for an ambiguous
+    word.
     """
     return _resolve(word, partial(_find_request, session, keep))
 
@@ -152,17 +182,27 @@ def find_request_code(session: Session, word: str, keep: Path | None = None) -> 
 def confirm_code(word: str, confirm: str) -> str:
     """Return the short code of what is to be destroyed, from the two words that name it.
 
-    One of the words must be unambiguous and the other must match it. Raises UsageError if they may name two codes.
+    One of the words must be unambiguous and the other must match it. Raises UsageError if they may
+    name two codes.
     """
-    candidates = [{each for each in (spelling, decoded(spelling)) if each is not None} for spelling in (word, confirm)]
+    candidates = [
+        {each for each in (spelling, decoded(spelling)) if each is not None}
+        for spelling in (word, confirm)
+    ]
     common = candidates[0] & candidates[1]
     if len(common) == 1:
         return common.pop()
     if common:
         other = decoded(word) or word
         raise UsageError(
-            f"{word} is ambiguous: it can be this code or the encoded form of {other}; nothing was sent",
-            remedy=f"confirm with --confirm {encoded(word)} for the one, with the code itself for the other",
+            (
+                f"{word} is ambiguous: it can be this code or the encoded form of {other}; "
+                "nothing was sent"
+            ),
+            remedy=(
+                f"confirm with --confirm {encoded(word)} for the one, with the code itself for "
+                "the other"
+            ),
         )
     return word  # not confirmed: the caller's error explains that
 
@@ -176,7 +216,10 @@ def _resolve(word: str, exists: Lookup) -> str:
     is_encoded = _check_exists(decoded_word, exists)
     if is_literal and is_encoded:
         raise UsageError(
-            f"{word} is ambiguous: one code is exactly this, and it is the encoded form of another; nothing was done",
+            (
+                f"{word} is ambiguous: one code is exactly this, and it is the encoded form of "
+                "another; nothing was done"
+            ),
             remedy=f"write the first as {encoded(word)}, the second as the plain code",
         )
     return decoded_word if is_encoded else word
@@ -220,11 +263,13 @@ MAX_CANDIDATES: Final = 20
 """How many requests an error lists that may be the one whose response was lost."""
 
 
-def find_created_request(session: Session, meta: Mapping[str, Any], error: ServiceError) -> CreatedRequest:
+def find_created_request(
+    session: Session, meta: Mapping[str, Any], error: ServiceError
+) -> CreatedRequest:
     """Find the request whose response was lost.
 
-    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the credential's key is in
-    every request.
+    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the
+    credential's key is in every request.
     """
     rows: list[RequestInfo] = []
     budget = session.start_budget()
@@ -235,7 +280,9 @@ def find_created_request(session: Session, meta: Mapping[str, Any], error: Servi
         while not pages.is_done:
             rows += [row for row in pages.fetch_next() if row.public_key == meta["public_key"]]
     if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
-        return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
+        return CreatedRequest(
+            rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True
+        )
     if rows and isinstance(error, OutcomeUnknownError):
         codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])
         error.message += f"; if it was made, it is one of these, newest first: {codes}"

@@ -1,4 +1,6 @@
-"""Parses and formats values as people write them: durations, times, URLs and hosts, counts, short codes, events."""
+"""Parses and formats values as people write them: durations, times, URLs and hosts, counts, short
+codes, events.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from sealpipe.errors import Remedy, SettingError, UsageError
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
 # No hour 24: Python 3.14 and later would read it as the next day.
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII
+)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -23,13 +27,18 @@ ADD_NAME: Final = Remedy("add --name NAME", python="write name=NAME")
 
 
 def parse_name(text: str) -> str:
-    """Parse the owner's name for a share or a request. It can stand in a path, and never makes one. Raises UsageError.
+    """Parse the owner's name for a share or a request.
+
+    It can stand in a path, and never makes one. Raises UsageError.
 
     The text is not shown: it may be a secret.
     """
     if not _NAME.fullmatch(text):
         raise UsageError(
-            "the name has other characters than letters, digits, `.`, `-` and `_`, or more than 100 of them",
+            (
+                "the name has other characters than letters, digits, `.`, `-` and `_`, or more "
+                "than 100 of them"
+            ),
             remedy="write it as staging-db",
         )
     return text
@@ -38,28 +47,34 @@ def parse_name(text: str) -> str:
 def fill_name(path: str, name: str | None, option: str) -> str:
     """Return a path with `{name}` filled in; other braces stay.
 
-    UsageError, which calls it `option`, without a name, or for one that would be obeyed there (`begins_special`).
+    UsageError, which calls it `option`, without a name, or for one that would be obeyed there
+    (`begins_special`).
     """
     before = path.split(NAME_PLACEHOLDER)[:-1]
     if before and name is None:
         raise UsageError(f"{option} contains {{name}}, and there is no name", remedy=ADD_NAME)
     if name and any(begins_special(each, name) for each in before):
         raise UsageError(
-            f"{option}: the name would begin a part of the path with . or -", remedy="write the name as staging-db"
+            f"{option}: the name would begin a part of the path with . or -",
+            remedy="write the name as staging-db",
         )
     return path.replace(NAME_PLACEHOLDER, name or "")
 
 
 def begins_special(before: str, text: str) -> bool:
-    """Return whether a text that is filled in after `before` begins a part of a path with `.`, `-` or `~`.
+    """Return whether a text that is filled in after `before` begins a part of a path with `.`, `-`
+    or `~`.
 
-    Programs obey such names: files such as `.bashrc`, an option such as `-rf`, and the home folder `~root`.
+    Programs obey such names: files such as `.bashrc`, an option such as `-rf`, and the home folder
+    `~root`.
     """
     return text.startswith((".", "-", "~")) and (not before or before.endswith("/"))
 
 
 def find_nearest_file(path: Path) -> Path | None:
-    """Return what has the nearest name in the folder of a path where nothing is; None if nothing is near."""
+    """Return what has the nearest name in the folder of a path where nothing is; None if nothing is
+    near.
+    """
     from difflib import get_close_matches  # for an error only
 
     try:
@@ -110,12 +125,17 @@ def parse_time(text: str) -> datetime:
         moment = datetime.fromisoformat(text.upper())
         moment.astimezone(UTC)  # near the first and the last year, it may overflow
     except (ValueError, OverflowError):
-        raise UsageError(f"{_shorten(text)} is not an existing date or time", remedy=remedy) from None
+        raise UsageError(
+            f"{_shorten(text)} is not an existing date or time", remedy=remedy
+        ) from None
     return moment
 
 
 def format_time(moment: datetime) -> str:
-    """Format a time as RFC 3339 in UTC, in whole seconds: `2026-12-31T12:00:00Z`. UsageError without a time zone."""
+    """Format a time as RFC 3339 in UTC, in whole seconds: `2026-12-31T12:00:00Z`.
+
+    UsageError without a time zone.
+    """
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise UsageError(
             "a time without a time zone could mean any of them",
@@ -134,16 +154,20 @@ _IPV4: Final = re.compile(rf"127(?:\.{_OCTET}){{3}}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine: `localhost`, `::1`, or 127.0.0.0 to 127.255.255.255 in full.
+    """Whether a host can only be this machine: `localhost`, `::1`, or 127.0.0.0 to 127.255.255.255
+    in full.
 
-    Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) do not count:
-    resolvers disagree about them. `host` is as a URL parser returns it: in lower case, without brackets.
+    Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) do
+    not count: resolvers disagree about them. `host` is as a URL parser returns it: in lower case,
+    without brackets.
     """
     return host in ("localhost", "::1") or _IPV4.fullmatch(host) is not None
 
 
 def is_cleartext(scheme: str, host: str) -> bool:
-    """Return whether others could read what is sent: anything but https, unless the host is loopback."""
+    """Return whether others could read what is sent: anything but https, unless the host is
+    loopback.
+    """
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
@@ -156,16 +180,25 @@ def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
     host = (parts.hostname or "").rstrip(".")
     if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f]", text):
         raise SettingError(f"{name} is not an http(s) URL", remedy="write it as https://host/path")
-    if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or number == 0:
+    if (
+        parts.username is not None
+        or parts.query
+        or parts.fragment
+        or "?" in text
+        or "#" in text
+        or number == 0
+    ):
         raise SettingError(
-            f"{name} contains a user, a query, a fragment or port 0", remedy="write it as https://host/path"
+            f"{name} contains a user, a query, a fragment or port 0",
+            remedy="write it as https://host/path",
         )
     if is_cleartext(parts.scheme, host):
         raise SettingError(
             f"{name} uses http:// to a remote host: {allow_cleartext} would be sent unencrypted",
             remedy="use https://; http:// works for loopback only",
         )
-    # One spelling: it names a request's ledger, so that a second one would not know of a DELETE that was sent.
+    # One spelling: it names a request's ledger, so that a second one would not know of a DELETE
+    # that was sent.
     address = f"[{host}]" if ":" in host else host
     if number not in (None, _DEFAULT_PORTS[parts.scheme]):
         address += f":{number}"
@@ -179,7 +212,9 @@ def parse_base_url(text: str) -> str:
     """Check the API's URL. It must end in /v1, which is never added."""
     url = _check_http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
-        raise SettingError("the base URL does not end in /v1", remedy="add /v1 at the end of SEALPIPE_BASE_URL")
+        raise SettingError(
+            "the base URL does not end in /v1", remedy="add /v1 at the end of SEALPIPE_BASE_URL"
+        )
     return url
 
 
@@ -191,7 +226,9 @@ def parse_link_base_url(text: str) -> str:
 def parse_service_tag(text: str) -> str:
     """Check the service's short tag, as in the credential's prefix."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", text, re.ASCII):
-        raise SettingError("the service tag is not a short lower-case word", remedy="use a tag such as `svc`")
+        raise SettingError(
+            "the service tag is not a short lower-case word", remedy="use a tag such as `svc`"
+        )
     return text
 
 
@@ -201,9 +238,13 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_bind_text(text: str) -> str:
-    """Check the text that a sealed link is bound to: one printable line of at most 512 characters."""
+    """Check the text that a sealed link is bound to: one printable line of at most 512
+    characters.
+    """
     if not text.strip():
-        raise UsageError("the text to bind a sealed link to is empty", remedy="give a text, or omit the option")
+        raise UsageError(
+            "the text to bind a sealed link to is empty", remedy="give a text, or omit the option"
+        )
     if not text.isprintable() or len(text) > 512:
         raise UsageError(
             "the text to bind a sealed link to is not one printable line of at most 512 characters",
@@ -230,7 +271,9 @@ def parse_views(text: str) -> int | None:
 def parse_count(text: str) -> int:
     """Parse a whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
-        raise UsageError(f"{text[:60]!r} is not a whole number", remedy="write a whole number, 1 or more")
+        raise UsageError(
+            f"{text[:60]!r} is not a whole number", remedy="write a whole number, 1 or more"
+        )
     if int(text) < 1:
         raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
     if int(text) > _MAX_COUNT:
@@ -251,9 +294,11 @@ _TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
 
 
 def redact_address(target: str) -> str:
-    """A target as messages, lists and the audit log show it: an address without what may be a credential.
+    """A target as messages, lists and the audit log show it: an address without what may be a
+    credential.
 
-    That is a user, a query, a fragment, and long segments of the path with a digit or a capital letter.
+    That is a user, a query, a fragment, and long segments of the path with a digit or a capital
+    letter.
     """
     start = _ADDRESS.search(target)
     parts = None if start is None else _PARTS.fullmatch(target, start.end())
@@ -284,7 +329,9 @@ def parse_loopback_address(text: str) -> tuple[str, int]:
     """Parse `127.0.0.1:PORT`, an address of this machine that only this machine reaches."""
     host, colon, port = text.rpartition(":")
     if not colon:
-        raise UsageError("the address is not a host and a port", remedy="write it as 127.0.0.1:PORT")
+        raise UsageError(
+            "the address is not a host and a port", remedy="write it as 127.0.0.1:PORT"
+        )
     if not is_loopback(host.lower()) or ":" in host:
         raise UsageError("the address is not on loopback", remedy="write it as 127.0.0.1:PORT")
     return host, parse_port(port)
@@ -305,7 +352,9 @@ def parse_events(text: str) -> tuple[str, ...]:
     events = tuple(text.split(","))
     for event in events:
         if event not in NOTIFY_ON:
-            raise UsageError(f"{event[:60]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
+            raise UsageError(
+                f"{event[:60]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}"
+            )
     if len(set(events)) < len(events):
         raise UsageError("the list repeats an event", remedy="list each event once")
     return events

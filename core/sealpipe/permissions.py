@@ -1,8 +1,10 @@
-"""Check whether other users of this machine can write or replace a file, and refuse files that expose processes.
+"""Check whether other users of this machine can write or replace a file, and refuse files that
+expose processes.
 
-Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: there are no other users.
-Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
-on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
+Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: there are no
+other users. Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this
+process's own credential. The check is on the opened descriptor, so that symbolic links, `/dev/fd/3`
+and other mounts of /proc are refused as well.
 
 Files whose size or kind others control are also read and compared here, within a limit.
 """
@@ -22,8 +24,13 @@ from sealpipe.errors import ReferenceValueError
 MOUNTED = (Path("/run/secrets"), Path("/var/run/secrets"))
 """Where Docker and Kubernetes mount secrets."""
 
+# Its helper makes files and folders that everyone can write (0666, 0777).
 _JOB_FOLDERS = (
-    ("GITLAB_CI", "CI_PROJECT_DIR", ".tmp"),  # its helper makes files and folders that everyone can write (0666, 0777)
+    (
+        "GITLAB_CI",
+        "CI_PROJECT_DIR",
+        ".tmp",
+    ),
     ("GITHUB_ACTIONS", "RUNNER_TEMP", ""),
     ("TF_BUILD", "AGENT_TEMPDIRECTORY", ""),
     ("CREDENTIALS_DIRECTORY", "CREDENTIALS_DIRECTORY", ""),  # systemd
@@ -39,7 +46,8 @@ _MAX_LINKS = 40
 def find_file_flaw(
     path: Path, status: os.stat_result, what: str, environ: Mapping[str, str], mode: str = "go-w"
 ) -> tuple[str, str] | None:
-    """Return why others could have written a file, and the command that corrects it; None if they could not.
+    """Return why others could have written a file, and the command that corrects it; None if they
+    could not.
 
     `status` is its fstat result, `mode` the argument for chmod. Pipes and devices are not checked.
     """
@@ -55,16 +63,23 @@ def find_file_flaw(
 
 
 def is_readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether other users can read a file with a secret, unless a CI system or the like created it that way."""
+    """Return whether other users can read a file with a secret, unless a CI system or the like
+    created it that way.
+    """
     try:
         status = path.stat()
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o077) and not is_system_created(path, environ)
+    return (
+        stat.S_ISREG(status.st_mode)
+        and bool(status.st_mode & 0o077)
+        and not is_system_created(path, environ)
+    )
 
 
 def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tuple[str, str] | None:
-    """Return which folder on the path lets others replace `what`, and the command that corrects it; None if none does.
+    """Return which folder on the path lets others replace `what`, and the command that corrects it;
+    None if none does.
 
     Checks every folder on the path, also behind links. Skips missing ones.
     """
@@ -79,7 +94,10 @@ def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tup
         if _is_group_writable(current, status):
             return f"a group can write {current}, and so replace {what}", f"chmod g-w {current}"
         if not _is_trusted(status.st_uid):
-            return f"{current} belongs to another user, who can replace {what}", "use a directory of your own"
+            return (
+                f"{current} belongs to another user, who can replace {what}",
+                "use a directory of your own",
+            )
     return None
 
 
@@ -88,7 +106,9 @@ def is_system_created(path: Path, environ: Mapping[str, str]) -> bool:
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the links that Kubernetes makes
     if any(folder in absolute.parents for folder in (*MOUNTED, *_list_own_folders(environ))):
         return True
-    return (absolute.parent / "..data").is_symlink()  # a volume of Kubernetes: secret, config map, projected
+    return (
+        absolute.parent / "..data"
+    ).is_symlink()  # a volume of Kubernetes: secret, config map, projected
 
 
 def _list_own_folders(environ: Mapping[str, str], *others: tuple[str, str, str]) -> list[Path]:
@@ -98,11 +118,17 @@ def _list_own_folders(environ: Mapping[str, str], *others: tuple[str, str, str])
         for indicator, variable, suffix in rows
         if environ.get(indicator) and environ.get(variable)
     ]
-    return [Path(os.path.normpath(name)) for name in paths if name.startswith("/") and os.path.normpath(name) != "/"]
+    return [
+        Path(os.path.normpath(name))
+        for name in paths
+        if name.startswith("/") and os.path.normpath(name) != "/"
+    ]
 
 
 def _stat_folders(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield these folders with their status, up to the first that we cannot read: nothing below it is usable."""
+    """Yield these folders with their status, up to the first that we cannot read: nothing below it
+    is usable.
+    """
     with suppress(OSError):
         for current in _walk_folders(folder):
             if not stat.S_ISDIR((status := current.stat()).st_mode):
@@ -132,13 +158,16 @@ def _walk_folders(folder: Path) -> Iterator[Path]:
 
 
 def _is_group_writable(path: Path, status: os.stat_result) -> bool:
-    """Return whether others can write through the group: not through root's group or the owner's private group.
+    """Return whether others can write through the group: not through root's group or the owner's
+    private group.
 
     With an access control list, the group bit covers everyone in the list.
     """
     if not status.st_mode & 0o020:
         return False
-    return _has_acl(path) or (status.st_gid != 0 and not _is_private_group(status.st_uid, status.st_gid))
+    return _has_acl(path) or (
+        status.st_gid != 0 and not _is_private_group(status.st_uid, status.st_gid)
+    )
 
 
 def _has_acl(path: Path) -> bool:
@@ -149,7 +178,9 @@ def _has_acl(path: Path) -> bool:
 
 
 def _is_private_group(user: int, group: int) -> bool:
-    """Whether a group has only this user: by its name and members, or by its number if it has no name."""
+    """Whether a group has only this user: by its name and members, or by its number if it has no
+    name.
+    """
     import grp
     import pwd
 
@@ -161,12 +192,17 @@ def _is_private_group(user: int, group: int) -> bool:
 
 
 def _is_trusted(user: int) -> bool:
-    """Return whether a user is root or ourselves. Root trusts everyone: containers mount folders of other users."""
+    """Return whether a user is root or ourselves.
+
+    Root trusts everyone: containers mount folders of other users.
+    """
     return os.geteuid() == 0 or user in (0, os.geteuid()) or _is_outside_namespace(user)
 
 
 def _is_outside_namespace(user: int) -> bool:
-    """Return whether the id stands for users outside this user namespace, such as the host's root."""
+    """Return whether the id stands for users outside this user namespace, such as the host's
+    root.
+    """
     try:
         overflow_uid = int(Path("/proc/sys/fs/overflowuid").read_text())
         mapping = Path("/proc/self/uid_map").read_text().split()
@@ -176,7 +212,10 @@ def _is_outside_namespace(user: int) -> bool:
 
 
 def read_file(path: str | Path, limit: int) -> bytes:
-    """Return a file's content. Raises OSError if it cannot be read, or is larger than `limit` bytes (errno EFBIG)."""
+    """Return a file's content.
+
+    Raises OSError if it cannot be read, or is larger than `limit` bytes (errno EFBIG).
+    """
     with Path(path).open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -189,16 +228,19 @@ _REPLACED_ERRORS: Final = frozenset({errno.ELOOP, errno.ENXIO})
 
 
 def has_content(path: str | Path, expected: bytes, *, folder: int | None = None) -> bool:
-    """Return whether a plain file contains exactly `expected`; False if there is none, or a link, a pipe or a device.
+    """Return whether a plain file contains exactly `expected`; False if there is none, or a link, a
+    pipe or a device.
 
-    Never waits, and does not read a larger file to its end. A relative path starts at `folder`, an open
-    directory, if given. Raises OSError if the file cannot be read.
+    Never waits, and does not read a larger file to its end. A relative path starts at `folder`, an
+    open directory, if given. Raises OSError if the file cannot be read.
     """
     try:
         # checked before it is opened: opening a device may have side effects
         if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
             return False
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+        )
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -219,7 +261,10 @@ _PROC: Final = 0x9FA0
 
 
 def open_file(path: str | Path, what: object) -> BinaryIO:
-    """Open a file for reading. Raises OSError, and ReferenceValueError, naming `what`, if it exposes processes."""
+    """Open a file for reading.
+
+    Raises OSError, and ReferenceValueError, naming `what`, if it exposes processes.
+    """
     stream: BinaryIO = open(path, "rb")  # noqa: PTH123, SIM115 - the path as given: Path would drop a leading ./
     try:
         refuse_process_file(stream.fileno(), what)
@@ -230,10 +275,15 @@ def open_file(path: str | Path, what: object) -> BinaryIO:
 
 
 def refuse_process_file(descriptor: int, what: object) -> None:
-    """Raise ReferenceValueError, naming `what`, if an open file is one in which the kernel exposes processes."""
+    """Raise ReferenceValueError, naming `what`, if an open file is one in which the kernel exposes
+    processes.
+    """
     if _is_process_file(descriptor):
         raise ReferenceValueError(
-            f"{what} is in /proc, which exposes processes (this one's credential, too) and is never shared",
+            (
+                f"{what} is in /proc, which exposes processes (this one's credential, too) and "
+                "is never shared"
+            ),
             remedy="name the file or the variable that the secret comes from",
         )
 

@@ -1,9 +1,12 @@
-"""Checks policies and notifies observers before anything is sent, stored or ended. This is the one gate.
+"""Checks policies and notifies observers before anything is sent, stored or ended.
 
-Work that changes something at the service is a function of the session that `run_under_policy` hands out, which may
-send what `OPERATIONS` lists for the action that policies have allowed. `Session.send` refuses every other change. So a
-verb that forgets to ask, or does more than it asked for, sends nothing of it if there are policies or observers. Reads
-pass. Each verb describes what they see: never a value, never a fragment.
+This is the one gate.
+
+Work that changes something at the service is a function of the session that `run_under_policy`
+hands out, which may send what `OPERATIONS` lists for the action that policies have allowed.
+`Session.send` refuses every other change. So a verb that forgets to ask, or does more than it asked
+for, sends nothing of it if there are policies or observers. Reads pass. Each verb describes what
+they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -21,16 +24,22 @@ from sealpipe.plugin import OutgoingAction
 
 if TYPE_CHECKING:
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
 
 T = TypeVar("T")
 
 EARLY_POLICIES = ("policy",)
-"""Policies that are also asked before sources are read: a source that they do not list is not read."""
+"""Policies that are also asked before sources are read: a source that they do not list is not
+read.
+"""
 
+# Without the custody that it requires, it is expired again.
 OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "share": ("create the share", "expire the share"),  # without the custody that it requires, it is expired again
+    "share": (
+        "create the share",
+        "expire the share",
+    ),
     "request": ("create the request",),
     "collect": (),  # expiring afterwards is an action of its own
     "tool": ("call the tool",),
@@ -42,7 +51,9 @@ OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "run": (),
     "read": (),
 }
-"""The names of the operations that each action may send besides reads, by its kind and its subject (if it has one)."""
+"""The names of the operations that each action may send besides reads, by its kind and its subject
+(if it has one).
+"""
 
 
 class PolicyContext(Protocol):
@@ -87,7 +98,8 @@ class LocalContext(NamedTuple):
 def check_policies(session: PolicyContext, plan: OutgoingAction) -> None:
     """Ask every policy. Observers are notified of a refusal only.
 
-    Raises PolicyError, PluginError, and UsageError if the plan contains the credential: then nothing has happened.
+    Raises PolicyError, PluginError, and UsageError if the plan contains the credential: then
+    nothing has happened.
     """
     if session.policy_hooks:
         _check(session, plan)
@@ -99,11 +111,13 @@ def run_under_policy(
     work: Callable[[AnyContext], T],
     describe: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
 ) -> T:
-    """Ask every policy, notify every observer, do the work, and report its outcome, which `describe` gives.
+    """Ask every policy, notify every observer, do the work, and report its outcome, which
+    `describe` gives.
 
-    The work gets a session that may send the operations of this action, and no others that `session` may send.
-    If `describe` returns None, the work has reported itself. Each event is recorded before its step. If an observer
-    fails at the end, the result's `warnings` (if it has any) name it: completed work stays completed.
+    The work gets a session that may send the operations of this action, and no others that
+    `session` may send. If `describe` returns None, the work has reported itself. Each event is
+    recorded before its step. If an observer fails at the end, the result's `warnings` (if it has
+    any) name it: completed work stays completed.
     """
     if not session.policy_hooks:
         return work(session)
@@ -128,8 +142,17 @@ def run_under_policy(
 def report_delivery(
     session: PolicyContext, short_code: str, recipient: str, what: str, outcome: str
 ) -> tuple[str, ...]:
-    """Notify every observer of the outcome of one message. Returns a warning for an observer that fails."""
-    event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
+    """Notify every observer of the outcome of one message.
+
+    Returns a warning for an observer that fails.
+    """
+    event = {
+        "event": "delivery",
+        "short_code": short_code,
+        "recipient": recipient,
+        "what": what,
+        "outcome": outcome,
+    }
     return notify_observers(session, event)
 
 
@@ -180,7 +203,9 @@ def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, 
 
 def _send(session: PolicyContext, event: Mapping[str, Any]) -> None:
     registry, told = session.registry(), {**event, **dict(session.origin)}
-    registry.notify_observers(session.policy_hooks, {**_describe_run(registry), **_redact(session.gate, told)})
+    registry.notify_observers(
+        session.policy_hooks, {**_describe_run(registry), **_redact(session.gate, told)}
+    )
 
 
 def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +238,9 @@ _CREATIONS = ("share", "request")
 
 
 def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
-    """Return a plan as the members of an event: all members for a creation, otherwise only those that are set."""
+    """Return a plan as the members of an event: all members for a creation, otherwise only those
+    that are set.
+    """
     members = {
         "labels": [label for label, _ in plan.labels],
         "sources": list(plan.sources),
@@ -232,7 +259,17 @@ def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
         "check": plan.check,
     }
     required = _ALWAYS_REPORTED if plan.kind in _CREATIONS else ()
-    return {"event": plan.kind, **{name: value for name, value in members.items() if value or name in required}}
+    return {
+        "event": plan.kind,
+        **{name: value for name, value in members.items() if value or name in required},
+    }
 
 
-_ALWAYS_REPORTED: Sequence[str] = ("labels", "sources", "recipients", "expires_at", "views", "title")
+_ALWAYS_REPORTED: Sequence[str] = (
+    "labels",
+    "sources",
+    "recipients",
+    "expires_at",
+    "views",
+    "title",
+)

@@ -32,20 +32,28 @@ class Prompt(NamedTuple):
 def parse_prompt(text: str) -> Prompt:
     """Parse `[ID=]PROMPT[:TYPE]` (see `split_type`). Raises UsageError.
 
-    The default id consists of the prompt's letters and digits: `staging_password` for `Staging password`.
+    The default id consists of the prompt's letters and digits: `staging_password` for `Staging
+    password`.
     """
     name, equals, rest = text.partition("=")
     has_id = bool(equals) and _ID.fullmatch(name) is not None
     prompt_text, kind = split_type(rest if has_id else text)
     if kind is not None and kind not in TYPES:
         shown = kind[:60]
-        remedy = f"{suggest_type(kind)}; a prompt that ends in :{shown} is written PROMPT:{shown}:password"
+        remedy = (
+            f"{suggest_type(kind)}; a prompt that ends in :{shown} is written "
+            f"PROMPT:{shown}:password"
+        )
         raise UsageError(f"{shown!r} is not a field type", remedy=remedy)
-    return check_prompt(Prompt(name if has_id else _derive_id(prompt_text), prompt_text, kind or "password"))
+    return check_prompt(
+        Prompt(name if has_id else _derive_id(prompt_text), prompt_text, kind or "password")
+    )
 
 
 def split_type(text: str) -> tuple[str, str | None]:
-    """Split `TEXT[:TYPE]`, a prompt or a label: one word after the last `:` is a type, known or not."""
+    """Split `TEXT[:TYPE]`, a prompt or a label: one word after the last `:` is a type, known or
+    not.
+    """
     before, colon, word = text.rpartition(":")
     return (before, word) if colon and _WORD.fullmatch(word) else (text, None)
 
@@ -61,14 +69,20 @@ def check_prompt(prompt: Prompt) -> Prompt:
             ),
         )
     if not prompt.text.isprintable():
-        raise UsageError("a prompt contains a control character", remedy="write it as one line of text")
+        raise UsageError(
+            "a prompt contains a control character", remedy="write it as one line of text"
+        )
     if len(prompt.text) > MAX_LENGTH:
         raise UsageError(
             f"a prompt has more than {MAX_LENGTH} characters",
-            remedy=Remedy("put the rest into --description", python="put the rest into description"),
+            remedy=Remedy(
+                "put the rest into --description", python="put the rest into description"
+            ),
         )
     if prompt.type not in TYPES:
-        raise UsageError(f"{prompt.type[:60]!r} is not a field type", remedy="known are " + ", ".join(TYPES))
+        raise UsageError(
+            f"{prompt.type[:60]!r} is not a field type", remedy="known are " + ", ".join(TYPES)
+        )
     if not _ID.fullmatch(prompt.id):
         raise UsageError(
             f"the prompt {prompt.text[:60]!r} does not give a valid id",
@@ -81,7 +95,10 @@ def check_prompt(prompt: Prompt) -> Prompt:
 
 
 def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
-    """Check that there are prompts, all with different ids and texts, which identify values. Raises UsageError."""
+    """Check that there are prompts, all with different ids and texts, which identify values.
+
+    Raises UsageError.
+    """
     if not prompts:
         raise UsageError(
             "the request has no prompts",
@@ -90,13 +107,17 @@ def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
                 python='give at least one prompt: ["Staging password"]',
             ),
         )
-    for property_name, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
+    for property_name, names in (
+        ("id", [each.id for each in prompts]),
+        ("text", [each.text for each in prompts]),
+    ):
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(
                     f"two prompts have the {property_name} {name[:60]!r}",
                     remedy=Remedy(
-                        "give each its own: --ask 'ID=PROMPT:TYPE'", python='give each its own: "ID=PROMPT:TYPE"'
+                        "give each its own: --ask 'ID=PROMPT:TYPE'",
+                        python='give each its own: "ID=PROMPT:TYPE"',
                     ),
                 )
     return tuple(prompts)

@@ -1,11 +1,13 @@
-"""Everything that a command lacks is reported at once: settings, the credential, and packages of its stores."""
+"""Everything that a command lacks is reported at once: settings, the credential, and packages of
+its stores.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from sealpipe.errors import NotConfiguredError, Note, SealpipeError, SettingError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 
 Need = tuple[str, str]
 """The kind and the name of a store: `source`, `sink` or `channel`."""
@@ -38,7 +40,11 @@ def join_errors(errors: Sequence[SealpipeError]) -> SealpipeError:
     """Return one error that says all of several."""
     if len(errors) == 1:
         return errors[0]
-    kind = SettingError if any(isinstance(each, SettingError) for each in errors) else NotConfiguredError
+    kind = (
+        SettingError
+        if any(isinstance(each, SettingError) for each in errors)
+        else NotConfiguredError
+    )
     remedies = [*dict.fromkeys(each.remedy for each in errors if each.remedy)]
     joined = kind("; ".join(each.message for each in errors), remedy="".join(remedies[:1]))
     for remedy in remedies[1:]:

@@ -1,4 +1,6 @@
-"""Finish what an outbox entry holds: the same share or request, the same link, and the messages that remain."""
+"""Finish what an outbox entry holds: the same share or request, the same link, and the messages
+that remain.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ Created = TypeVar("Created", bound="Deliverable")
 
 
 def send_messages(session: Session, created: Created, *, resend: bool = False) -> Created:
-    """Send the messages of a share or request, if it has any. With `resend`, also those that may have arrived."""
+    """Send the messages of a share or request, if it has any.
+
+    With `resend`, also those that may have arrived.
+    """
     if created.deliveries is not None:
         from sealpipe.delivery.send import deliver  # most shares have no messages
 
@@ -32,10 +37,12 @@ def send_messages(session: Session, created: Created, *, resend: bool = False) -
 
 
 def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
-    """Finish an open entry: return its share or request, as recorded or by sending the same bytes again.
+    """Finish an open entry: return its share or request, as recorded or by sending the same bytes
+    again.
 
-    With `resend`, repeats a write that may have reached a sink that cannot be read back. Raises StateError if the entry
-    belongs to another service, OutcomeUnknownError if it is too old to be sent again, and the errors of sending.
+    With `resend`, repeats a write that may have reached a sink that cannot be read back. Raises
+    StateError if the entry belongs to another service, OutcomeUnknownError if it is too old to be
+    sent again, and the errors of sending.
     """
     if entry.meta["base_url"] != session.base_url:
         entry.close()
@@ -46,9 +53,12 @@ def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Sha
     if session.fixed_link and entry.meta["link_base_url"] != session.link_base_url:
         entry.close()
         raise PolicyError(
-            f"{entry.label} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
+            f"{entry.label} was made for links to {entry.meta['link_base_url']}, and this "
+            "machine fixes "
             f"{session.link_base_url}",
-            remedy=entry.fill_in("drop it with `sealpipe resume ID --discard`, and create it again"),
+            remedy=entry.fill_in(
+                "drop it with `sealpipe resume ID --discard`, and create it again"
+            ),
         )
     if entry.response is None:
         refuse_old_entry(entry)

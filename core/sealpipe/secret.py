@@ -1,4 +1,6 @@
-"""`Secret`, a value that only `reveal()` shows, and exceptions without the frames whose locals may hold one."""
+"""`Secret`, a value that only `reveal()` shows, and exceptions without the frames whose locals may
+hold one.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ watch: Callable[[Secret], None] | None = None
 class Secret:
     """Text that `repr`, `str`, `format`, `pickle` and `json` do not show.
 
-    Made from text, or from UTF-8 bytes, which are stored as they are, so that a large value is in memory once.
-    Secrets are compared in constant time; a secret never equals a plain string.
+    Made from text, or from UTF-8 bytes, which are stored as they are, so that a large value is in
+    memory once. Secrets are compared in constant time; a secret never equals a plain string.
     """
 
     __slots__ = ("__value",)
@@ -28,7 +30,9 @@ class Secret:
             watch(self)
 
     def reveal(self) -> str:
-        """Return the text. Raises UnicodeDecodeError if it was made from bytes that are not UTF-8."""
+        """Return the text. Raises UnicodeDecodeError if it was made from bytes that are not
+        UTF-8.
+        """
         value = self.__value
         return value if isinstance(value, str) else value.decode("utf-8")
 
@@ -67,7 +71,9 @@ class Secret:
         """Make pydantic accept non-empty text, and turn it into a Secret."""
         from pydantic_core import core_schema  # only pydantic calls this
 
-        text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema(min_length=1))
+        text = core_schema.no_info_after_validator_function(
+            cls, core_schema.str_schema(min_length=1)
+        )
         return core_schema.union_schema([core_schema.is_instance_schema(cls), text])
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -89,14 +95,18 @@ T = TypeVar("T")
 
 
 def strip_frames(error: Exception) -> Exception:
-    """Return the exception without its frames, cause and context. A note has its remedy, or the places of a bug."""
+    """Return the exception without its frames, cause and context.
+
+    A note has its remedy, or the places of a bug.
+    """
     if isinstance(error, SealpipeError):
         note_remedy(error)
     elif not hasattr(error, "__notes__"):
         import traceback  # for a bug only
 
         places = [
-            f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+            f"{frame.filename}:{frame.lineno} {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
         ]
         error.add_note("raised at " + " < ".join(reversed(places)))
     error.__cause__ = error.__context__ = None

@@ -25,11 +25,12 @@ from sealpipe.secret import Secret
 from sealpipe.state.custody import CustodyLevels
 
 if TYPE_CHECKING:
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
 
 _REMEDIES = {
-    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets, "
+    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty "
+    "secrets, "
     "and so does `export NAME=$(COMMAND)` when the command fails)",
     "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "
     "(without an account: `sealpipe rehearse`)",
@@ -44,7 +45,9 @@ MAX_DEADLINE = 20 * 86400
 class Network(Protocol):
     """Connections to a service."""
 
-    def send(self, operation: Operation[Any], timeout: float, cancellation: Cancellation) -> Response | Failure:
+    def send(
+        self, operation: Operation[Any], timeout: float, cancellation: Cancellation
+    ) -> Response | Failure:
         """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
 
     def close(self) -> None:
@@ -52,7 +55,9 @@ class Network(Protocol):
 
 
 class Transport:
-    """The connections of a session, opened when first used; threads share them, and their rate limiter."""
+    """The connections of a session, opened when first used; threads share them, and their rate
+    limiter.
+    """
 
     open_network: Callable[[Session], Network] | None = None
     """Opens them; set by whoever may send."""
@@ -61,7 +66,9 @@ class Transport:
         self._network: Network | None = None
         self._making = threading.Lock()
 
-    def send(self, session: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+    def send(
+        self, session: Session, operation: Operation[Any], timeout: float
+    ) -> Response | Failure:
         """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
         return self._open(session).send(operation, timeout, current())
 
@@ -83,7 +90,10 @@ class Transport:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Credential, addresses and limits, checked. `deadline` is in seconds, for all tries of one call together."""
+    """Credential, addresses and limits, checked.
+
+    `deadline` is in seconds, for all tries of one call together.
+    """
 
     credential: Credential
     base_url: str
@@ -94,11 +104,15 @@ class Session:
     policy_hooks: tuple[PolicyHook, ...] = ()
     """The policies and observers that the config files name."""
     previous: Credential | None = None
-    """The previous credential, during rotation: it opens what was sealed to it, and is never sent."""
+    """The previous credential, during rotation: it opens what was sealed to it, and is never
+    sent.
+    """
     fixed_link: bool = False
     """Whether the machine's config fixes the link address."""
     batch_rows_per_hour: int | None = None
-    """For how many rows of batches something may be created in an hour, as the machine's config says."""
+    """For how many rows of batches something may be created in an hour, as the machine's config
+    says.
+    """
     origin: tuple[tuple[str, str], ...] = ()
     """What each event of this session is part of, as names and values: a batch and its row."""
     custody_levels: CustodyLevels = field(default_factory=CustodyLevels, repr=False, compare=False)
@@ -118,13 +132,17 @@ class Session:
         return Budget(self.deadline, session=self)
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send one operation once, within `timeout` seconds. PolicyError for a change that policies have not allowed.
+        """Send one operation once, within `timeout` seconds.
+
+        PolicyError for a change that policies have not allowed.
 
         One of two places where the service is touched. Raises CancelledCallError.
         """
         is_changing = operation.resend is not Resend.READ
         if is_changing and self.policy_hooks and operation.name not in self.cleared:
-            raise PolicyError(f"internal: the policy was not asked about this action ({operation.name})")
+            raise PolicyError(
+                f"internal: the policy was not asked about this action ({operation.name})"
+            )
         finish = None if budget.watch is None else budget.watch(operation)
         try:
             with current().step(is_changing=is_changing):
@@ -142,23 +160,29 @@ class Session:
         budget.wait(seconds)
 
     def clear(self, operations: Collection[str]) -> Session:
-        """Return this session for work that policies have allowed, with its operations (`sealpipe.policy`)."""
+        """Return this session for work that policies have allowed, with its operations
+        (`sealpipe.policy`).
+        """
         session = copy(self)  # it shares the gate, which is slow to make
         object.__setattr__(session, "cleared", operations)
         return session
 
     def make_entry_meta(self, kind: str) -> dict[str, Any]:
-        """Return the notes that an outbox entry of any kind begins with, with a new idempotency key."""
+        """Return the notes that an outbox entry of any kind begins with, with a new idempotency
+        key.
+        """
         from uuid import uuid4  # most commands create nothing
 
         addresses = {"base_url": self.base_url, "link_base_url": self.link_base_url}
         return {"schema": 1, "kind": kind, "idempotency_key": str(uuid4()), **addresses}
 
     def check_clear(self, *texts: str | None) -> None:
-        """Raise UsageError if a text that others can read contains one of our secrets. The text is not shown.
+        """Raise UsageError if a text that others can read contains one of our secrets.
 
-        In CI, others can write part of a title (such as a commit message), and GitLab expands a variable that it names,
-        even the credential's.
+        The text is not shown.
+
+        In CI, others can write part of a title (such as a commit message), and GitLab expands a
+        variable that it names, even the credential's.
         """
         joined = "\n".join(filter(None, texts))
         self.gate.check("a text that others can read", joined.encode(errors="surrogatepass"))
@@ -166,7 +190,8 @@ class Session:
     def check_own(self, *values: str | Secret) -> None:
         """Raise UsageError if a value to be sealed contains the credential, which is never shared.
 
-        `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a whole environment.
+        `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a
+        whole environment.
         """
         if any(value and self.gate.owns(value) for value in values):
             raise UsageError(
@@ -176,7 +201,9 @@ class Session:
 
     @property
     def lacks_custody(self) -> bool:
-        """Whether the service said lately that this key has no custody level, so that it refuses every wrap."""
+        """Whether the service said lately that this key has no custody level, so that it refuses
+        every wrap.
+        """
         return self.custody_levels.is_none(self.base_url, self.credential.key_id)
 
     def note_custody(self, *, has_custody: bool | None) -> None:
@@ -193,7 +220,9 @@ class Session:
         return replace(self, transport=transport)
 
     def after_waiting(self, seconds: float) -> Session:
-        """Return this session for a call that has waited so long: its deadline is that much sooner."""
+        """Return this session for a call that has waited so long: its deadline is that much
+        sooner.
+        """
         if not seconds:
             return self
         session = copy(self)  # it shares the gate, which is slow to make
@@ -209,9 +238,13 @@ class Session:
 
 
 def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
-    """Parse the credential. SettingError if it is missing, malformed or contradicts the service tag."""
+    """Parse the credential. SettingError if it is missing, malformed or contradicts the service
+    tag.
+    """
     if not api_key:
-        raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_REMEDIES["SEALPIPE_API_KEY"])
+        raise SettingError(
+            "SEALPIPE_API_KEY is not set, or empty", remedy=_REMEDIES["SEALPIPE_API_KEY"]
+        )
     credential = Credential.parse(api_key)
     if service_tag is not None and parse_service_tag(service_tag) != credential.tag:
         raise SettingError(
@@ -235,11 +268,13 @@ def open_session(
     needs: Iterable[tuple[str, str]] = (),
     custody_levels: CustodyLevels | None = None,
 ) -> Session:
-    """Open a session from the settings, the policies of both config files, and what the machine's enforces.
+    """Open a session from the settings, the policies of both config files, and what the machine's
+    enforces.
 
-    `registry` gets the CA file, the gate and the deadline in seconds. `needs` are the stores that the session is for:
-    if a setting is missing, the error also says what they lack. Raises SettingError, which names what is missing or
-    wrong and never a value, and PolicyError for a setting that contradicts the machine's.
+    `registry` gets the CA file, the gate and the deadline in seconds. `needs` are the stores that
+    the session is for: if a setting is missing, the error also says what they lack. Raises
+    SettingError, which names what is missing or wrong and never a value, and PolicyError for a
+    setting that contradicts the machine's.
     """
     seconds = as_seconds(deadline)
     machine = config.machine
@@ -257,11 +292,17 @@ def open_session(
         except PolicyError as error:
             _report_refusal(hooks, partial(registry, None, CustodyGate(), seconds), error)
             raise
-        base_url, link_base_url, ca_file = values["base_url"], values["link_base_url"], values["ca_file"]
+        base_url, link_base_url, ca_file = (
+            values["base_url"],
+            values["link_base_url"],
+            values["ca_file"],
+        )
     authorities = None if ca_file is None else Path(ca_file)
     given = zip(_REMEDIES, (api_key, base_url, link_base_url), strict=True)
     if missing := [
-        SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name]) for name, it in given if not it
+        SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name])
+        for name, it in given
+        if not it
     ]:
         from sealpipe.requirements import find_errors, join_errors  # for an error only
 
@@ -269,9 +310,13 @@ def open_session(
         raise join_errors([*missing, *find_errors(plugins, needs)])
     credential = open_credential(api_key, service_tag)
     if not seconds > 0:
-        raise SettingError("the deadline is not positive", remedy="give it as a positive number of seconds")
+        raise SettingError(
+            "the deadline is not positive", remedy="give it as a positive number of seconds"
+        )
     if seconds > MAX_DEADLINE:
-        raise SettingError(f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one")
+        raise SettingError(
+            f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one"
+        )
     previous = open_previous(api_key_previous) if api_key_previous else None
     session = Session(
         credential,
@@ -283,7 +328,8 @@ def open_session(
         authorities,
         hooks,
         previous,
-        fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
+        fixed_link=bool(machine)
+        and "link_base_url" in machine.get("enforce", {}).get("service", {}),
         batch_rows_per_hour=config.batch_rows_per_hour,
         custody_levels=custody_levels or CustodyLevels(),
     )
@@ -292,9 +338,13 @@ def open_session(
     return session
 
 
-def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
+def _report_refusal(
+    policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError
+) -> None:
     if policy_hooks:
-        policy.report_refusal(policy.LocalContext(policy_hooks, registry, CustodyGate()), "session", error)
+        policy.report_refusal(
+            policy.LocalContext(policy_hooks, registry, CustodyGate()), "session", error
+        )
 
 
 def open_previous(text: str | Secret) -> Credential:
@@ -308,5 +358,6 @@ def open_previous(text: str | Secret) -> Credential:
     except CredentialError as error:
         problem = error.message
     raise CredentialError(
-        f"SEALPIPE_API_KEY_PREVIOUS: {problem}", remedy="set it to the whole credential, all three parts, or unset it"
+        f"SEALPIPE_API_KEY_PREVIOUS: {problem}",
+        remedy="set it to the whole credential, all three parts, or unset it",
     )

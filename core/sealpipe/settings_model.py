@@ -24,7 +24,11 @@ class _ConfigFile(PydanticBaseSettingsSource):
         return self.settings_cls.config.user.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.settings_cls.config.user.items() if not isinstance(value, dict)}
+        return {
+            name: value
+            for name, value in self.settings_cls.config.user.items()
+            if not isinstance(value, dict)
+        }
 
 
 class _Base(BaseSettings):
@@ -89,7 +93,9 @@ def load_arguments(config: Config) -> dict[str, Any]:
         first = error.errors(include_input=False, include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
-        raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
+        raise SettingError(
+            f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy
+        ) from None
     client_settings = {
         "api_key": config.read_api_key(values["api_key_file"]),
         "api_key_previous": config.previous_api_key,

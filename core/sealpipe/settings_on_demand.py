@@ -1,4 +1,6 @@
-"""The tables of settings of all commands but `share`, `request` and `collect`, which a share does not load."""
+"""The tables of settings of all commands but `share`, `request` and `collect`, which a share does
+not load.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +9,80 @@ from typing import Final
 
 from sealpipe import parsing
 from sealpipe.errors import UsageError
-from sealpipe.reference.parse import parse, parse_target
+from sealpipe.reference import parse, parse_target
 from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
 
 
 def parse_choice(text: str) -> str:
-    """Parse what a share or a request is chosen by. An empty text, such as an unset variable, is no choice."""
+    """Parse what a share or a request is chosen by.
+
+    An empty text, such as an unset variable, is no choice.
+    """
     if not text.strip():
         raise UsageError("the value is empty", remedy="check the variable that it comes from")
     return text
 
 
-_REQUEST_NAME = Setting("name", "The request's name, instead of a code.", parsing.parse_name, metavar="NAME")
+_REQUEST_NAME = Setting(
+    "name", "The request's name, instead of a code.", parsing.parse_name, metavar="NAME"
+)
 _PAGES = (
     Setting("page", "Page number, from 1.", parsing.parse_count, metavar="N"),
     Setting("limit", "Rows per page, at most 100.", parsing.parse_count, metavar="N"),
     Setting("all", "List all pages.", flag=True),
 )
 _FAULTS = Setting("faults", "Plan of faults to inject (TOML).", metavar="FILE")
-_EXTENDED = Setting("extended", "Also offer endpoints that the specification does not describe.", flag=True)
+_EXTENDED = Setting(
+    "extended", "Also offer endpoints that the specification does not describe.", flag=True
+)
 
 ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     "audit": (
-        Setting("head", "A head that a command printed earlier: the log must still contain it.", metavar="SEQ:MARK"),
+        Setting(
+            "head",
+            "A head that a command printed earlier: the log must still contain it.",
+            metavar="SEQ:MARK",
+        ),
         Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),
     ),
     "batch": (
         Setting(
             "database",
-            "Reference to the address of a PostgreSQL database. Default: SQLite in the state directory.",
+            (
+                "Reference to the address of a PostgreSQL database. Default: SQLite in the "
+                "state directory."
+            ),
             parse,
             metavar="REF",
         ),
-        Setting("for", "Go on for this long, and do what becomes due.", parsing.parse_seconds, metavar="DURATION"),
+        Setting(
+            "for",
+            "Go on for this long, and do what becomes due.",
+            parsing.parse_seconds,
+            metavar="DURATION",
+        ),
         repeatable("only", "Only the row with this key", "KEY"),
-        Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
+        Setting(
+            "plan",
+            "Do exactly what this plan (from `batch plan --out`) says, or nothing.",
+            metavar="FILE",
+        ),
         Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),
         Setting("detailed_exit_code", "Exit with 15 if rows still wait.", flag=True),
         Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
         Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
         Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
-        Setting("metrics", "Serve OpenMetrics here.", parsing.parse_loopback_address, metavar="127.0.0.1:PORT"),
         Setting(
-            "older_than", "Purge only what has not changed for this long.", parsing.parse_duration, metavar="DURATION"
+            "metrics",
+            "Serve OpenMetrics here.",
+            parsing.parse_loopback_address,
+            metavar="127.0.0.1:PORT",
+        ),
+        Setting(
+            "older_than",
+            "Purge only what has not changed for this long.",
+            parsing.parse_duration,
+            metavar="DURATION",
         ),
     ),
     "run": (
@@ -59,15 +92,28 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "mcp": (
         Setting("policy", "Policy file: what assistants may do.", metavar="FILE"),
-        Setting("http", "Serve over HTTP here, not on stdin.", parsing.parse_loopback_address, metavar="127.0.0.1:PORT"),
-        Setting("token_file", "File with the token for --http; made if it is missing.", metavar="FILE"),
+        Setting(
+            "http",
+            "Serve over HTTP here, not on stdin.",
+            parsing.parse_loopback_address,
+            metavar="127.0.0.1:PORT",
+        ),
+        Setting(
+            "token_file", "File with the token for --http; made if it is missing.", metavar="FILE"
+        ),
     ),
     "read": (make_print_setting("value"),),
     "unseal": (
         Setting("sealed_file", "File with the sealed link, instead of SEALED.", metavar="FILE"),
-        Setting("bind", "The text given to `share --bind`.", parsing.parse_bind_text, metavar="TEXT"),
-        Setting("expect", "Accept only the link of this share.", parsing.parse_code, metavar="CODE"),
-        Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
+        Setting(
+            "bind", "The text given to `share --bind`.", parsing.parse_bind_text, metavar="TEXT"
+        ),
+        Setting(
+            "expect", "Accept only the link of this share.", parsing.parse_code, metavar="CODE"
+        ),
+        Setting(
+            "link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"
+        ),
         make_print_setting("link"),
     ),
     "shares": (*_PAGES,),
@@ -77,7 +123,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "requests": (
         *_PAGES,
-        Setting("status", "List active or expired requests.", default="active", choices=("active", "expired")),
+        Setting(
+            "status",
+            "List active or expired requests.",
+            default="active",
+            choices=("active", "expired"),
+        ),
         Setting(
             "sealed_to",
             "List only requests sealed to this key; `previous` exits with 15 if any remain.",
@@ -85,27 +136,55 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
     ),
     "log": (
-        Setting("since", "Only what happened at this time or later.", parsing.parse_time, metavar="TIME"),
-        Setting("until", "Only what happened at this time or before.", parsing.parse_time, metavar="TIME"),
-        Setting("limit", "How many entries to show. Default: all.", parsing.parse_count, metavar="N"),
+        Setting(
+            "since", "Only what happened at this time or later.", parsing.parse_time, metavar="TIME"
+        ),
+        Setting(
+            "until",
+            "Only what happened at this time or before.",
+            parsing.parse_time,
+            metavar="TIME",
+        ),
+        Setting(
+            "limit", "How many entries to show. Default: all.", parsing.parse_count, metavar="N"
+        ),
     ),
     "webhooks": (
-        repeatable("secret_from", "Reference to the webhook's secret; while you replace it, to both", "REF", parse),
+        repeatable(
+            "secret_from",
+            "Reference to the webhook's secret; while you replace it, to both",
+            "REF",
+            parse,
+        ),
         Setting("signature", "Reference to the signature header's value.", parse, metavar="REF"),
-        Setting("headers", "File with the request's headers, instead of --signature.", metavar="FILE"),
-        Setting("header", "The signature header's name, if it does not end in -Signature.", metavar="NAME"),
+        Setting(
+            "headers", "File with the request's headers, instead of --signature.", metavar="FILE"
+        ),
+        Setting(
+            "header",
+            "The signature header's name, if it does not end in -Signature.",
+            metavar="NAME",
+        ),
     ),
     "expire": (
         Setting(
-            "name", "What this machine created with a name like this: `staging-*`.", parse_choice, metavar="PATTERN"
+            "name",
+            "What this machine created with a name like this: `staging-*`.",
+            parse_choice,
+            metavar="PATTERN",
         ),
         Setting(
             "created_by_run",
-            "What this CI run created, as the audit log names it, or the beginning of that: ORG/REPO/RUN.",
+            (
+                "What this CI run created, as the audit log names it, or the beginning of "
+                "that: ORG/REPO/RUN."
+            ),
             parse_choice,
             metavar="RUN",
         ),
-        Setting("all_active", "All that is active in the account, no matter who created it.", flag=True),
+        Setting(
+            "all_active", "All that is active in the account, no matter who created it.", flag=True
+        ),
         Setting("yes", "Expire all that is listed, without asking.", flag=True),
     ),
     "link": (_REQUEST_NAME,),
@@ -114,7 +193,11 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         PARAM,
         _REQUEST_NAME,
     ),
-    "purge": (Setting("confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"),),
+    "purge": (
+        Setting(
+            "confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"
+        ),
+    ),
     "resume": (
         Setting("list", "List the outbox; change nothing.", flag=True),
         Setting("resend", "Repeat deliveries that may already have arrived.", flag=True),
@@ -124,21 +207,44 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "doctor": (
         Setting("roundtrip", "Also create a test share, and expire it at once.", flag=True),
-        Setting("conformance", "Only check the wire format against its test vectors; no network.", flag=True),
+        Setting(
+            "conformance",
+            "Only check the wire format against its test vectors; no network.",
+            flag=True,
+        ),
     ),
     "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
     "rehearse": (
         Setting("keep", "Keep the service running afterwards.", flag=True),
-        Setting("open", "Open the tour's link in a browser, and serve it until Enter is pressed.", flag=True),
+        Setting(
+            "open",
+            "Open the tour's link in a browser, and serve it until Enter is pressed.",
+            flag=True,
+        ),
         _FAULTS,
         _EXTENDED,
-        Setting("job", "COMMAND is a sealpipe command of a CI job: make up what it needs, send nothing.", flag=True),
+        Setting(
+            "job",
+            "COMMAND is a sealpipe command of a CI job: make up what it needs, send nothing.",
+            flag=True,
+        ),
     ),
     "key": (
         Setting("name", "The key's name.", default="rehearsal"),
-        Setting("scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True),
-        Setting("custody", "Which shares the key can read.", default="self", choices=("none", "self", "account")),
-        Setting("no_register", "Do not register the custody public key: the effective level stays none.", flag=True),
+        Setting(
+            "scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True
+        ),
+        Setting(
+            "custody",
+            "Which shares the key can read.",
+            default="self",
+            choices=("none", "self", "account"),
+        ),
+        Setting(
+            "no_register",
+            "Do not register the custody public key: the effective level stays none.",
+            flag=True,
+        ),
         Setting("account", "The account that owns the key.", default="default", metavar="NAME"),
         Setting("org", "The organisation that the key acts for.", metavar="NAME"),
     ),
@@ -147,15 +253,33 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("org", "The organisation, instead of an account.", metavar="NAME"),
         Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
         Setting(
-            "rate", "Requests per minute: a number, `plan`, or `unset` (no access).", parsing.parse_limit, metavar="N"
+            "rate",
+            "Requests per minute: a number, `plan`, or `unset` (no access).",
+            parsing.parse_limit,
+            metavar="N",
         ),
         Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
-        Setting("shares", "Active shares at a time: a number, or `plan` (no limit).", parsing.parse_limit, metavar="N"),
+        Setting(
+            "shares",
+            "Active shares at a time: a number, or `plan` (no limit).",
+            parsing.parse_limit,
+            metavar="N",
+        ),
         Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
-        Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
-        Setting("zero_knowledge_feature", "Whether the plan includes custody wraps.", choices=("on", "off")),
+        Setting(
+            "zero_knowledge_enrolled",
+            "Whether the account has a zero-knowledge key.",
+            choices=("on", "off"),
+        ),
+        Setting(
+            "zero_knowledge_feature",
+            "Whether the plan includes custody wraps.",
+            choices=("on", "off"),
+        ),
     ),
-    "webhook": (Setting("account", "The account whose events to send.", default="default", metavar="NAME"),),
+    "webhook": (
+        Setting("account", "The account whose events to send.", default="default", metavar="NAME"),
+    ),
     "open": (
         Setting("link", "Reference to the link.", default="stdin:", metavar="REF"),
         Setting("passcode_from", "Reference to the passcode, if the share has one.", metavar="REF"),
@@ -166,7 +290,9 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "rehearsal": (
         Setting("port", "Port on 127.0.0.1.", parsing.parse_port, "8765", "N"),
-        Setting("state", "SQLite file that survives a restart. Default: in memory.", metavar="FILE"),
+        Setting(
+            "state", "SQLite file that survives a restart. Default: in memory.", metavar="FILE"
+        ),
         _FAULTS,
         _EXTENDED,
         Setting(

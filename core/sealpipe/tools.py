@@ -14,7 +14,7 @@ from sealpipe.api.responses import escape_text
 from sealpipe.budget import Budget, call
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, Remedy, ServiceError, UsageError
 from sealpipe.plugin import OutgoingAction
-from sealpipe.reference.parse import Reference
+from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.sources.resolve import Cache, resolve_value
@@ -44,30 +44,42 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Tool
 
     def work(session: Session) -> ToolResult:
         return _run_in_session(
-            session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, arguments), budget)
+            session,
+            lambda mcp_session, budget: call(mcp.call(mcp_session, name, arguments), budget),
         )
 
     return policy.run_under_policy(session, plan, work)
 
 
-def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
+def describe_tool_call(
+    session: Session, name: str, arguments: Iterable[Reference | None]
+) -> OutgoingAction:
     """Describe a call of a tool; an argument that is not a reference is a literal."""
     return OutgoingAction(
-        "tool", sources=actions.identify_sources(session, arguments), tools=(name,), service=session.base_url
+        "tool",
+        sources=actions.identify_sources(session, arguments),
+        tools=(name,),
+        service=session.base_url,
     )
 
 
-def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> ToolResult:
+def call_with_references(
+    session: Session, name: str, params: Sequence[tuple[str, Reference]]
+) -> ToolResult:
     """Call a tool with the values of references, each converted to the type in the tool's schema.
 
     References are read before anything is sent; one that is optional and missing is left out.
     """
     session.check_clear(name, *(param for param, _ in params))
     plan = describe_tool_call(session, name, [ref for _, ref in params])
-    return policy.run_under_policy(session, plan, lambda cleared: _call_with_references(cleared, name, params))
+    return policy.run_under_policy(
+        session, plan, lambda cleared: _call_with_references(cleared, name, params)
+    )
 
 
-def _call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> ToolResult:
+def _call_with_references(
+    session: Session, name: str, params: Sequence[tuple[str, Reference]]
+) -> ToolResult:
     cache: Cache = {}
     values: dict[str, Secret] = {}
     for param, ref in params:
@@ -100,7 +112,9 @@ def _run_in_session(session: Session, exchange: Exchange[T]) -> T:
         mcp_session = _open_session(budget)
         return exchange(mcp_session, budget)
     except OutcomeUnknownError as error:
-        error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
+        error.remedy = (
+            "look whether the tool did its work before you call it again: it is never sent twice"
+        )
         raise
 
 
@@ -109,11 +123,14 @@ def _open_session(budget: Budget) -> McpSession:
         mcp_session = call(mcp.initialize(), budget)
     except ProtocolError as error:
         if error.status == 404:
-            error.remedy = "the service may offer no tools here; else check that the base URL is its API's"
+            error.remedy = (
+                "the service may offer no tools here; else check that the base URL is its API's"
+            )
         raise
     if mcp_session.revision not in mcp.REVISIONS:
         raise ProtocolError(
-            f"the service uses revision {escape_text(mcp_session.revision, 40)} of the Model Context Protocol; "
+            f"the service uses revision {escape_text(mcp_session.revision, 40)} of the "
+            "Model Context Protocol; "
             f"sealpipe supports {', '.join(mcp.REVISIONS)}",
             remedy="a newer sealpipe may support it",
         )
@@ -133,11 +150,15 @@ def _list_all(mcp_session: McpSession, budget: Budget) -> tuple[tuple[Tool, ...]
         tools += page
         if cursor is None or cursor in cursors:  # a repeated page ends the list, as in every list
             return tuple(tools), mcp_session
-    raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
+    raise ProtocolError(
+        "the service's list of tools does not end", remedy="you can still call the tool by its name"
+    )
 
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+_NUMBER = re.compile(
+    r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?", re.ASCII
+)
 
 
 def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +168,10 @@ def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -
     """
     properties = schema.get("properties")
     definitions = properties if isinstance(properties, Mapping) else {}
-    return {name: _convert(name, value.reveal(), definitions.get(name)) for name, value in values.items()}
+    return {
+        name: _convert(name, value.reveal(), definitions.get(name))
+        for name, value in values.items()
+    }
 
 
 def _convert(name: str, text: str, schema: object) -> Any:

@@ -1,4 +1,5 @@
-"""Verify the signature of a webhook: HMAC-SHA-256 of its time and raw body, in a header of the service.
+"""Verify the signature of a webhook: HMAC-SHA-256 of its time and raw body, in a header of the
+service.
 
     from sealpipe import WebhookError, webhooks
 
@@ -28,17 +29,24 @@ _MAX_PARTS = 16
 
 @strips_frames
 def verify(
-    body: bytes, header: str | None, secrets: str | Secret | Sequence[str | Secret], *, now: float | None = None
+    body: bytes,
+    header: str | None,
+    secrets: str | Secret | Sequence[str | Secret],
+    *,
+    now: float | None = None,
 ) -> datetime:
     """Verify a webhook, and return when the service signed it. Raises WebhookError, UsageError.
 
-    `body` is the raw body as received, before anything parses it. `header` is the value of the signature header, None
-    if it is missing. `secrets` is the webhook's secret, or both during a rotation. `now` is in seconds since 1970.
-    `WebhookError.reason` is `missing-header`, `malformed-header`, `no-match` or `stale` (not within 300 seconds).
+    `body` is the raw body as received, before anything parses it. `header` is the value of the
+    signature header, None if it is missing. `secrets` is the webhook's secret, or both during a
+    rotation. `now` is in seconds since 1970. `WebhookError.reason` is `missing-header`,
+    `malformed-header`, `no-match` or `stale` (not within 300 seconds).
     """
     keys = _parse_secrets([secrets] if isinstance(secrets, str | Secret) else secrets)
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise UsageError("the webhook's body is not bytes", remedy="give the raw body, before anything parses it")
+        raise UsageError(
+            "the webhook's body is not bytes", remedy="give the raw body, before anything parses it"
+        )
     if header is not None and not isinstance(header, str):
         raise UsageError("the signature header is not text", remedy="decode it as Latin-1")
     if not header:
@@ -47,10 +55,16 @@ def verify(
     signed = b"%s.%s" % (stamp.encode(), body)
     expected = [hmac.new(key, signed, "sha256").digest() for key in keys]
     # Compare every pair, even after a match, so that the time does not depend on it.
-    is_match = [hmac.compare_digest(digest, expected_digest) for digest in digests for expected_digest in expected]
+    is_match = [
+        hmac.compare_digest(digest, expected_digest)
+        for digest in digests
+        for expected_digest in expected
+    ]
     if not any(is_match):
         raise WebhookError(
-            "no-match", "the webhook's signature does not match its body with any secret", remedy=_REMEDY
+            "no-match",
+            "the webhook's signature does not match its body with any secret",
+            remedy=_REMEDY,
         )
     if not abs((time.time() if now is None else now) - int(stamp)) <= TOLERANCE:
         raise WebhookError(
@@ -88,11 +102,15 @@ def _read(header: str) -> tuple[str, list[bytes]]:
             raise _make_malformed_error()
         if name in ("t", "v1"):
             (stamps if name == "t" else digests).append(value)
-    is_well_formed = len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
+    is_well_formed = (
+        len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
+    )
     if not is_well_formed or not digests or len(parts) > _MAX_PARTS:
         raise _make_malformed_error()
     return stamps[0], [bytes.fromhex(digest) for digest in digests]
 
 
 def _make_malformed_error() -> WebhookError:
-    return WebhookError("malformed-header", "the webhook's signature is not t=<unix>,v1=<hex>", remedy=_REMEDY)
+    return WebhookError(
+        "malformed-header", "the webhook's signature is not t=<unix>,v1=<hex>", remedy=_REMEDY
+    )

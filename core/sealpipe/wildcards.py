@@ -1,14 +1,17 @@
-"""What `*` stands for in every pattern of sealpipe: any number of characters, or none, of those that its place allows.
+"""What `*` stands for in every pattern of sealpipe: any number of characters, or none, of those
+that its place allows.
 
     names       all characters: names of this machine, stores, recipients and tools (`matches_name`)
     words       those of `is_word`: recipients, arguments and variables of an assistant's policy
     references  those of `is_segment`, in one part of a path or one key; `**` at the end is any rest
 
-In names, `?` is one character and `[...]` one of some, as in a shell. An assistant's policy has no other wildcards, for
-there `?` begins the parameters of a reference; and its `*` stands only for characters that no reader takes for
-something else, so that nothing an assistant writes goes around a pattern. Everything else stands for itself. Pure.
+In names, `?` is one character and `[...]` one of some, as in a shell. An assistant's policy has no
+other wildcards, for there `?` begins the parameters of a reference; and its `*` stands only for
+characters that no reader takes for something else, so that nothing an assistant writes goes around
+a pattern. Everything else stands for itself. Pure.
 
-`*` alone in a selector (every key), and in what a rehearsal's fault applies to (one whole part), is no pattern.
+`*` alone in a selector (every key), and in what a rehearsal's fault applies to (one whole part), is
+no pattern.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ REST: Final = "**"
 _SPECIAL: Final = frozenset("*?[")
 _WORD: Final = frozenset(string.ascii_letters + string.digits + "._+-")
 _NEVER_IN_SEGMENTS: Final = frozenset('/\\%?#{}*:"')
-"""Separators, escapes, placeholders, wildcards, and the `:` of another form of name (an ARN, an address)."""
+"""Separators, escapes, placeholders, wildcards, and the `:` of another form of name (an ARN, an
+address).
+"""
 
 
 def matches_name(name: str, pattern: str) -> bool:
@@ -36,7 +41,9 @@ def matches_name(name: str, pattern: str) -> bool:
 
 
 def is_word(character: str) -> bool:
-    """Return whether `*` stands for a character in recipients, arguments, variables and parameters."""
+    """Return whether `*` stands for a character in recipients, arguments, variables and
+    parameters.
+    """
     return character in _WORD
 
 
@@ -46,9 +53,11 @@ def is_segment(character: str) -> bool:
 
 
 class Wildcard:
-    """A text in which each `*` stands for any number of characters of one kind, and everything else for itself.
+    """A text in which each `*` stands for any number of characters of one kind, and everything else
+    for itself.
 
-    A part of a path that begins with `*` matches none that begins with `.`, `-` or `~` (`begins_special`).
+    A part of a path that begins with `*` matches none that begins with `.`, `-` or `~`
+    (`begins_special`).
     """
 
     def __init__(self, text: str, is_free: Callable[[str], bool] = is_word) -> None:
@@ -56,7 +65,10 @@ class Wildcard:
         self._is_free = is_free
 
     def matches(self, text: str) -> bool:
-        """Return whether the whole text matches. One that readers may take for another matches only literally."""
+        """Return whether the whole text matches.
+
+        One that readers may take for another matches only literally.
+        """
         first, *others = self._pieces
         if not others:
             return text == first
@@ -76,21 +88,30 @@ class Wildcard:
         return are_free and is_plain(text)
 
     def _may_stand_for(self, text: str, start: int, stop: int) -> bool:
-        return all(map(self._is_free, text[start:stop])) and not begins_special(text[:start], text[start:])
+        return all(map(self._is_free, text[start:stop])) and not begins_special(
+            text[:start], text[start:]
+        )
 
 
 def is_plain(text: str) -> bool:
-    """Return whether text stands for itself only: normalized (NFKC), without outer spaces and without `.` and `..`."""
+    """Return whether text stands for itself only: normalized (NFKC), without outer spaces and
+    without `.` and `..`.
+    """
     is_normal = bool(text) and text == text.strip() and unicodedata.normalize("NFKC", text) == text
     return is_normal and not {".", ".."} & set(text.split("/"))
 
 
 class PathWildcard:
-    """Segments that match one by one; a last `**` stands for one or more of them. Raises UsageError."""
+    """Segments that match one by one; a last `**` stands for one or more of them.
+
+    Raises UsageError.
+    """
 
     def __init__(self, segments: Sequence[str]) -> None:
         if find_inner_rest(segments):
-            raise UsageError("** is not the whole last part", remedy="write ** only at the end: secret/app/**")
+            raise UsageError(
+                "** is not the whole last part", remedy="write ** only at the end: secret/app/**"
+            )
         self._has_rest = segments[-1] == REST
         own = segments[:-1] if self._has_rest else segments
         self._segments = [Wildcard(segment, is_segment) for segment in own]
@@ -101,7 +122,9 @@ class PathWildcard:
         if len(own) < len(self._segments) or bool(rest) != self._has_rest:
             return False
         is_rest_free = all(map(ANY_SEGMENT.matches, rest))
-        return is_rest_free and all(each.matches(text) for each, text in zip(self._segments, own, strict=True))
+        return is_rest_free and all(
+            each.matches(text) for each, text in zip(self._segments, own, strict=True)
+        )
 
 
 ANY_SEGMENT: Final = Wildcard("*", is_segment)

@@ -1,4 +1,5 @@
-"""Worker threads for asyncio: each call of a task blocks in a thread of its own, and so many are at work at once.
+"""Worker threads for asyncio: each call of a task blocks in a thread of its own, and so many are at
+work at once.
 
 The threads are daemons: a source that hangs must not delay the end of Python.
 """
@@ -27,7 +28,9 @@ T = TypeVar("T")
 IDLE_SECONDS: Final = 5.0
 """Seconds after which a thread without work ends."""
 LAST_SECONDS: Final = 0.25
-"""Seconds that an interrupted thread has to unlock what it holds, before its caller goes on without it."""
+"""Seconds that an interrupted thread has to unlock what it holds, before its caller goes on without
+it.
+"""
 
 
 class _Result(NamedTuple):
@@ -48,7 +51,10 @@ _Message = _Result | _Callback
 
 
 class Workers:
-    """The threads of one client. At most `number` calls are at work at once; the others wait for their turn."""
+    """The threads of one client.
+
+    At most `number` calls are at work at once; the others wait for their turn.
+    """
 
     def __init__(self, number: int) -> None:
         self._slots = _Slots(number)
@@ -60,17 +66,21 @@ class Workers:
     async def run(self, work: Callable[[Call], T], *, timeout: float | None, grace: float) -> T:
         """Do the work in a thread, with the context variables of this task, and return its result.
 
-        `timeout` is how long it may wait for its turn, in seconds; None: it takes none, and begins at once. If the
-        task is cancelled, the thread ends as `Cancellation` says; the task waits for it at most `grace` seconds, and
-        only if a change is under way. Raises ConnectError, OutcomeUnknownError if `end_calls` ends it after a change
-        began, and UsageError where there is no event loop of asyncio.
+        `timeout` is how long it may wait for its turn, in seconds; None: it takes none, and begins
+        at once. If the task is cancelled, the thread ends as `Cancellation` says; the task waits
+        for it at most `grace` seconds, and only if a change is under way. Raises ConnectError,
+        OutcomeUnknownError if `end_calls` ends it after a change began, and UsageError where there
+        is no event loop of asyncio.
         """
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             raise UsageError(
                 "AsyncClient needs the event loop of asyncio, and another one runs here",
-                remedy="use asyncio.run; with trio, call the methods of Client in trio.to_thread.run_sync",
+                remedy=(
+                    "use asyncio.run; with trio, call the methods of Client in "
+                    "trio.to_thread.run_sync"
+                ),
             ) from None
         call = Call(self._slots, loop)
         self._calls.add(call)
@@ -90,14 +100,17 @@ class Workers:
         finally:
             del result  # the error's frames have it, and it has the error
 
-    async def _attend(self, call: Call, work: Callable[[Call], object], timeout: float | None, grace: float) -> _Result:
+    async def _attend(
+        self, call: Call, work: Callable[[Call], object], timeout: float | None, grace: float
+    ) -> _Result:
         if timeout is not None:
             await call.take_slot(timeout)
         try:
             self._start(partial(copy_context().run, call.execute, work))
             return await call.attend()
         except BaseException as error:
-            if isinstance(error, GeneratorExit) or call.loop.is_closed():  # nothing can be awaited any more
+            # Nothing can be awaited any more.
+            if isinstance(error, GeneratorExit) or call.loop.is_closed():
                 call.cancel()
                 call.interrupt()
             else:
@@ -105,7 +118,9 @@ class Workers:
             raise
 
     async def end_calls(self) -> None:
-        """End the calls of other tasks, as if these were cancelled, and wait until they have ended."""
+        """End the calls of other tasks, as if these were cancelled, and wait until they have
+        ended.
+        """
         calls = [each for each in self._calls if each.task is not asyncio.current_task()]
         for call in calls:  # all of them, before one gets the turn of another
             call.end()
@@ -127,12 +142,16 @@ class Workers:
                 self._idle -= 1
                 self._jobs.put(job)
         if not is_idle:
-            threading.Thread(target=self._serve, args=[job], name="sealpipe-call", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=[[job]], name="sealpipe-call", daemon=True
+            ).start()
 
-    def _serve(self, job: Callable[[], object] | None) -> None:
+    def _serve(self, first: list[Callable[[], object]]) -> None:
+        # Taken out of the list, which the thread keeps: a job has the arguments of its call.
+        job: Callable[[], object] | None = first.pop()
         while job is not None:
             job()
-            del job  # it has the arguments of the call
+            del job
             with self._lock:
                 self._idle += 1
             job = self._wait_for_job()
@@ -148,7 +167,10 @@ class Workers:
 
 
 class Call(Cancellation):
-    """One call, between its task and its thread. It has a slot, but not while the thread sleeps or calls back."""
+    """One call, between its task and its thread.
+
+    It has a slot, but not while the thread sleeps or calls back.
+    """
 
     def __init__(self, slots: _Slots, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -182,7 +204,9 @@ class Call(Cancellation):
                 self._slots.give_up(wake)
                 if not isinstance(error, TimeoutError):
                     raise
-                raise ConnectError("the deadline passed while other calls of this client were at work") from None
+                raise ConnectError(
+                    "the deadline passed while other calls of this client were at work"
+                ) from None
         self._has_slot = True
 
     async def attend(self) -> _Result:
@@ -213,7 +237,9 @@ class Call(Cancellation):
             self.loop.call_soon_threadsafe(cancel)
 
     def raise_if_ended(self) -> None:
-        """Raise ConnectError or OutcomeUnknownError if `end`, and nothing else, has cancelled the task."""
+        """Raise ConnectError or OutcomeUnknownError if `end`, and nothing else, has cancelled the
+        task.
+        """
         if not self._is_ended_by_other or self.task is None or self.task.uncancel() > self._cancels:
             return
         problem = "the client was closed while this call was at work"
@@ -224,7 +250,9 @@ class Call(Cancellation):
         raise ConnectError(problem, remedy="await all calls before you close the client") from None
 
     async def leave(self, grace: float) -> None:
-        """Cancel, and let the thread end: within `grace` seconds if a change is under way, else at once."""
+        """Cancel, and let the thread end: within `grace` seconds if a change is under way, else at
+        once.
+        """
         is_changing = self.cancel()
         while not self._messages.empty():
             self._drop(self._messages.get_nowait())
@@ -276,7 +304,10 @@ class Call(Cancellation):
         self._take_slot_again()
 
     def notify(self, callback: Callable[[], object]) -> None:
-        """Call back in the task, while other calls are at work. Raises what it raises, and CancelledCallError."""
+        """Call back in the task, while other calls are at work.
+
+        Raises what it raises, and CancelledCallError.
+        """
         self.raise_if_cancelled()
         self._give_slot()
         answers: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -337,10 +368,14 @@ class _Slots:
         self._free = number
         self._waiting: deque[Callable[[], object]] = deque()
         self._gone: set[Callable[[], object]] = set()
-        """Those whose event loop was closed when it was their turn: they got no place, and will give up."""
+        """Those whose event loop was closed when it was their turn: they got no place, and will
+        give up.
+        """
 
     def take(self, wake: Callable[[], object], *, is_first: bool = False) -> bool:
-        """Take a place. False if none is free: `wake` will be called once there is one, and has been taken."""
+        """Take a place. False if none is free: `wake` will be called once there is one, and has
+        been taken.
+        """
         with self._lock:
             if self._free:
                 self._free -= 1

@@ -1,4 +1,6 @@
-"""What the stores of the clouds share: logged-in calls, what their refusals mean, and sinks that add versions."""
+"""What the stores of the clouds share: logged-in calls, what their refusals mean, and sinks that
+add versions.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.secret_documents import Stored, as_bytes, document_values
 
 CodedRefusals = Mapping[tuple[int, str], Refusal]
-"""What a status means with the code in a response (any: an empty one). `{done}`, `{permission}` and `{name}` stand in
-its texts for what the call does, what it needs, and the name in the reference.
+"""What a status means with the code in a response (any: an empty one).
+
+`{done}`, `{permission}` and `{name}` stand in its texts for what the call does, what it needs, and
+the name in the reference.
 """
 
 
 class LoginSender:
-    """Sends the requests of a login library over the shared network. `system` and `setting` name both in errors.
+    """Sends the requests of a login library over the shared network.
+
+    `system` and `setting` name both in errors.
 
     `refusal` is the last response that was not a success.
     """
@@ -47,11 +53,17 @@ class LoginSender:
         self._timeout = timeout
         self.refusal: Reply | None = None
 
-    def exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str] | None) -> Reply:
-        """Send one request. Raises PluginError if there is no response, or one that asks to try again."""
+    def exchange(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str] | None
+    ) -> Reply:
+        """Send one request. Raises PluginError if there is no response, or one that asks to try
+        again.
+        """
         parts = urlsplit(url)
         address = f"{parts.scheme}://{parts.netloc}"
-        endpoint = Endpoint(self._context, self.system, address, setting=self.setting, timeout=self._timeout)
+        endpoint = Endpoint(
+            self._context, self.system, address, setting=self.setting, timeout=self._timeout
+        )
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         lower = {name.lower(): value for name, value in (headers or {}).items()}
         reply = require_answer(endpoint.request(method, target, body, headers=lower))
@@ -63,7 +75,9 @@ class LoginSender:
 def make_endpoint(context: Context, system: str, url: str, timeout: float) -> Endpoint:
     """Return the endpoint of a store's API, at the address of its setting `url`."""
     remedy = "run it again: it checks what is stored first"
-    return Endpoint(context, system, url, setting="url", timeout=timeout, unknown_outcome_remedy=remedy)
+    return Endpoint(
+        context, system, url, setting="url", timeout=timeout, unknown_outcome_remedy=remedy
+    )
 
 
 def send_logged_in(
@@ -95,10 +109,19 @@ def describe_login(reply: Reply, detail: str) -> Health:
     return Health(ok=reply.status == 403, detail=f"{detail}; {lacks}")
 
 
-def usual_refusals(who: str, place: str, log_in: str, permission: str, grant: str) -> dict[tuple[int, str], Refusal]:
-    """Return what the usual refusals of a cloud mean. `who` refuses, and a `place` has its secrets."""
+def usual_refusals(
+    who: str, place: str, log_in: str, permission: str, grant: str
+) -> dict[tuple[int, str], Refusal]:
+    """Return what the usual refusals of a cloud mean.
+
+    `who` refuses, and a `place` has its secrets.
+    """
     return {
-        (401, ""): (BackendAuthError, f" cannot be {{done}}: {who} refused the token (401)", log_in),
+        (401, ""): (
+            BackendAuthError,
+            f" cannot be {{done}}: {who} refused the token (401)",
+            log_in,
+        ),
         (403, ""): (
             AccessDeniedError,
             f" may not be {{done}}: {who} does not allow {permission} for this login (403)",
@@ -109,7 +132,11 @@ def usual_refusals(who: str, place: str, log_in: str, permission: str, grant: st
             " does not exist, or has no such version",
             f"check the {place}, the name and the version",
         ),
-        (413, ""): (UnsupportedError, f": {who} refused the value as too long (413)", "store it elsewhere"),
+        (413, ""): (
+            UnsupportedError,
+            f": {who} refused the value as too long (413)",
+            "store it elsewhere",
+        ),
     }
 
 
@@ -129,11 +156,13 @@ def check_size(content: Stored, limit: int, who: str, locator: Locator) -> None:
     """Raise UnsupportedError for a value that a cloud does not store. `limit` is in bytes."""
     if not content:
         raise UnsupportedError(
-            f"{locator}: {who} does not store empty secrets", remedy="store it under a key: #KEY=PROMPT"
+            f"{locator}: {who} does not store empty secrets",
+            remedy="store it under a key: #KEY=PROMPT",
         )
     if len(as_bytes(content)) > limit:
         raise UnsupportedError(
-            f"{locator}: {who} stores at most {limit} bytes in a secret", remedy="store it elsewhere"
+            f"{locator}: {who} stores at most {limit} bytes in a secret",
+            remedy="store it elsewhere",
         )
 
 
@@ -147,7 +176,10 @@ class Job(NamedTuple):
 
 
 class SecretWrite(ABC):
-    """A write to one secret, which makes calls. `is_marked` if it set the marker together with the values."""
+    """A write to one secret, which makes calls.
+
+    `is_marked` if it set the marker together with the values.
+    """
 
     def __init__(self, job: Job) -> None:
         self._locator, self._wanted, self._mode, self._marker = job
@@ -167,7 +199,10 @@ class SecretWrite(ABC):
 
 
 class VersionedSink(Sink):
-    """Secrets with versions. Without a key the value is the whole secret; keys are members of its JSON object."""
+    """Secrets with versions.
+
+    Without a key the value is the whole secret; keys are members of its JSON object.
+    """
 
     add_version: ClassVar[str] = "add a version to"
     """How the description of a write to an existing secret begins."""
@@ -176,7 +211,9 @@ class VersionedSink(Sink):
         """Describe the write."""
         return _DESCRIPTIONS[mode].format(*self.name_secret(locator), add_version=self.add_version)
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         """Store, read the version back, and keep the marker beside it."""
         self.name_secret(locator)
         wanted = document_values(fields, locator)
@@ -188,11 +225,17 @@ class VersionedSink(Sink):
 
     @abstractmethod
     def name_secret(self, locator: Locator) -> tuple[str, str]:
-        """Return the secret's name, and where it is. Raises ReferenceValueError, NotConfiguredError."""
+        """Return the secret's name, and where it is.
+
+        Raises ReferenceValueError, NotConfiguredError.
+        """
 
     @abstractmethod
     def open_secret(self, job: Job) -> SecretWrite:
-        """Return a write to the secret. Raises PluginError for values that cannot be stored. Makes no call."""
+        """Return a write to the secret.
+
+        Raises PluginError for values that cannot be stored. Makes no call.
+        """
 
 
 _DESCRIPTIONS: Final[Mapping[Mode, str]] = {

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
-from sealpipe.plugin import AccessDeniedError, Channel, Delivery, Message, PluginError, UnknownOutcomeError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Delivery,
+    Message,
+    PluginError,
+    UnknownOutcomeError,
+)
 from sealpipe_plugins.http_errors import CHECK_FIRST
 from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.wording import as_markdown
@@ -41,14 +48,20 @@ class Thread(Protocol):
 
 
 class CommentChannel(Channel):
-    """A channel that comments on issues. Where anyone can read them, only with the setting public."""
+    """A channel that comments on issues.
+
+    Where anyone can read them, only with the setting public.
+    """
 
     @abstractmethod
     def _open_thread(self, to: str) -> Thread:
         """Return the thread of a recipient. Raises AccessDeniedError if anyone can read it."""
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Create the comment and read it back. Raises AccessDeniedError where anyone can read it."""
+        """Create the comment and read it back.
+
+        Raises AccessDeniedError where anyone can read it.
+        """
         return _deliver(self._open_thread(to), as_markdown(message))
 
 
@@ -73,7 +86,9 @@ def _deliver(thread: Thread, body: str) -> Delivery:
     except UnknownOutcomeError as error:
         outcome_error = error
     else:
-        return Delivery(created, confirmed=_read_if_possible(lambda: thread.has_text(created, body)) is True)
+        return Delivery(
+            created, confirmed=_read_if_possible(lambda: thread.has_text(created, body)) is True
+        )
     existing = _read_if_possible(lambda: thread.find(body))
     if existing is None:
         raise outcome_error
@@ -81,7 +96,9 @@ def _deliver(thread: Thread, body: str) -> Delivery:
 
 
 def search_start() -> str:
-    """Return the start of the time range in which comments are searched, in the format of both systems."""
+    """Return the start of the time range in which comments are searched, in the format of both
+    systems.
+    """
     return (datetime.now(UTC) - _SEARCH_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -104,7 +121,9 @@ def comment_id(reply: Reply) -> str:
 
 
 def _read_if_possible(request: Callable[[], T]) -> T | None:
-    """Return the comment that was read, or None if reading failed: the comment exists either way."""
+    """Return the comment that was read, or None if reading failed: the comment exists either
+    way.
+    """
     try:
         return request()
     except PluginError:

@@ -1,4 +1,6 @@
-"""The write loop of every network sink: read, write what is missing, read again if the outcome is unknown."""
+"""The write loop of every network sink: read, write what is missing, read again if the outcome is
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, UnknownOutcomeError, merge_fields
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    PluginError,
+    UnavailableError,
+    UnknownOutcomeError,
+    merge_fields,
+)
 
 TRIES: Final = 12
 """Attempts under concurrent writes, before the core retries later."""
@@ -16,7 +25,9 @@ MAX_BACKOFF: Final = 0.5
 
 
 class Snapshot(NamedTuple):
-    """The state of a target: `values` (None: it does not exist), its list of `markers`, the sink's own `raw` data."""
+    """The state of a target: `values` (None: it does not exist), its list of `markers`, the sink's
+    own `raw` data.
+    """
 
     values: Mapping[str, bytes] | None
     version: str = ""
@@ -34,25 +45,34 @@ class Outcome(NamedTuple):
 
 Read = Callable[[], Snapshot]
 Write = Callable[[Snapshot, Mapping[str, bytes], int], str | None]
-"""Writes what the target lacks, given the snapshot, the values, and the number of earlier attempts. Returns the
-version, or None if another writer was faster. Raises UnknownOutcomeError if the outcome is unknown.
+"""Writes what the target lacks, given the snapshot, the values, and the number of earlier attempts.
+
+Returns the version, or None if another writer was faster. Raises UnknownOutcomeError if the outcome
+is unknown.
 """
 
 
 def store_and_confirm(
     read: Read, write: Write, wanted: Mapping[str, bytes], target: object, mode: Mode, marker: str
 ) -> Outcome:
-    """Write the values to `target` (its name in errors), even if others write to it. Raises PluginError."""
+    """Write the values to `target` (its name in errors), even if others write to it.
+
+    Raises PluginError.
+    """
     outcome_error: UnknownOutcomeError | None = None
     for tries in range(TRIES):
         if tries and outcome_error is None:
             time.sleep(random.uniform(0, min(MAX_BACKOFF, 0.02 * 2**tries)))  # noqa: S311 - not for a secret
         snapshot = _read_again(read, outcome_error)
-        after = merge_fields(snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker))
+        after = merge_fields(
+            snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker)
+        )
         if after is None:
             return Outcome(snapshot, snapshot.version, is_written=outcome_error is not None)
         if outcome_error is not None:
-            raise UnavailableError(f"{target} was not written: the store failed", remedy="run it again")
+            raise UnavailableError(
+                f"{target} was not written: the store failed", remedy="run it again"
+            )
         try:
             version = write(snapshot, after, tries)
         except UnknownOutcomeError as error:
@@ -61,14 +81,19 @@ def store_and_confirm(
         if version is not None:
             return Outcome(snapshot, version, is_written=True)
     raise UnavailableError(
-        f"{target} cannot be written now: other writers keep changing it", remedy="run it again later"
+        f"{target} cannot be written now: other writers keep changing it",
+        remedy="run it again later",
     )
 
 
-def entries_snapshot(present: Mapping[str, bytes], wanted: Mapping[str, bytes], raw: Any) -> Snapshot:
-    """Return the snapshot of a target whose keys are entries of their own: its other entries do not matter.
+def entries_snapshot(
+    present: Mapping[str, bytes], wanted: Mapping[str, bytes], raw: Any
+) -> Snapshot:
+    """Return the snapshot of a target whose keys are entries of their own: its other entries do not
+    matter.
 
-    `present` has those keys of `wanted` that exist. What is missing beside equal values is no conflict.
+    `present` has those keys of `wanted` that exist. What is missing beside equal values is no
+    conflict.
     """
     is_complete = present.keys() == wanted.keys()
     is_conflict = any(value != wanted[key] for key, value in present.items())
@@ -78,7 +103,9 @@ def entries_snapshot(present: Mapping[str, bytes], wanted: Mapping[str, bytes], 
 def require_same(read_back_values: object, sent: object, locator: Locator) -> None:
     """Raise PluginError if the content read back differs from what was sent."""
     if read_back_values != sent:
-        raise PluginError(f"{locator} did not read back as it was written", remedy="check what else writes to it")
+        raise PluginError(
+            f"{locator} did not read back as it was written", remedy="check what else writes to it"
+        )
 
 
 def has_marker(markers: str, marker: str) -> bool:

@@ -1,4 +1,6 @@
-"""The client for JSON over HTTPS. After a write, the outcome is known: done, not done, or unknown."""
+"""The client for JSON over HTTPS. After a write, the outcome is known: done, not done, or
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,11 @@ class ResponseTooLongError(PluginError):
 class Endpoint:
     """A system's API: its `name` for messages, its address, and headers for every request.
 
-    The address must be https, or http to loopback; otherwise NotConfiguredError names `setting`. With `hidden` the
-    address itself is a secret, like a webhook's: only its host is shown or logged. `client` returns an HTTP client to
-    use instead of the shared one. `timeout` is in seconds, for each step; `limit` is the maximum size of a response in
-    bytes. `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
+    The address must be https, or http to loopback; otherwise NotConfiguredError names `setting`.
+    With `hidden` the address itself is a secret, like a webhook's: only its host is shown or
+    logged. `client` returns an HTTP client to use instead of the shared one. `timeout` is in
+    seconds, for each step; `limit` is the maximum size of a response in bytes.
+    `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
     """
 
     def __init__(
@@ -98,7 +101,9 @@ class Endpoint:
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """Send bytes with additional headers, without retries. `timeout` is in seconds, instead of the endpoint's.
+        """Send bytes with additional headers, without retries.
+
+        `timeout` is in seconds, instead of the endpoint's.
 
         Raises like `post`; ResponseTooLongError for reads.
         """
@@ -113,14 +118,17 @@ class Endpoint:
         self._check_tokens(headers or {})
         http = self._client() if self._client is not None else self._context.network.http()
         try:
-            request = httpx.Request(  # build_request of the client merges defaults: a tenth of a call's CPU time
+            # build_request of the client merges defaults: a tenth of a call's CPU time
+            request = httpx.Request(
                 method,
                 self._url.reveal() + path,
                 headers=self._all_headers(http, headers or {}),
                 content=body,
                 extensions={
                     "trace": watch,
-                    "timeout": (http.timeout if timeout is None else httpx.Timeout(timeout)).as_dict(),
+                    "timeout": (
+                        http.timeout if timeout is None else httpx.Timeout(timeout)
+                    ).as_dict(),
                 },
             )
             if self._hidden:
@@ -133,22 +141,33 @@ class Endpoint:
             return Reply(self.name, response.status_code, response.headers, content, writes)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             failure = (
-                self._no_response_error(error, writes=writes) if is_sent else connect_error(error, self.name, self.host)
+                self._no_response_error(error, writes=writes)
+                if is_sent
+                else connect_error(error, self.name, self.host)
             )
         raise failure
 
     def _all_headers(self, http: httpx.Client, extra_headers: Headers) -> httpx.Headers:
         # httpx.Headers hides a token in its repr; a dict would not.
-        headers = {**_HEADERS, "user-agent": http.headers["user-agent"], **self._headers, **extra_headers}
+        headers = {
+            **_HEADERS,
+            "user-agent": http.headers["user-agent"],
+            **self._headers,
+            **extra_headers,
+        }
         return httpx.Headers(
-            {name: value.reveal() if isinstance(value, Secret) else value for name, value in headers.items()}
+            {
+                name: value.reveal() if isinstance(value, Secret) else value
+                for name, value in headers.items()
+            }
         )
 
     def _check_tokens(self, headers: Headers) -> None:
         for value in headers.values():
             if isinstance(value, Secret) and not re.fullmatch(r"[!-~]+( [!-~]+)?", value.reveal()):
                 raise NotConfiguredError(
-                    f"the token of {self._context.store} contains invalid characters", remedy="set it again"
+                    f"the token of {self._context.store} contains invalid characters",
+                    remedy="set it again",
                 )
 
     def _no_response_error(self, error: Exception, *, writes: bool) -> PluginError:
@@ -166,12 +185,18 @@ class Endpoint:
             )
         return UnavailableError(
             f"{self.name} at {self.host} did not respond{in_time}{closed}",
-            remedy="run it again later; if it never responds, check the address, and proxies on the way",
+            remedy=(
+                "run it again later; if it never responds, check the address, and proxies on "
+                "the way"
+            ),
         )
 
 
 def read_body(response: httpx.Response, limit: int) -> bytes:
-    """Read a whole body within the client's deadline. Raises httpx.ReadError after `limit` bytes."""
+    """Read a whole body within the client's deadline.
+
+    Raises httpx.ReadError after `limit` bytes.
+    """
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
@@ -185,7 +210,9 @@ class _BodyTooLongError(httpx.ReadError):
 
 
 class _HiddenURL(httpx.URL):
-    """An address whose text contains only its host, because httpx logs the address of every request."""
+    """An address whose text contains only its host, because httpx logs the address of every
+    request.
+    """
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/"
@@ -201,8 +228,15 @@ def _check_address(url: Secret, setting: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = None
-    if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
-        raise NotConfiguredError(f"{setting} is not an address", remedy="write it as https://host/path")
+    if (
+        not host
+        or not re.fullmatch(r"[!-~]+", url.reveal())
+        or "@" in parts.netloc
+        or parts.fragment
+    ):
+        raise NotConfiguredError(
+            f"{setting} is not an address", remedy="write it as https://host/path"
+        )
     if is_cleartext(parts.scheme, host):
         raise NotConfiguredError(
             f"{setting} must be an https address: token and secrets would be sent unencrypted",

@@ -1,4 +1,7 @@
-"""Maps HTTP statuses and failed connections to errors. Never quotes a response or an error's own text."""
+"""Maps HTTP statuses and failed connections to errors.
+
+Never quotes a response or an error's own text.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,16 @@ Refusal = tuple[type[PluginError], str, str]
 Refusals = Mapping[int, Refusal]
 
 _DEFAULTS: Final[Refusals] = {
-    401: (BackendAuthError, "refused the token", "check that it is complete, not expired, and for this system"),
-    403: (AccessDeniedError, "does not let this token do that", "grant it the permission named in the documentation"),
+    401: (
+        BackendAuthError,
+        "refused the token",
+        "check that it is complete, not expired, and for this system",
+    ),
+    403: (
+        AccessDeniedError,
+        "does not let this token do that",
+        "grant it the permission named in the documentation",
+    ),
     404: (
         SecretNotFoundError,
         "does not have it, or hides it from this token",
@@ -40,16 +51,22 @@ _DEFAULTS: Final[Refusals] = {
 }
 
 _HOSTNAME_MISMATCH: Final = (62, 64)
-"""OpenSSL's numbers for a certificate of another host or address (X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_...)."""
+"""OpenSSL's numbers for a certificate of another host or address (X509_V_ERR_HOSTNAME_MISMATCH,
+_IP_ADDRESS_...).
+"""
 
 
 def explain_redirects(what: str, kind: type[PluginError] = SecretNotFoundError) -> Refusals:
     """Return an explanation for a redirect where a resource is addressed by its name."""
-    return dict.fromkeys((301, 302, 307, 308), (kind, f"says that {what} has moved", "use its current name"))
+    return dict.fromkeys(
+        (301, 302, 307, 308), (kind, f"says that {what} has moved", "use its current name")
+    )
 
 
 def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
-    """Return a 2xx reply. Raise an error for any other status: from `refusals`, otherwise by its usual meaning."""
+    """Return a 2xx reply. Raise an error for any other status: from `refusals`, otherwise by its
+    usual meaning.
+    """
     status, system = reply.status, reply.system
     if 200 <= status < 300:
         return reply
@@ -58,13 +75,19 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
         raise kind(f"{system} {reason} ({status})", remedy=remedy)
     if status in (429, 503):
         raise UnavailableError(
-            f"{system} asks to try again later ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after
+            f"{system} asks to try again later ({status})",
+            remedy=_RUN_AGAIN,
+            retry_after=reply.retry_after,
         )
     if status >= 500 or status == 408:
         # A gateway may send this although the system behind it has processed the request.
         if reply.writes:
-            raise UnknownOutcomeError(f"{system} failed after the message was sent ({status})", remedy=CHECK_FIRST)
-        raise UnavailableError(f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after)
+            raise UnknownOutcomeError(
+                f"{system} failed after the message was sent ({status})", remedy=CHECK_FIRST
+            )
+        raise UnavailableError(
+            f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after
+        )
     if 300 <= status < 400:
         raise NotConfiguredError(
             f"{system} responded with a redirect ({status}), which is never followed",
@@ -75,7 +98,10 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
 
 
 def require_answer(reply: Reply) -> Reply:
-    """Return a reply that says something about the request. Raise the error of a redirect, and of one to try again."""
+    """Return a reply that says something about the request.
+
+    Raise the error of a redirect, and of one to try again.
+    """
     if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
         return require_success(reply)
     return reply
@@ -88,7 +114,8 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             if cause.verify_code in _HOSTNAME_MISMATCH:
                 return NotConfiguredError(
-                    f"{host_name} has a certificate for another host", remedy="check the host's name"
+                    f"{host_name} has a certificate for another host",
+                    remedy="check the host's name",
                 )
             return NotConfiguredError(
                 f"{host_name} has a certificate from an authority that is not trusted here",
@@ -97,24 +124,33 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
         if type(cause).__name__ == "ProxyError":
             if "407" in str(cause):
                 return NotConfiguredError(
-                    f"the proxy to {host_name} requires a login", remedy="write user and password into HTTPS_PROXY"
+                    f"the proxy to {host_name} requires a login",
+                    remedy="write user and password into HTTPS_PROXY",
                 )
-            return UnavailableError(f"the proxy to {host_name} refused the connection", remedy="check HTTPS_PROXY")
+            return UnavailableError(
+                f"the proxy to {host_name} refused the connection", remedy="check HTTPS_PROXY"
+            )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
-            return UnavailableError(f"{host_name}: connection timed out", remedy="check the address and the network")
+            return UnavailableError(
+                f"{host_name}: connection timed out", remedy="check the address and the network"
+            )
         if isinstance(cause, socket.gaierror):
             return UnavailableError(
-                f"{host_name}: the host does not exist", remedy="check the address, and the network's DNS"
+                f"{host_name}: the host does not exist",
+                remedy="check the address, and the network's DNS",
             )
         if isinstance(cause, ssl.SSLError):
             return NotConfiguredError(
-                f"{host_name} does not speak TLS, or only an unsafe version", remedy="check the port"
+                f"{host_name} does not speak TLS, or only an unsafe version",
+                remedy="check the port",
             )
         if isinstance(cause, OSError) and cause.strerror:
             return UnavailableError(
                 f"{host_name}: {cause.strerror.lower()}", remedy="check the address and the network"
             )
-    return UnavailableError(f"{host_name}: connection failed", remedy="check the address and the network")
+    return UnavailableError(
+        f"{host_name}: connection failed", remedy="check the address and the network"
+    )
 
 
 def iter_causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,4 +1,7 @@
-"""Incoming webhooks of chats: Slack, Teams, Mattermost, Discord. Each has a name; their addresses are secret."""
+"""Incoming webhooks of chats: Slack, Teams, Mattermost, Discord.
+
+Each has a name; their addresses are secret.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,14 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import BeforeValidator, Field
 
-from sealpipe.plugin import Channel, Context, Health, NotConfiguredError, ReferenceValueError, Secret
+from sealpipe.plugin import (
+    Channel,
+    Context,
+    Health,
+    NotConfiguredError,
+    ReferenceValueError,
+    Secret,
+)
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
 
@@ -33,7 +43,9 @@ class WebhookSettingsBase(PluginSettings):
     """`webhook_url` is the unnamed webhook, `webhooks` are the named ones."""
 
     webhook_url: Secret | None = None
-    webhooks: Annotated[dict[str, Secret], BeforeValidator(_parse_webhooks)] = Field(default_factory=dict)
+    webhooks: Annotated[dict[str, Secret], BeforeValidator(_parse_webhooks)] = Field(
+        default_factory=dict
+    )
 
     def has_webhooks(self) -> bool:
         """Return whether any webhook is configured."""
@@ -50,9 +62,18 @@ class WebhookSettingsBase(PluginSettings):
         return next((each for each, url in by_name.items() if url == by_name.get(name)), name)
 
     def open_endpoint(
-        self, context: Context, system: str, name: str, *, hint: str = "", missing_remedy: str, query: str = ""
+        self,
+        context: Context,
+        system: str,
+        name: str,
+        *,
+        hint: str = "",
+        missing_remedy: str,
+        query: str = "",
     ) -> Endpoint:
-        """Return the webhook with a name (empty: the unnamed one). `query` joins its address, `hint` the remedy.
+        """Return the webhook with a name (empty: the unnamed one).
+
+        `query` joins its address, `hint` the remedy.
 
         Raises NotConfiguredError for an unknown name, ReferenceValueError if a name is required.
         """
@@ -61,18 +82,25 @@ class WebhookSettingsBase(PluginSettings):
             others = f"configured are {', '.join(sorted(self.webhooks))}; " if self.webhooks else ""
             raise NotConfiguredError(
                 f"no webhook {name} is configured for {system}",
-                remedy=f"{others}set {context.get_variable('webhooks')} to {name}=https://... (several are separated "
+                remedy=f"{others}set {context.get_variable('webhooks')} to {name}=https://... "
+                "(several are separated "
                 f"by blanks){hint}",
             )
         if url is None:
-            raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=missing_remedy)
+            raise ReferenceValueError(
+                "the recipient is missing, and no unnamed webhook is set", remedy=missing_remedy
+            )
         if query:
             url = Secret(f"{url.reveal()}{'&' if '?' in url.reveal() else '?'}{query}")
-        return Endpoint(context, system, url, setting="webhooks" if name else "webhook_url", hidden=True)
+        return Endpoint(
+            context, system, url, setting="webhooks" if name else "webhook_url", hidden=True
+        )
 
 
 class WebhookChannel(Channel):
-    """A channel whose recipients are webhooks only: `scheme:` is the unnamed one, `scheme:NAME` a named one."""
+    """A channel whose recipients are webhooks only: `scheme:` is the unnamed one, `scheme:NAME` a
+    named one.
+    """
 
     settings: WebhookSettingsBase
     system: ClassVar[str]
@@ -92,18 +120,25 @@ class WebhookChannel(Channel):
     def check(self) -> Health:
         """Check that a webhook is configured; calling it would post a message."""
         has_webhook = self.settings.has_webhooks()
-        return Health(ok=has_webhook, detail="webhooks cannot be checked" if has_webhook else "no webhook is set")
+        return Health(
+            ok=has_webhook,
+            detail="webhooks cannot be checked" if has_webhook else "no webhook is set",
+        )
 
     def open_endpoint(self, to: str) -> Endpoint:
         """Return the webhook of a recipient. Raises ReferenceValueError, NotConfiguredError."""
         if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError(
-                "the recipient is not the name of a webhook", remedy=f"write {self.scheme}: or {self.scheme}:NAME"
+                "the recipient is not the name of a webhook",
+                remedy=f"write {self.scheme}: or {self.scheme}:NAME",
             )
         return self.settings.open_endpoint(
             self.context,
             self.system,
             to,
-            missing_remedy=f"name a webhook, {self.scheme}:NAME, or set {self.settings.own_variables['webhook_url']}",
+            missing_remedy=(
+                f"name a webhook, {self.scheme}:NAME, or set "
+                f"{self.settings.own_variables['webhook_url']}"
+            ),
             query=self.query,
         )

@@ -1,4 +1,6 @@
-"""A token from a login: made when it is first needed, and again before it expires; and requests that bear it."""
+"""A token from a login: made when it is first needed, and again before it expires; and requests
+that bear it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ RENEW_EARLY: Final = 30.0
 
 
 class LoginToken:
-    """The token that all threads of a store share. `log_in` returns one and its lifetime in seconds."""
+    """The token that all threads of a store share.
+
+    `log_in` returns one and its lifetime in seconds.
+    """
 
     def __init__(self, log_in: Callable[[], tuple[Secret, float]]) -> None:
         self._log_in = log_in
@@ -47,7 +52,10 @@ def send_with_token(
     *,
     writes: bool = False,
 ) -> Reply:
-    """Send one request, with JSON if `members` are given. `writes` is True if it must not be repeated."""
+    """Send one request, with JSON if `members` are given.
+
+    `writes` is True if it must not be repeated.
+    """
     return endpoint.request(
         method,
         f"{path}?{urlencode(params)}" if params else path,

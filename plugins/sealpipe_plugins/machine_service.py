@@ -1,4 +1,6 @@
-"""Asks the service that a cloud offers its machines: without TLS and without a proxy, as the cloud's own tools do."""
+"""Asks the service that a cloud offers its machines: without TLS and without a proxy, as the
+cloud's own tools do.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from typing import Final, NamedTuple
 from sealpipe_plugins.http_api import BODY_LIMIT
 
 DEADLINE: Final = 10.0
-"""Seconds for a whole response. On other machines anybody in the network may have the address, and send for ever."""
+"""Seconds for a whole response.
+
+On other machines anybody in the network may have the address, and send for ever.
+"""
 
 
 class MachineReply(NamedTuple):
@@ -24,9 +29,18 @@ class MachineReply(NamedTuple):
 
 
 def ask_machine(
-    address: str, method: str, target: str, body: bytes | None, headers: Mapping[str, str], *, timeout: float
+    address: str,
+    method: str,
+    target: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    *,
+    timeout: float,
 ) -> MachineReply:
-    """Send one request. `timeout` is in seconds, for each step. Raises OSError, HTTPException, ValueError."""
+    """Send one request. `timeout` is in seconds, for each step.
+
+    Raises OSError, HTTPException, ValueError.
+    """
     connection = HTTPConnection(address, timeout=timeout)
     connection.connect()
     timer = threading.Timer(DEADLINE, _shut_down, [connection.sock])

@@ -15,8 +15,8 @@ and in that file (or in the table itself, instead of `file`)
     most_submissions = 1                         # of a request
     types = ["password", "text"]
 
-A machine's policy must set all four lists (`[]` allows nothing); in a user's own policy, a missing list allows
-everything.
+A machine's policy must set all four lists (`[]` allows nothing); in a user's own policy, a missing
+list allows everything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_file_flaw, hookimpl, matches_name
+from sealpipe.plugin import (
+    NotConfiguredError,
+    OutgoingAction,
+    VetoError,
+    find_file_flaw,
+    hookimpl,
+    matches_name,
+)
 from sealpipe.plugin.context import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
@@ -44,8 +51,14 @@ Rule = Callable[[OutgoingAction, Any], None]
 
 
 @hookimpl
-def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
-    """Raise VetoError for the first broken rule, NotConfiguredError if the policy itself cannot be read."""
+def sealpipe_check_outgoing(
+    plan: OutgoingAction,
+    config: Mapping[str, Any],
+    enforced: bool,  # noqa: FBT001 - pluggy
+) -> None:
+    """Raise VetoError for the first broken rule, NotConfiguredError if the policy itself cannot be
+    read.
+    """
     rules = _load_rules(config, enforced=enforced)
     for name, value in rules.items():
         if plan.complete or name in _EARLY_RULES:
@@ -54,14 +67,19 @@ def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enf
 
 def _load_rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, Any]:
     is_inline = bool(config) and "file" not in config
-    rules, where = (config, "the policy") if is_inline else _read_file(config, {} if enforced else os.environ)
+    rules, where = (
+        (config, "the policy") if is_inline else _read_file(config, {} if enforced else os.environ)
+    )
     for name, value in rules.items():
         if name not in _RULES:
             raise NotConfiguredError(
-                f"{where} has a rule {name[:40]!r} that does not exist", remedy=f"the rules are {', '.join(_RULES)}"
+                f"{where} has a rule {name[:40]!r} that does not exist",
+                remedy=f"the rules are {', '.join(_RULES)}",
             )
         if not _SHAPES[name](value):
-            raise NotConfiguredError(f"{where} has an invalid value for the rule {name!r}", remedy=_describe_form(name))
+            raise NotConfiguredError(
+                f"{where} has an invalid value for the rule {name!r}", remedy=_describe_form(name)
+            )
     missing = [name for name in REQUIRED_LISTS if name not in rules]
     if enforced and missing:
         raise NotConfiguredError(
@@ -83,12 +101,18 @@ def _describe_form(name: str) -> str:
     )
 
 
-def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
-    """Return the rules, and a name for messages. `environ` shows which folders the CI created (a machine's: none)."""
+def _read_file(
+    config: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[Mapping[str, Any], str]:
+    """Return the rules, and a name for messages.
+
+    `environ` shows which folders the CI created (a machine's: none).
+    """
     file = config.get("file")
     if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
         raise NotConfiguredError(
-            "the policy needs either a file, by its absolute path, or rules", remedy="correct [policy]"
+            "the policy needs either a file, by its absolute path, or rules",
+            remedy="correct [policy]",
         )
     try:
         with Path(file).open("rb") as stream:
@@ -101,7 +125,9 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
             f"the policy {file} cannot be read: {error.strerror}", remedy="correct [policy]"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise NotConfiguredError(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
+        raise NotConfiguredError(
+            f"the policy {file} is not TOML", remedy="check it with a TOML linter"
+        ) from None
 
 
 def _matches_store(store: str, pattern: str) -> bool:
@@ -126,7 +152,9 @@ def _check_recipients(plan: OutgoingAction, allowed: list[str]) -> None:
         channel = plan.channels[number] if number < len(plan.channels) else f"{name}/{name}"
         store_name = channel.rpartition("/")[2]
         if not any(
-            matches_name(f"{channel if '/' in pattern.partition(':')[0] else store_name}:{to}", pattern)
+            matches_name(
+                f"{channel if '/' in pattern.partition(':')[0] else store_name}:{to}", pattern
+            )
             for pattern in allowed
         ):
             raise VetoError(f"the recipient {recipient} is not allowed (its channel is {channel})")
@@ -141,11 +169,16 @@ def _check_channels(plan: OutgoingAction, allowed: list[str]) -> None:
 
 
 def _may_match_channel(channel: str, pattern: str) -> bool:
-    """Return whether a pattern may match a recipient of a channel. A `*` may also match the colon."""
+    """Return whether a pattern may match a recipient of a channel.
+
+    A `*` may also match the colon.
+    """
     head, star, _ = pattern.partition(":")[0].partition("*")
     if "[" in head:
         return True
-    return _matches_store(channel, pattern.partition(":")[0]) or (bool(star) and _matches_store(channel, f"{head}*"))
+    return _matches_store(channel, pattern.partition(":")[0]) or (
+        bool(star) and _matches_store(channel, f"{head}*")
+    )
 
 
 def _check_each(what: str, values_of: Callable[[OutgoingAction], tuple[str, ...]]) -> Rule:
@@ -211,7 +244,9 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "recipients": _is_text_list,
     "tools": _is_text_list,
     "types": _is_text_list,
-    "longest_expiry": lambda value: isinstance(value, str) and bool(re.fullmatch(r"[1-9][0-9]{0,5}[smhdw]", value)),
+    "longest_expiry": lambda value: (
+        isinstance(value, str) and bool(re.fullmatch(r"[1-9][0-9]{0,5}[smhdw]", value))
+    ),
     "most_views": _is_positive_number,
     "most_submissions": _is_positive_number,
 }

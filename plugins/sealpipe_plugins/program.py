@@ -2,8 +2,9 @@
 
 A program is started without a shell, and none of sealpipe's own variables are in its environment.
 
-It has no terminal (a session of its own) and, unless it is given one, no standard input: it cannot prompt. Its stderr
-may contain paths and data: callers search it for known messages and never show it.
+It has no terminal (a session of its own) and, unless it is given one, no standard input: it cannot
+prompt. Its stderr may contain paths and data: callers search it for known messages and never show
+it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 class ProgramResult(NamedTuple):
-    """A program's exit status (negative: its signal), its output, and the beginning of its stderr."""
+    """A program's exit status (negative: its signal), its output, and the beginning of its
+    stderr.
+    """
 
     status: int
     out: bytes
@@ -70,14 +73,19 @@ def effective_timeout(timeout: float, deadline: float, *, is_configured: bool) -
 
 
 def run_program(
-    argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float, stdin: bytes | None = None
+    argv: Sequence[str],
+    name: str,
+    *,
+    environ: Mapping[str, str],
+    timeout: float,
+    stdin: bytes | None = None,
 ) -> ProgramResult:
     """Run a program and return its stdout, up to 16 MiB. `name` is its name in errors.
 
     It need not read what it gets as `stdin`.
 
-    Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError if it cannot be
-    started.
+    Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError
+    if it cannot be started.
     """
     try:
         process = _start(argv, environ, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
@@ -86,7 +94,8 @@ def run_program(
         reason = error.strerror or type(error).__name__
     if reason:
         raise NotConfiguredError(
-            f"{name} cannot be started: {reason}", remedy="check that it is an executable program for this machine"
+            f"{name} cannot be started: {reason}",
+            remedy="check that it is an executable program for this machine",
         )
     try:
         return _exchange(process, name, time.monotonic() + timeout, stdin or b"")
@@ -95,7 +104,10 @@ def run_program(
 
 
 def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
-    """Return or raise the result of `work`. Raises TimeoutError if it takes longer: its thread keeps running."""
+    """Return or raise the result of `work`.
+
+    Raises TimeoutError if it takes longer: its thread keeps running.
+    """
     results: list[T] = []
     errors_raised: list[BaseException] = []
 
@@ -118,8 +130,8 @@ def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
 def _start(argv: Sequence[str], environ: Mapping[str, str], stdin: int) -> subprocess.Popen[bytes]:
     """Start the program. Raises OSError.
 
-    In a thread: where signals raise exceptions, one could be raised after the program has started and before Popen
-    returns, and nobody would know the program.
+    In a thread: where signals raise exceptions, one could be raised after the program has started
+    and before Popen returns, and nobody would know the program.
     """
     started: list[subprocess.Popen[bytes]] = []
     errors: list[Exception] = []
@@ -155,7 +167,9 @@ def _start(argv: Sequence[str], environ: Mapping[str, str], stdin: int) -> subpr
     return started[0]
 
 
-def _exchange(process: subprocess.Popen[bytes], name: str, end: float, stdin: bytes) -> ProgramResult:
+def _exchange(
+    process: subprocess.Popen[bytes], name: str, end: float, stdin: bytes
+) -> ProgramResult:
     """Write the program's standard input, and read its output."""
     out, errors, length, unwritten = bytearray(), bytearray(), 0, memoryview(stdin)
     with selectors.DefaultSelector() as selector:
@@ -165,8 +179,11 @@ def _exchange(process: subprocess.Popen[bytes], name: str, end: float, stdin: by
             os.set_blocking(process.stdin.fileno(), False)
             selector.register(process.stdin, selectors.EVENT_WRITE)
         # Does not wait for the end of stderr: a background helper (an agent) may keep it open.
-        while {process.stdin, process.stdout} & {key.fileobj for key in selector.get_map().values()}:
-            remaining = end - time.monotonic()  # checked each time, so that endless output cannot avoid the timeout
+        while {process.stdin, process.stdout} & {
+            key.fileobj for key in selector.get_map().values()
+        }:
+            # Checked each time, so that endless output cannot avoid the timeout.
+            remaining = end - time.monotonic()
             ready = selector.select(remaining) if remaining > 0 else ()
             if not ready:
                 raise ProgramTimeoutError
@@ -186,21 +203,27 @@ def _exchange(process: subprocess.Popen[bytes], name: str, end: float, stdin: by
                     length += len(chunk)
                     errors += chunk[: _MAX_STDERR - len(errors)]
             if len(out) > PLAINTEXT_LIMIT:
-                raise PayloadTooLargeError(f"{name} wrote more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+                raise PayloadTooLargeError(
+                    f"{name} wrote more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB"
+                )
         try:
             status = process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise ProgramTimeoutError from None
         os.set_blocking(_require_pipe(process.stderr).fileno(), False)
         with suppress(BlockingIOError):
-            while time.monotonic() < end and (chunk := os.read(_require_pipe(process.stderr).fileno(), _CHUNK)):
+            while time.monotonic() < end and (
+                chunk := os.read(_require_pipe(process.stderr).fileno(), _CHUNK)
+            ):
                 length += len(chunk)
                 errors += chunk[: _MAX_STDERR - len(errors)]
     return ProgramResult(status, bytes(out), bytes(errors), length)
 
 
 def _write_some(descriptor: int, content: memoryview) -> memoryview:
-    """Write as much as the pipe takes, and return the rest; nothing is left if the program reads no more."""
+    """Write as much as the pipe takes, and return the rest; nothing is left if the program reads no
+    more.
+    """
     try:
         return content[os.write(descriptor, content[:_CHUNK]) :]
     except BrokenPipeError:

@@ -27,11 +27,20 @@ Stored = str | bytes
 
 
 def make_source_document(stored: Stored, locator: Locator) -> Document:
-    """Return the document of a source whose references have the parameter `raw`: an object is parsed without raw=1."""
+    """Return the document of a source whose references have the parameter `raw`: an object is
+    parsed without raw=1.
+    """
     raw = locator.param("raw", "0")
     if raw not in ("0", "1"):
-        raise ReferenceValueError(f"{locator}: raw= must be 0 or 1", remedy="raw=1 returns the secret's text unchanged")
-    is_object = raw == "0" and isinstance(stored, str) and stored.lstrip().startswith("{") and _is_object(stored)
+        raise ReferenceValueError(
+            f"{locator}: raw= must be 0 or 1", remedy="raw=1 returns the secret's text unchanged"
+        )
+    is_object = (
+        raw == "0"
+        and isinstance(stored, str)
+        and stored.lstrip().startswith("{")
+        and _is_object(stored)
+    )
     return Document(stored, format="json" if is_object else "")
 
 
@@ -40,12 +49,15 @@ def document_values(fields: Sequence[SinkField], locator: Locator) -> dict[str, 
     wanted = values_by_key(fields, locator)
     if "" in wanted and len(wanted) > 1:
         raise ReferenceValueError(
-            f"{locator}: values with and without a key cannot be mixed", remedy="give each value a key, or none"
+            f"{locator}: values with and without a key cannot be mixed",
+            remedy="give each value a key, or none",
         )
     return wanted
 
 
-def next_document(stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Stored:
+def next_document(
+    stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode, locator: Locator
+) -> Stored:
     """Return the content of the next version, made from the current one (None: none).
 
     Raises WriteConflictError if the values cannot be merged into the stored content.
@@ -55,7 +67,8 @@ def next_document(stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode
     whole, has_keys = "" in wanted, isinstance(stored, str) and _is_object(stored)
     if whole and has_keys:
         raise WriteConflictError(
-            f"{locator} has keys, which a value without a key would replace", remedy="name a key: #KEY=PROMPT"
+            f"{locator} has keys, which a value without a key would replace",
+            remedy="name a key: #KEY=PROMPT",
         )
     if not whole and not has_keys:
         raise WriteConflictError(
@@ -66,18 +79,24 @@ def next_document(stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode
 
 
 def make_document(text: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Stored:
-    """Return what to store: the value alone, or the values set into the JSON object `text` (None: a new one)."""
+    """Return what to store: the value alone, or the values set into the JSON object `text` (None: a
+    new one).
+    """
     if "" in wanted:
         return as_stored(wanted[""])
     values = {key: decode_text(data, locator) for key, data in wanted.items()}
     existing_members = find_members(text or "{}") or []
     if len({member.name for member in existing_members}) < len(existing_members):
-        raise UnsupportedError(f"{locator} is a JSON object with two members of the same name", remedy="fix it first")
+        raise UnsupportedError(
+            f"{locator} is a JSON object with two members of the same name", remedy="fix it first"
+        )
     return set_members(text or "{}", values)
 
 
 def read_values(stored: Stored, *, whole: bool) -> dict[str, bytes]:
-    """Return a secret's values: the whole content under an empty key, or each member under its key."""
+    """Return a secret's values: the whole content under an empty key, or each member under its
+    key.
+    """
     existing_members = None if whole or isinstance(stored, bytes) else find_members(stored)
     if existing_members is None or isinstance(stored, bytes):
         return {"": as_bytes(stored)}
@@ -103,8 +122,8 @@ def _is_object(text: str) -> bool:
     return find_members(text) is not None
 
 
-# A parser that keeps each member's text, so that one member changes and everything else stays as written. Decoding and
-# encoding would change the spelling of numbers and white space.
+# A parser that keeps each member's text, so that one member changes and everything else stays as
+# written. Decoding and encoding would change the spelling of numbers and white space.
 
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
@@ -155,13 +174,17 @@ def set_members(text: str, values: Mapping[str, str]) -> str:
     spans = {member.name: member for member in existing_members}
     end = existing_members[-1].end if existing_members else text.index("{") + 1
     new = [
-        f"{_encode_text(name)}: {_encode_text(new_value)}" for name, new_value in values.items() if name not in spans
+        f"{_encode_text(name)}: {_encode_text(new_value)}"
+        for name, new_value in values.items()
+        if name not in spans
     ]
     parts = [text[:end], ", " if existing_members and new else "", ", ".join(new), text[end:]]
     changed = "".join(parts)
     for member in reversed(existing_members):  # from the end, so that earlier positions stay valid
         if member.name in values:
-            changed = changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
+            changed = (
+                changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
+            )
     return changed
 
 

@@ -8,7 +8,10 @@ from sealpipe.plugin import Context, NotConfiguredError, read_file
 
 
 def read_setting_file(file: Path, setting: str, context: Context, limit: int) -> bytes:
-    """Return the content of the file in a setting, of at most `limit` bytes. Raises NotConfiguredError."""
+    """Return the content of the file in a setting, of at most `limit` bytes.
+
+    Raises NotConfiguredError.
+    """
     try:
         return read_file(file.expanduser(), limit)
     except OSError as error:
@@ -16,5 +19,6 @@ def read_setting_file(file: Path, setting: str, context: Context, limit: int) ->
     except (RuntimeError, ValueError):
         reason = "its home folder does not exist, or it is no path"
     raise NotConfiguredError(
-        f"the {setting} of {context.store} cannot be read: {reason}", remedy=f"check the setting {setting}"
+        f"the {setting} of {context.store} cannot be read: {reason}",
+        remedy=f"check the setting {setting}",
     )

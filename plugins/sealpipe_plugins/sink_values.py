@@ -12,11 +12,16 @@ _STORE_AS_BASE64: Final = "ask for it as base64 text and read it with decode=bas
 
 
 def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
-    """Return the values by key. Raises ReferenceValueError (repeated key), UnsupportedError (lone surrogate)."""
+    """Return the values by key.
+
+    Raises ReferenceValueError (repeated key), UnsupportedError (lone surrogate).
+    """
     values: dict[str, bytes] = {}
     for key, value in fields:
         if key in values:
-            raise ReferenceValueError(f"{locator}: a key is named twice", remedy="name each key once")
+            raise ReferenceValueError(
+                f"{locator}: a key is named twice", remedy="name each key once"
+            )
         try:
             values[key] = value.reveal_bytes()
         except UnicodeEncodeError:
@@ -32,19 +37,27 @@ def decode_text(value: bytes, locator: Locator) -> str:
         return value.decode()
     except UnicodeDecodeError:
         pass
-    raise UnsupportedError(f"{locator} holds text only, and a value is not UTF-8", remedy=_STORE_AS_BASE64)
+    raise UnsupportedError(
+        f"{locator} holds text only, and a value is not UTF-8", remedy=_STORE_AS_BASE64
+    )
 
 
-def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Pattern[str], rule: str) -> dict[str, str]:
-    """Return the values of environment variables, by name. `rule` is the remedy for an invalid name.
+def variable_values(
+    locator: Locator, fields: Sequence[SinkField], name: re.Pattern[str], rule: str
+) -> dict[str, str]:
+    """Return the values of environment variables, by name.
 
-    Raises ReferenceValueError for an invalid name, UnsupportedError for a value that a variable cannot hold.
+    `rule` is the remedy for an invalid name.
+
+    Raises ReferenceValueError for an invalid name, UnsupportedError for a value that a variable
+    cannot hold.
     """
     values: dict[str, str] = {}
     for key, value in fields:
         if not key:
             raise ReferenceValueError(
-                f"{locator} has no key to store the value under", remedy=f"name one: {locator}#PASSWORD=PROMPT"
+                f"{locator} has no key to store the value under",
+                remedy=f"name one: {locator}#PASSWORD=PROMPT",
             )
         if not name.fullmatch(key):
             raise ReferenceValueError(f"{locator}: {key!a} is not a valid name", remedy=rule)
@@ -54,7 +67,9 @@ def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Patt
 
 def _variable_text(value: bytes, what: str) -> str:
     if b"\0" in value:
-        raise UnsupportedError(f"{what} has a NUL character, which a variable of a job cannot hold", remedy=_ELSEWHERE)
+        raise UnsupportedError(
+            f"{what} has a NUL character, which a variable of a job cannot hold", remedy=_ELSEWHERE
+        )
     try:
         return value.decode()
     except UnicodeDecodeError:

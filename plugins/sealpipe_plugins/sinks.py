@@ -30,15 +30,28 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
 
 SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
-        "dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{PACKAGE}.local.file_sinks:DirSink"
+        "dir",
+        "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT",
+        f"{PACKAGE}.local.file_sinks:DirSink",
     ),
     SinkInfo(
         "dotenv",
-        "keys of a dotenv file that sh, python-dotenv and Docker parse alike: dotenv:PATH#KEY=PROMPT",
+        (
+            "keys of a dotenv file that sh, python-dotenv and Docker parse alike: "
+            "dotenv:PATH#KEY=PROMPT"
+        ),
         f"{PACKAGE}.local.dotenv_sink:DotenvSink",
-        params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
+        params={
+            "quote": (
+                "single or double: quote values, which Docker's --env-file does not support (none)"
+            )
+        },
     ),
-    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{PACKAGE}.local.file_sinks:FileSink"),
+    SinkInfo(
+        "file",
+        "a 0600 file with one value, byte for byte: file:PATH",
+        f"{PACKAGE}.local.file_sinks:FileSink",
+    ),
     SinkInfo(
         "age",
         "a 0600 file with one value, encrypted by age to the recipients here: age:PATH",
@@ -55,7 +68,10 @@ SINKS: tuple[SinkInfo, ...] = (
     ),
     SinkInfo(
         "aws-ssm",
-        "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is /path/KEY",
+        (
+            "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is "
+            "/path/KEY"
+        ),
         f"{PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
         **AWS,
     ),
@@ -83,7 +99,11 @@ SINKS: tuple[SinkInfo, ...] = (
         f"{PACKAGE}.github.secret_sink:GitHubSecretSink",
         f"{PACKAGE}.github.api:GitHubSettings",
         needs=("pynacl>=1.6.2",),
-        params={"visibility": "private or all: which repositories see a new secret of an organisation (private)"},
+        params={
+            "visibility": (
+                "private or all: which repositories see a new secret of an organisation (private)"
+            )
+        },
         capabilities=(BLIND,),
         extra="github",
     ),

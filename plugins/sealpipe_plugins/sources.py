@@ -11,7 +11,9 @@ PACKAGE = "sealpipe_plugins"
 
 
 class Backend(TypedDict, total=False):
-    """What the source and the sink of a backend have in common; the members are those of their descriptors."""
+    """What the source and the sink of a backend have in common; the members are those of their
+    descriptors.
+    """
 
     settings: str
     needs: tuple[str, ...]
@@ -68,11 +70,31 @@ VAULT: Backend = {
 
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """The descriptors."""
-    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{PACKAGE}.local.sources:EnvSource"))
-    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{PACKAGE}.local.sources:FileSource"))
-    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{PACKAGE}.local.sources:StdinSource"))
     register(
-        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{PACKAGE}.local.sources:TextSource")
+        SourceInfo(
+            "env", "an environment variable: env:DB_PASSWORD", f"{PACKAGE}.local.sources:EnvSource"
+        )
+    )
+    register(
+        SourceInfo(
+            "file",
+            "a file's content, exactly: file:deploy.pem",
+            f"{PACKAGE}.local.sources:FileSource",
+        )
+    )
+    register(
+        SourceInfo(
+            "stdin",
+            "standard input, read to its end: stdin:",
+            f"{PACKAGE}.local.sources:StdinSource",
+        )
+    )
+    register(
+        SourceInfo(
+            "text",
+            "the text itself, not a secret: text:deploy-bot",
+            f"{PACKAGE}.local.sources:TextSource",
+        )
     )
     register(
         SourceInfo(
@@ -102,7 +124,9 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
                 "separator": "text between the words of a passphrase (-)",
                 "bytes": "bytes of gen:hex (32)",
                 "comment": "comment of an ssh key",
-                "name": "references with the same name share one value; without it each gets a new one",
+                "name": (
+                    "references with the same name share one value; without it each gets a new one"
+                ),
             },
             capabilities=(FRESH,),
         )
@@ -114,7 +138,10 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.sops.source:SopsSource",
             f"{PACKAGE}.sops.client:SopsSettings",
             params={
-                "input": "format of the file, if its name does not show it: yaml, json, dotenv, ini, binary",
+                "input": (
+                    "format of the file, if its name does not show it: yaml, json, dotenv, "
+                    "ini, binary"
+                ),
                 "raw": "1: the whole decrypted file, byte for byte",
             },
         )
@@ -169,7 +196,9 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.onepassword.source:make_source",
             params={
                 "attribute": "attribute, as in 1Password's references: otp (service account only)",
-                "ssh-format": "SSH key format, as in 1Password's references: openssh (service account only)",
+                "ssh-format": (
+                    "SSH key format, as in 1Password's references: openssh (service account only)"
+                ),
             },
             **ONE_PASSWORD,
         )
@@ -208,9 +237,17 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "infisical",
-            "Infisical, all secrets of a folder in one request: infisical:PROJECT/ENVIRONMENT/FOLDER#NAME",
+            (
+                "Infisical, all secrets of a folder in one request: "
+                "infisical:PROJECT/ENVIRONMENT/FOLDER#NAME"
+            ),
             f"{PACKAGE}.infisical.source:InfisicalSource",
-            params={"raw": "1: the folder's own values as they were written, with references to other secrets"},
+            params={
+                "raw": (
+                    "1: the folder's own values as they were written, with references to other "
+                    "secrets"
+                )
+            },
             **INFISICAL,
         )
     )
@@ -249,7 +286,10 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "vault",
-            "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
+            (
+                "Vault and OpenBao: vault:secret/app/db#password, "
+                "vault:database/creds/app#username,password"
+            ),
             f"{PACKAGE}.vault.source_and_sink:VaultSource",
             params={
                 "version": "version of a versioned key (the newest)",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._/-]{1,200})+)\]", re.DOTALL)
+_MARKED: Final = re.compile(
+    r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._/-]{1,200})+)\]", re.DOTALL
+)
 
 
 def split_markers(text: str) -> tuple[str, list[str]]:
@@ -15,7 +17,9 @@ def split_markers(text: str) -> tuple[str, list[str]]:
 
 
 def append_marker(text: str, marker: str, limit: int) -> str:
-    """Append a marker and drop the oldest ones if necessary; unchanged if it does not fit into `limit` characters."""
+    """Append a marker and drop the oldest ones if necessary; unchanged if it does not fit into
+    `limit` characters.
+    """
     own_text, markers = split_markers(text)
     markers = [*(each for each in markers if each != marker), marker]
     while markers:

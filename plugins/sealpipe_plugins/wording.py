@@ -1,6 +1,8 @@
-"""A message's text in the formats of the channels: everything but the secret is escaped, the secret is exact.
+"""A message's text in the formats of the channels: everything but the secret is escaped, the secret
+is exact.
 
-The text is untrusted (a title from a pull request, say): it cannot become markup, mentions or commands.
+The text is untrusted (a title from a pull request, say): it cannot become markup, mentions or
+commands.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ class Segment(NamedTuple):
 
 
 def split_lines(message: Message) -> list[list[Segment]]:
-    """Split the text into lines of segments. If the text lacks the secret, append a line with it."""
+    """Split the text into lines of segments.
+
+    If the text lacks the secret, append a line with it.
+    """
     text, secret = message.text.reveal(), message.secret.reveal()
     if secret not in text:
         text = f"{text.rstrip()}\n\n{secret}"
@@ -45,12 +50,16 @@ def is_link(secret: str) -> bool:
 def subject_line(message: Message) -> str:
     """Return a one-line subject, without the secret."""
     subject = " ".join(_strip_invisible(re.sub(r"\s", " ", message.subject)).split())[:200]
-    return subject if subject and message.secret.reveal() not in subject else "A message from sealpipe"
+    return (
+        subject if subject and message.secret.reveal() not in subject else "A message from sealpipe"
+    )
 
 
 def as_plain(message: Message) -> str:
     """Return plain text with one final newline."""
-    return "\n".join("".join(segment.text for segment in line) for line in split_lines(message)) + "\n"
+    return (
+        "\n".join("".join(segment.text for segment in line) for line in split_lines(message)) + "\n"
+    )
 
 
 def as_html(message: Message) -> str:
@@ -70,26 +79,37 @@ def as_html(message: Message) -> str:
 def as_markdown(message: Message) -> str:
     """Return Markdown for comments on GitHub and GitLab."""
     # an indented line would be code, not a link
-    rows = ["".join(_segment_markdown(segment) for segment in line).lstrip() for line in split_lines(message)]
+    rows = [
+        "".join(_segment_markdown(segment) for segment in line).lstrip()
+        for line in split_lines(message)
+    ]
     # Two spaces force a line break in both; GitHub comments would break lines without them.
-    return "\n".join(f"{row}  " if row and after else row for row, after in zip(rows, [*rows[1:], ""], strict=True))
+    return "\n".join(
+        f"{row}  " if row and after else row
+        for row, after in zip(rows, [*rows[1:], ""], strict=True)
+    )
 
 
 def as_mrkdwn(message: Message) -> str:
     """Return Slack's mrkdwn without any markup except links."""
-    return "\n".join("".join(_segment_mrkdwn(segment) for segment in line) for line in split_lines(message))
+    return "\n".join(
+        "".join(_segment_mrkdwn(segment) for segment in line) for line in split_lines(message)
+    )
 
 
 def _segment_html(segment: Segment) -> str:
     escaped = html.escape(segment.text)
     if not segment.secret:
         return escaped
-    return f'<a href="{escaped}">{escaped}</a>' if is_link(segment.text) else f"<code>{escaped}</code>"
+    return (
+        f'<a href="{escaped}">{escaped}</a>' if is_link(segment.text) else f"<code>{escaped}</code>"
+    )
 
 
 def _segment_markdown(segment: Segment) -> str:
     if not segment.secret:
-        # Mentions and autolinks (@name, #1, https://) cannot be escaped: an invisible character breaks them.
+        # Mentions and autolinks (@name, #1, https://) cannot be escaped: an invisible character
+        # breaks them.
         text = _AUTOLINKED.sub(lambda match: f"{match[0]}\u2060", segment.text)
         return _LEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
     if is_link(segment.text):
@@ -100,7 +120,8 @@ def _segment_markdown(segment: Segment) -> str:
 
 
 def _segment_mrkdwn(segment: Segment) -> str:
-    escaped = html.escape(segment.text, quote=False)  # the three characters that Slack requires to be escaped
+    # The three characters that Slack requires to be escaped.
+    escaped = html.escape(segment.text, quote=False)
     return f"<{escaped}>" if segment.secret and is_link(segment.text) else escaped
 
 
@@ -109,7 +130,9 @@ def _strip_invisible(text: str) -> str:
     return _INVISIBLE.sub("", text.replace("\t", " "))
 
 
-_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_INVISIBLE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|~$^&]")
 _LEADING: Final = re.compile(r"^(\s*\d*)([/+=:;.)-])")
 _AUTOLINKED: Final = re.compile(

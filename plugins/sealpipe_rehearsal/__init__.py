@@ -1,4 +1,5 @@
-"""The rehearsal: a faithful local copy of the service, with a recipient and a submitter for its links.
+"""The rehearsal: a faithful local copy of the service, with a recipient and a submitter for its
+links.
 
     service/             the service: a second reading of the specification that imports nothing of ours
     page/                the web pages at its links: a third reading, in WebCrypto
@@ -10,7 +11,8 @@
     commands/            `sealpipe rehearse` and `sealpipe rehearsal ...`
     pytest_plugin.py     the fixture `sealpipe_rehearsal`
 
-Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded on first use.
+Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded on first
+use.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.people import LinkRefusedError as LinkRefusedError
     from sealpipe_rehearsal.pytest_plugin import Rehearsal as Rehearsal
 
-_MODULES = {"LinkRefusedError": "sealpipe_rehearsal.people", "Rehearsal": "sealpipe_rehearsal.pytest_plugin"}
+_MODULES = {
+    "LinkRefusedError": "sealpipe_rehearsal.people",
+    "Rehearsal": "sealpipe_rehearsal.pytest_plugin",
+}
 
 __all__ = ["LinkRefusedError", "Rehearsal"]
 

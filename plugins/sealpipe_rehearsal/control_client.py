@@ -25,9 +25,14 @@ _TIMEOUT_SECONDS = 30
 
 
 class RehearsalError(Exception):
-    """The rehearsal refused a call or did not respond. `status` is None if there was no response."""
+    """The rehearsal refused a call or did not respond.
 
-    def __init__(self, message: str, *, status: int | None = None, error_code: int | None = None) -> None:
+    `status` is None if there was no response.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, error_code: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.error_code = error_code
@@ -43,7 +48,9 @@ def send_request(base: str, method: str, path: str, members: object = None) -> t
     if address.scheme != "http" or address.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise RehearsalError(f"a rehearsal has an http:// URL on this machine only, not {base}")
     body = None if members is None else json.dumps(members).encode("utf-8")
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_TIMEOUT_SECONDS)
+    connection = http.client.HTTPConnection(
+        address.hostname, address.port, timeout=_TIMEOUT_SECONDS
+    )
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
         response = connection.getresponse()
@@ -57,19 +64,28 @@ def send_request(base: str, method: str, path: str, members: object = None) -> t
 
 
 def call_control_api(base: str, method: str, path: str, members: object = None) -> Any:
-    """Call /rehearsal{path} and return the JSON object. Raises RehearsalError with the service's reasons."""
+    """Call /rehearsal{path} and return the JSON object.
+
+    Raises RehearsalError with the service's reasons.
+    """
     status, value = send_request(base, method, "/rehearsal" + path, members)
     if status not in (200, 201) or not isinstance(value, dict):
         members = value if isinstance(value, dict) else {}
-        reasons = "; ".join(f"{name} {reason}" for name, reason in members.get("members", {}).items())
+        reasons = "; ".join(
+            f"{name} {reason}" for name, reason in members.get("members", {}).items()
+        )
         message = reasons or members.get("message", "not a rehearsal's response")
-        raise RehearsalError(f"{message} (HTTP {status})", status=status, error_code=members.get("error_code"))
+        raise RehearsalError(
+            f"{message} (HTTP {status})", status=status, error_code=members.get("error_code")
+        )
     return value
 
 
 @dataclass(frozen=True)
 class MintedKey:
-    """A new credential, and the values derived from it that a service may know; the last one only a rehearsal."""
+    """A new credential, and the values derived from it that a service may know; the last one only a
+    rehearsal.
+    """
 
     credential: Secret
     key_id: str
@@ -78,16 +94,21 @@ class MintedKey:
     custody_sha256: str
 
 
-def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> MintedKey:
-    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes (specification: Credential).
+def mint(
+    tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes
+) -> MintedKey:
+    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes
+    (specification: Credential).
 
-    The service gets only the key id, the SHA-256 (hex) of both secrets (of the custody secret only a rehearsal, which
-    keeps it out of its log), and the custody public key (base64url of 65 bytes). The credential itself exists only in
-    the return value.
+    The service gets only the key id, the SHA-256 (hex) of both secrets (of the custody secret only
+    a rehearsal, which keeps it out of its log), and the custody public key (base64url of 65 bytes).
+    The credential itself exists only in the return value.
     """
     from sealpipe.wire import keys  # here, so that other calls do not load cryptography
 
-    key_id, auth_secret, custody_secret = (_base64url(token_bytes(length)) for length in (12, 32, 32))
+    key_id, auth_secret, custody_secret = (
+        _base64url(token_bytes(length)) for length in (12, 32, 32)
+    )
     return MintedKey(
         credential=Secret(f"{tag}_sk_live_{key_id}.{auth_secret}.{custody_secret}"),
         key_id=key_id,
@@ -123,10 +144,11 @@ def register_key(
 ) -> Secret:
     """Create a key, register it at a running service, and return the full three-part credential.
 
-    `scopes` None means every scope of the service; `custody` is `none`, `self` or `account`. With `register=False`
-    the custody public key is not sent, so the effective level stays `none`. `organization` makes it a team key,
-    which acts inside that organisation. The secrets never leave this process. Raises RehearsalError, with
-    `error_code` 98 or 100 if the plan does not allow another key.
+    `scopes` None means every scope of the service; `custody` is `none`, `self` or `account`. With
+    `register=False` the custody public key is not sent, so the effective level stays `none`.
+    `organization` makes it a team key, which acts inside that organisation. The secrets never leave
+    this process. Raises RehearsalError, with `error_code` 98 or 100 if the plan does not allow
+    another key.
     """
     about = call_control_api(base, "GET", "")
     minted = mint(about["service_tag"])
@@ -140,7 +162,9 @@ def register_key(
             "name": name,
             "scopes": about["scopes"] if scopes is None else list(scopes),
             "custody": custody,
-            "custody_public_key": minted.custody_public_key if register and custody != "none" else None,
+            "custody_public_key": minted.custody_public_key
+            if register and custody != "none"
+            else None,
             "custody_sha256": minted.custody_sha256,
             "account": account,
             "organization": organization,
@@ -154,12 +178,15 @@ def set_account(
 ) -> dict[str, Any]:
     """Change an account, or an organisation named `org:NAME`, and return its new state.
 
-    Changes: `plan` (business, enterprise, none); `requests_per_minute`, `api_keys`, `webhooks`, `shares` (a number,
-    or "plan" for the plan's own; the rate may be "unset"); `view_protection`, `zero_knowledge_enrolled`,
-    `zero_knowledge_feature`. With `at_once=False` calls see a change up to 30 s later, as at the real service.
+    Changes: `plan` (business, enterprise, none); `requests_per_minute`, `api_keys`, `webhooks`,
+    `shares` (a number, or "plan" for the plan's own; the rate may be "unset"); `view_protection`,
+    `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls see a change up
+    to 30 s later, as at the real service.
     """
     members = {**changes, "at_once": at_once}
-    changed: dict[str, Any] = call_control_api(base, "POST", f"/accounts/{quote(name, safe='')}", members)
+    changed: dict[str, Any] = call_control_api(
+        base, "POST", f"/accounts/{quote(name, safe='')}", members
+    )
     return changed
 
 
@@ -171,19 +198,26 @@ def list_keys(base: str) -> list[dict[str, Any]]:
 
 def grant_custody(base: str, key_id: str) -> dict[str, Any]:
     """Approve custody `account` for a key that requested it, like one of the holder's devices."""
-    granted: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/grant")
+    granted: dict[str, Any] = call_control_api(
+        base, "POST", f"/keys/{quote(key_id, safe='')}/grant"
+    )
     return granted
 
 
 def revoke_key(base: str, key_id: str) -> dict[str, Any]:
     """Revoke a key. Its next call is refused."""
-    revoked: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
+    revoked: dict[str, Any] = call_control_api(
+        base, "POST", f"/keys/{quote(key_id, safe='')}/revoke"
+    )
     return revoked
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook endpoint just created or rotated. `secret` is shown only now; `header` carries the signature."""
+    """A webhook endpoint just created or rotated.
+
+    `secret` is shown only now; `header` carries the signature.
+    """
 
     id: str
     url: str
@@ -192,13 +226,18 @@ class Webhook:
 
 
 def add_webhook(base: str, url: str, *, account: str = "default") -> Webhook:
-    """Add an endpoint for an account's events. Raises RehearsalError if the plan or the URL does not allow it."""
+    """Add an endpoint for an account's events.
+
+    Raises RehearsalError if the plan or the URL does not allow it.
+    """
     return _webhook(call_control_api(base, "POST", "/webhooks", {"url": url, "account": account}))
 
 
 def rotate_webhook(base: str, webhook_id: str) -> Webhook:
     """Create a new secret for an endpoint. For 24 hours the previous secret also signs."""
-    return _webhook(call_control_api(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
+    return _webhook(
+        call_control_api(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate")
+    )
 
 
 def remove_webhook(base: str, webhook_id: str) -> None:
@@ -213,7 +252,9 @@ def list_webhooks(base: str) -> dict[str, Any]:
 
 
 def _webhook(members: Mapping[str, Any]) -> Webhook:
-    return Webhook(members["id"], members["url"], members["signature_header"], Secret(members["secret"]))
+    return Webhook(
+        members["id"], members["url"], members["signature_header"], Secret(members["secret"])
+    )
 
 
 def list_scopes(base: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The pytest plugin (entry point `pytest11`): the fixture `sealpipe_rehearsal` and its `Rehearsal`.
 
-pytest imports this module in every run wherever sealpipe is installed, so its top imports only pytest and the standard
-library.
+pytest imports this module in every run wherever sealpipe is installed, so its top imports only
+pytest and the standard library.
 """
 
 from __future__ import annotations
@@ -54,10 +54,13 @@ def sealpipe_rehearsal(
 ) -> Iterator[Rehearsal]:
     """An empty local copy of the service, with a recipient and a submitter for its links.
 
-    .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient .submitter
-    .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url) .deliveries() .extend()
+    .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient
+    .submitter .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url)
+    .deliveries() .extend()
     """
-    with Rehearsal(_sealpipe_rehearsal_service, lambda: tmp_path_factory.mktemp("sealpipe_rehearsal")) as rehearsal:
+    with Rehearsal(
+        _sealpipe_rehearsal_service, lambda: tmp_path_factory.mktemp("sealpipe_rehearsal")
+    ) as rehearsal:
         yield rehearsal
 
 
@@ -86,7 +89,9 @@ class Rehearsal:
 
     @property
     def link_base_url(self) -> str:
-        """The address that links start with, as SEALPIPE_LINK_BASE_URL and `Client(link_base_url=...)` take it."""
+        """The address that links start with, as SEALPIPE_LINK_BASE_URL and
+        `Client(link_base_url=...)` take it.
+        """
         return self._running.link_base_url
 
     @property
@@ -109,11 +114,13 @@ class Rehearsal:
         account: str = "default",
         name: str = "test",
     ) -> Secret:
-        """Create an API key and return its three-part credential. `custody` is `none`, `self` or `account`.
+        """Create an API key and return its three-part credential.
 
-        `scopes` are the specification's (`shares:read`, ...): by default all; an empty list is allowed. Another
-        `account` sees none of this account's shares. A plan limits the number of keys (`business`: 5);
-        `set_account(api_keys=50)` raises it.
+        `custody` is `none`, `self` or `account`.
+
+        `scopes` are the specification's (`shares:read`, ...): by default all; an empty list is
+        allowed. Another `account` sees none of this account's shares. A plan limits the number of
+        keys (`business`: 5); `set_account(api_keys=50)` raises it.
         """
         return self._running.create_key(name=name, scopes=scopes, custody=custody, account=account)
 
@@ -121,31 +128,40 @@ class Rehearsal:
         """Revoke a key of this service. Its next call is refused."""
         self._running.revoke_key(credential)
 
-    def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
-        """Change an account: `plan` (`business`, `enterprise`, `none`), `requests_per_minute`, `api_keys`, `shares`,
-        `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls
-        see the change up to 30 s later by the service's clock.
+    def set_account(
+        self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int
+    ) -> None:
+        """Change an account: `plan` (`business`, `enterprise`, `none`), `requests_per_minute`,
+        `api_keys`, `shares`, `view_protection`, `zero_knowledge_enrolled`,
+        `zero_knowledge_feature`. With `at_once=False` calls see the change up to 30 s later by the
+        service's clock.
         """
         self._running.set_account(name, at_once=at_once, **changes)
 
     def client(self, api_key: Secret | None = None, **options: Any) -> Client:
-        """A client of this service, closed when the test ends. `options` are `Client`'s, such as `deadline`."""
+        """A client of this service, closed when the test ends.
+
+        `options` are `Client`'s, such as `deadline`.
+        """
         from sealpipe import Client
 
         return self._exit_stack.enter_context(Client(**self._arguments(api_key), **options))
 
     def async_client(self, api_key: Secret | None = None, **options: Any) -> AsyncClient:
-        """Like `client`, for asyncio; close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
+        """Like `client`, for asyncio; close it yourself: `async with
+        sealpipe_rehearsal.async_client() as client`.
+        """
         from sealpipe import AsyncClient
 
         return AsyncClient(**self._arguments(api_key), **options)
 
     def environ(self, api_key: Secret | None = None) -> dict[str, str]:
-        """Return SEALPIPE_* variables that point a program at this service (for `monkeypatch.setenv` or a child).
+        """Return SEALPIPE_* variables that point a program at this service (for
+        `monkeypatch.setenv` or a child).
 
 
-        They name an empty config file and an empty state directory. Other SEALPIPE_* variables of this process get an
-        empty value, which counts as unset.
+        They name an empty config file and an empty state directory. Other SEALPIPE_* variables of
+        this process get an empty value, which counts as unset.
         """
         folder = self._new_folder()
         config = folder / "config.toml"
@@ -160,32 +176,46 @@ class Rehearsal:
 
     @property
     def recipient(self) -> Recipient:
-        """A person who has been sent a link: `.open_link(link, passcode=None)` returns its fields."""
+        """A person who has been sent a link: `.open_link(link, passcode=None)` returns its
+        fields.
+        """
         return self._running.recipient()
 
     @property
     def submitter(self) -> Submitter:
-        """A person who has been sent a collect link: `.submit(link, {prompt: value})` fills it in."""
+        """A person who has been sent a collect link: `.submit(link, {prompt: value})` fills it
+        in.
+        """
         return self._running.submitter()
 
     def advance(self, time: float | timedelta) -> None:
-        """Move the service's clock forward, by seconds or a timedelta. The test's own clock does not change."""
+        """Move the service's clock forward, by seconds or a timedelta.
+
+        The test's own clock does not change.
+        """
         self._running.advance(time.total_seconds() if isinstance(time, timedelta) else time)
 
     def faults(self, *rows: Mapping[str, object]) -> None:
-        """Inject these faults from now on, instead of earlier ones: `{"fault": "reset", "after_commit": True}`, ...
+        """Inject these faults from now on, instead of earlier ones: `{"fault": "reset",
+        "after_commit": True}`, ...
 
-        A row affects the next matching request, unless `times`, `skip` or `when` say otherwise. Without rows,
-        faults end. The names are in `service.faults.FAULTS`; ValueError suggests the nearest for an unknown one.
+        A row affects the next matching request, unless `times`, `skip` or `when` say otherwise.
+        Without rows, faults end. The names are in `service.faults.FAULTS`; ValueError suggests the
+        nearest for an unknown one.
         """
         self._running.set_faults(*rows)
 
     def extend(self) -> None:
-        """From now on, offer the newer endpoints that the specification omits: access log, capabilities and more."""
+        """From now on, offer the newer endpoints that the specification omits: access log,
+        capabilities and more.
+        """
         self._running.service.extended = True
 
     def webhook(self, url: str, *, account: str = "default") -> Webhook:
-        """Send an account's events to your receiver (http on this machine). See `.secret` and `.header`."""
+        """Send an account's events to your receiver (http on this machine).
+
+        See `.secret` and `.header`.
+        """
         return self._running.add_webhook(url, account=account)
 
     def deliveries(self) -> list[WebhookDelivery]:
@@ -193,7 +223,9 @@ class Rehearsal:
         return self._running.deliveries()
 
     def seen(self) -> list[LoggedRequest]:
-        """Return the requests that the service received in this test, oldest first; `bytes(request)` is a whole one."""
+        """Return the requests that the service received in this test, oldest first;
+        `bytes(request)` is a whole one.
+        """
         return self._running.seen()
 
     def events(self) -> list[Event]:
@@ -219,7 +251,9 @@ class Rehearsal:
 
 
 class HiddenText(str):
-    """Text whose repr hides it, so that a failing test does not print it, not even inside a dict."""
+    """Text whose repr hides it, so that a failing test does not print it, not even inside a
+    dict.
+    """
 
     __slots__ = ()
 

@@ -27,7 +27,10 @@ _DELIVERY_SECONDS = 20
 
 
 class RunningService:
-    """A service that runs in a thread of this process. As a context manager, it stops at the end."""
+    """A service that runs in a thread of this process.
+
+    As a context manager, it stops at the end.
+    """
 
     def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
         host, port = sock.getsockname()[:2]
@@ -64,10 +67,15 @@ class RunningService:
         return self.service.tag
 
     def create_key(self, *, name: str = "rehearsal", **options: Unpack[KeyOptions]) -> Secret:
-        """Create and register a key: see `control_client.register_key`. Returns the three-part credential."""
+        """Create and register a key: see `control_client.register_key`.
+
+        Returns the three-part credential.
+        """
         return control_client.register_key(self.origin, name=name, **options)
 
-    def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
+    def set_account(
+        self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int
+    ) -> None:
         """Change an account's plan, limits or switches: see `control_client.set_account`."""
         control_client.set_account(self.origin, name, at_once=at_once, **changes)
 
@@ -113,7 +121,9 @@ class RunningService:
         return self.service.deliverer.all()
 
     def seen(self) -> list[LoggedRequest]:
-        """Return every request that the service received, oldest first, except calls of the control API."""
+        """Return every request that the service received, oldest first, except calls of the control
+        API.
+        """
         return self.service.log.requests()
 
     def events(self) -> list[Event]:
@@ -125,9 +135,12 @@ class RunningService:
         return self.service.log.notes()
 
     def set_faults(self, *rows: Mapping[str, object]) -> None:
-        """Replace the fault plan; without rows, remove it. Raises FaultPlanError for an invalid row.
+        """Replace the fault plan; without rows, remove it.
 
-        A row is an entry of a plan file's `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
+        Raises FaultPlanError for an invalid row.
+
+        A row is an entry of a plan file's `[[fault]]`: `{"fault": "reset", "after_commit": True,
+        "times": 2}`.
         """
         self.service.faults.set(parse_plan(rows))
 
@@ -145,7 +158,10 @@ class RunningService:
         self._server.set_connection_refusal(enabled=False)
 
     def rename(self, what: Literal["shares", "requests"], code: str, other: str) -> None:
-        """Give a share or a request another short code. Links and sealed links that name the old one no longer work."""
+        """Give a share or a request another short code.
+
+        Links and sealed links that name the old one no longer work.
+        """
         statements = {
             "shares": "UPDATE shares SET short_code = :other WHERE short_code = :code",
             "requests": "UPDATE requests SET short_code = :other WHERE short_code = :code",

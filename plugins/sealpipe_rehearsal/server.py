@@ -33,19 +33,25 @@ def start(
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
 ) -> RunningService:
-    """Start a service in a background thread. Port 0 selects a free port; with `state` None, data is only in memory.
+    """Start a service in a background thread.
 
-    `on_moment` is called with the name of a moment in a call (see `Service.on_moment`); `extended` offers what the
-    specification does not show (docs/reference/rehearsal.md); `signature_header` carries the signature of webhooks.
+    Port 0 selects a free port; with `state` None, data is only in memory.
 
-    Raises ValueError for a host that is not loopback or an invalid tag or header, OSError if the port is taken,
-    StateFileError for an unusable state file, FaultPlanError for an invalid row of `faults`.
+    `on_moment` is called with the name of a moment in a call (see `Service.on_moment`); `extended`
+    offers what the specification does not show (docs/reference/rehearsal.md); `signature_header`
+    carries the signature of webhooks.
+
+    Raises ValueError for a host that is not loopback or an invalid tag or header, OSError if the
+    port is taken, StateFileError for an unusable state file, FaultPlanError for an invalid row of
+    `faults`.
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
     service: Service | None = None
     try:
-        service = _service(state, service_tag, clock, token_bytes, on_moment, extended, signature_header)
+        service = _service(
+            state, service_tag, clock, token_bytes, on_moment, extended, signature_header
+        )
         service.faults.set(rows)
         return RunningService(service, Server(make_config(service)), sock)
     except BaseException:
@@ -68,13 +74,22 @@ def serve(
 ) -> int:
     """Run a service until SIGINT or SIGTERM; return the number of the signal (0 for none).
 
-    `announce` is called with the address once the service accepts connections. Raises the errors of `start`.
+    `announce` is called with the address once the service accepts connections. Raises the errors of
+    `start`.
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
     try:
         on_moment = ignore_moment
-        service = _service(state, service_tag, system_clock, secrets.token_bytes, on_moment, extended, signature_header)
+        service = _service(
+            state,
+            service_tag,
+            system_clock,
+            secrets.token_bytes,
+            on_moment,
+            extended,
+            signature_header,
+        )
     except BaseException:
         sock.close()
         raise
@@ -104,8 +119,17 @@ def _service(
     if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):
         raise ValueError(f"a service tag has only lower-case letters and digits, not {tag!r}")
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", signature_header, re.ASCII):
-        raise ValueError(f"a header's name has only letters, digits and -, not {signature_header!r}")
+        raise ValueError(
+            f"a header's name has only letters, digits and -, not {signature_header!r}"
+        )
     store = Store(state)
     return Service(
-        store, Clock(clock), Log(), tag, token_bytes, on_moment, extended=extended, signature_header=signature_header
+        store,
+        Clock(clock),
+        Log(),
+        tag,
+        token_bytes,
+        on_moment,
+        extended=extended,
+        signature_header=signature_header,
     )

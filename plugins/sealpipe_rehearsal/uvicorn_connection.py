@@ -1,4 +1,6 @@
-"""uvicorn's HTTP/1.1 connection with raw access for faults, which may send bytes that are not HTTP."""
+"""uvicorn's HTTP/1.1 connection with raw access for faults, which may send bytes that are not
+HTTP.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class FaultConnection(H11Protocol):
     def reset(self) -> None:
         """Reset the connection (RST)."""
         with contextlib.suppress(OSError):  # the client has closed the connection
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RST)
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _RST
+            )
         self.transport.abort()
 
     async def drain(self) -> None:

@@ -70,7 +70,8 @@ class Server(uvicorn.Server):
     async def main_loop(self) -> None:
         """Serve until `end`. uvicorn's own loop looks ten times a second whether it should."""
         await self._end.wait()
-        # asyncio never closes a connection that was accepted, but not begun, when its server is closed.
+        # asyncio never closes a connection that was accepted, but not begun, when its server is
+        # closed.
         for server in self.servers:
             for sock in server.sockets:
                 asyncio.get_running_loop().remove_reader(sock)
@@ -92,7 +93,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def refuse(self, seconds: float | None = None) -> None:
-        """Refuse new connections for some seconds, or until `listen`. Call it in the event loop only.
+        """Refuse new connections for some seconds, or until `listen`.
+
+        Call it in the event loop only.
 
         Meanwhile a bound socket that does not listen reserves the port. Open connections stay.
         """
@@ -117,7 +120,10 @@ class Server(uvicorn.Server):
             await super().startup([reserved])
 
     def set_connection_refusal(self, enabled: bool) -> None:  # noqa: FBT001  # the only argument
-        """Refuse or accept connections, and wait until that is done. Call it from another thread."""
+        """Refuse or accept connections, and wait until that is done.
+
+        Call it from another thread.
+        """
 
         async def change() -> None:
             if enabled:
@@ -135,7 +141,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture no signals: uvicorn would raise them again when it ends, which would kill the process."""
+        """Capture no signals: uvicorn would raise them again when it ends, which would kill the
+        process.
+        """
         yield
 
 
@@ -187,8 +195,8 @@ def listen(host: str, port: int, *, share_port: bool = False) -> socket.socket:
     if host not in (LOOPBACK, "::1"):
         raise ValueError(f"the rehearsal service listens on 127.0.0.1 or ::1 only, not on {host}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each response on a reused
-    # connection waits 40 ms for an acknowledgement.
+    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each
+    # response on a reused connection waits 40 ms for an acknowledgement.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,7 @@
-"""What 200 references to one AWS account cost, beside the same reads with boto3 in a loop. The server is moto's."""
+"""What 200 references to one AWS account cost, beside the same reads with boto3 in a loop.
+
+The server is moto's.
+"""
 
 from __future__ import annotations
 

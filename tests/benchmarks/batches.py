@@ -1,4 +1,6 @@
-"""What a batch costs: its shares beside the same by `Client` in a loop, its memory, and a run with nothing to do."""
+"""What a batch costs: its shares beside the same by `Client` in a loop, its memory, and a run with
+nothing to do.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,17 @@ class Batch:
         (self._folder / "rows.csv").write_text(
             "".join(f"{row}\n" for row in ("name", *map("n{}".format, range(number))))
         )
-        self.environ = {**bench.other.fresh(), "SEALPIPE_STATE_DIR": str(self._folder), "DB_PASSWORD": "canary"}
+        self.environ = {
+            **bench.other.fresh(),
+            "SEALPIPE_STATE_DIR": str(self._folder),
+            "DB_PASSWORD": "canary",
+        }
 
     def run(self) -> tuple[Cost, int]:
         """One `batch run`: its cost, and its calls."""
-        cost = self._bench.meter.run(Command([SEALPIPE, "batch", "run", self._file, "--output", "json"], self.environ))
+        cost = self._bench.meter.run(
+            Command([SEALPIPE, "batch", "run", self._file, "--output", "json"], self.environ)
+        )
         told = json.loads(cost.out)
         assert sum(told["counts"].values()) == self.number
         assert told["failed"] == 0
@@ -70,7 +78,9 @@ class Batch:
         self.environ |= self._bench.other.fresh()
         folder = self._folder / "loop"
         folder.mkdir()
-        cost = self._bench.meter.run(Command(self._bench.python("shares.py", str(self.number), folder), self.environ))
+        cost = self._bench.meter.run(
+            Command(self._bench.python("shares.py", str(self.number), folder), self.environ)
+        )
         assert len(list(folder.iterdir())) == self.number
         return cost
 
@@ -81,7 +91,13 @@ def rows(bench: Bench) -> Iterator[Row]:
     batch = Batch(bench, SHARES, number)
     (whole, calls), loop = batch.run(), batch.loop()
     what = f"{number:,} shares in one `batch run`, in SQLite; by `Client` in a loop"
-    yield Row("batch-cpu", what, "us CPU each", _one(1000 * whole.cpu / number, 1000 * loop.cpu / number), 2.0)
+    yield Row(
+        "batch-cpu",
+        what,
+        "us CPU each",
+        _one(1000 * whole.cpu / number, 1000 * loop.cpu / number),
+        2.0,
+    )
     yield Row("batch-requests", "the same", "requests each", _one(calls / number, 1.0), 1.01)
     fewer, _ = Batch(bench, SHARES, number // FEWER).run()
     what = f"peak of the process, {number:,} rows; {number // FEWER:,}"

@@ -15,12 +15,17 @@ SCRIPTS = Path(__file__).with_name("scripts")
 COUNTS = 3
 """How often instructions are counted: they differ by a tenth of a percent."""
 COUNTED_IN_SHORT = ("version",)
-"""What a short run counts, to see that it works: counting takes fifty times as long as the command itself."""
+"""What a short run counts, to see that it works: counting takes fifty times as long as the command
+itself.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A place to work in, the other end, and how often a time is taken. `short`: only to see that it works."""
+    """A place to work in, the other end, and how often a time is taken.
+
+    `short`: only to see that it works.
+    """
 
     folder: Path
     meter: Meter
@@ -36,14 +41,20 @@ class Bench:
         """The command line of one of the scripts."""
         return [sys.executable, SCRIPTS / script, *arguments]
 
-    def counted(self, name: str, what: str, ours: Command, theirs: Command, target: float | None = None) -> Row:
-        """A row of instructions, or of CPU time where nothing counts instructions; in a short run, too."""
+    def counted(
+        self, name: str, what: str, ours: Command, theirs: Command, target: float | None = None
+    ) -> Row:
+        """A row of instructions, or of CPU time where nothing counts instructions; in a short run,
+        too.
+        """
         if self.meter.callgrind is None or (self.short and name not in COUNTED_IN_SHORT):
             return self.timed(name, what, ours, theirs, target)
         pair = by_turns(ours, theirs, 1 if self.short else COUNTS, self.meter.instructions)
         return Row(name, what, "M instructions", pair, target)
 
-    def timed(self, name: str, what: str, ours: Command, theirs: Command, target: float | None = None) -> Row:
+    def timed(
+        self, name: str, what: str, ours: Command, theirs: Command, target: float | None = None
+    ) -> Row:
         """A row of CPU time."""
         return Row(name, what, "ms CPU", by_turns(ours, theirs, self.runs, self.meter.cpu), target)
 

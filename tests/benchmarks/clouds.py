@@ -1,4 +1,7 @@
-"""What 50 references to one cloud's store cost, beside its own client in a loop. The servers are the tests' fakes."""
+"""What 50 references to one cloud's store cost, beside its own client in a loop.
+
+The servers are the tests' fakes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def _google(bench: Bench, values: Mapping[str, str], file: Path) -> Iterator[Row
             "SEALPIPE_PLUGIN_GCP_SM__URL": server.base_url,
             "BENCH_TOKEN": TOKEN,
         }
-        what = f"{len(values)} references to one Google Secret Manager; the same with Google's client in a loop"
+        what = (
+            f"{len(values)} references to one Google Secret Manager; the same with Google's "
+            "client in a loop"
+        )
         yield from _compared(bench, server, "gcp", "gcp-sm", what, len(values), environ)
 
 
@@ -69,12 +75,21 @@ def _azure(bench: Bench, values: Mapping[str, str], ca_file: Path) -> Iterator[R
             "SEALPIPE_PLUGIN_AZURE_KV__URL": server.base_url,
             "SSL_CERT_FILE": str(ca_file),
         }
-        what = f"{len(values)} references to one Azure Key Vault; the same with Microsoft's client in a loop"
+        what = (
+            f"{len(values)} references to one Azure Key Vault; the same with Microsoft's "
+            "client in a loop"
+        )
         yield from _compared(bench, server, "key_vault", "azure-kv", what, len(values), environ)
 
 
 def _compared(
-    bench: Bench, server: FakeWeb, script: str, name: str, what: str, count: int, environ: Mapping[str, str]
+    bench: Bench,
+    server: FakeWeb,
+    script: str,
+    name: str,
+    what: str,
+    count: int,
+    environ: Mapping[str, str],
 ) -> Iterator[Row]:
     words = bench.python(f"{script}.py", str(count), str(bench.runs))
     near = _told(bench, words, environ)
@@ -82,7 +97,13 @@ def _compared(
     far = _told(bench, words, environ)
     yield Row(f"{name}-cpu", what, "ms CPU", near["cpu"])
     yield Row(f"{name}-wall", "the same, the server on this machine", "ms", near["wall"])
-    yield Row(f"{name}-far-wall", f"the same, each answer {1000 * DELAY:.0f} ms later", "ms", far["wall"], 0.35)
+    yield Row(
+        f"{name}-far-wall",
+        f"the same, each answer {1000 * DELAY:.0f} ms later",
+        "ms",
+        far["wall"],
+        0.35,
+    )
 
 
 def _told(bench: Bench, words: Sequence[Any], environ: Mapping[str, str]) -> dict[str, Pair]:

@@ -29,6 +29,9 @@ def rows(bench: Bench) -> Iterator[Row]:
             words[0] = plain.make(bench.folder / "plain")
         command = Command(words, bench.at(bench.other.fresh()))
         found = json.loads(bench.meter.run(command).out)
-        wall, cpu = (Pair.of(*([run[kind] for run in found[side]] for side in ("ours", "theirs"))) for kind in KINDS)
+        wall, cpu = (
+            Pair.of(*([run[kind] for run in found[side]] for side in ("ours", "theirs")))
+            for kind in KINDS
+        )
         yield Row(f"creates-{way}", f"{number:,} x {what}", "ms", wall)
         yield Row(f"creates-{way}-cpu", "the same, in CPU time of the caller", "ms CPU", cpu)

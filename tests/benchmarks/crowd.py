@@ -1,4 +1,6 @@
-"""Distributions with a plugin each, as pip leaves them: a module with a hook, and what says that it is there."""
+"""Distributions with a plugin each, as pip leaves them: a module with a hook, and what says that it
+is there.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What 50 references to encrypted files cost, beside the same reads with the store's own program in a loop.
+"""What 50 references to encrypted files cost, beside the same reads with the store's own program in
+a loop.
 
-The key derivation of the KeePass database takes no time here: in real life each opening takes about a second more.
+The key derivation of the KeePass database takes no time here: in real life each opening takes about
+a second more.
 """
 
 from __future__ import annotations
@@ -39,8 +41,16 @@ def rows(bench: Bench) -> Iterator[Row]:
         database.add_entry(database.root_group, f"entry {number}", "", value)
     database.save()
     age = _by_turns(bench, "age", {**keys.environ(), "KEYS": str(keys.file)}, folder, count)
-    keepass = _by_turns(bench, "keepass", {**team.environ(), "PASSWORD": databases.PASSWORD}, folder, count)
-    yield Row("age-wall", f"{count} references to files of age; Debian's `age -d` in a loop", "ms", age, 0.5)
+    keepass = _by_turns(
+        bench, "keepass", {**team.environ(), "PASSWORD": databases.PASSWORD}, folder, count
+    )
+    yield Row(
+        "age-wall",
+        f"{count} references to files of age; Debian's `age -d` in a loop",
+        "ms",
+        age,
+        0.5,
+    )
     what = f"{count} references to one KeePass database; `keepassxc-cli show` in a loop"
     yield Row("keepass-wall", what, "ms", keepass, 0.5)
 

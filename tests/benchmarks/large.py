@@ -41,9 +41,17 @@ def _library(bench: Bench, large: Path, text: str) -> Iterator[Row]:
     for link in told(0, bench.other.fresh())["links"]:
         bench.other.check(link, "FILE", text)
     found = told(bench.runs, bench.other.receiver())
-    cpu, wall = (Pair.of(*([run[kind] for run in found[side]] for side in SIDES)) for kind in ("cpu", "wall"))
+    cpu, wall = (
+        Pair.of(*([run[kind] for run in found[side]] for side in SIDES)) for kind in ("cpu", "wall")
+    )
     memory = Pair.of(*([found["peak"][side] / len(text)] for side in SIDES))
-    yield Row("library-cpu", f"`Client.share(Field(...))`, {_size(text)}; the naive way", "ms CPU", cpu, 0.5)
+    yield Row(
+        "library-cpu",
+        f"`Client.share(Field(...))`, {_size(text)}; the naive way",
+        "ms CPU",
+        cpu,
+        0.5,
+    )
     yield Row("library-wall", "the same", "ms", wall, 0.5)
     what = "sealing alone, both ways: what Python allocates"
     yield Row("library-memory", what, PAYLOAD, memory, 2.5, bounds_ours=True)
@@ -68,7 +76,9 @@ def _command(bench: Bench, large: Path, tiny: Path, size: int) -> Iterator[Row]:
     yield Row("large-cpu", what, "ms CPU", above_start(lambda cost: cost.cpu), 0.5)
     yield Row("large-wall", "the same", "ms", above_start(lambda cost: cost.wall), 0.5)
     memory = above_start(lambda cost: cost.peak / size)
-    yield Row("large-memory", "the same, peak of the process", PAYLOAD, memory, 2.5, bounds_ours=True)
+    yield Row(
+        "large-memory", "the same, peak of the process", PAYLOAD, memory, 2.5, bounds_ours=True
+    )
     yield Row("large-whole-cpu", "the same, start included", "ms CPU", whole(lambda cost: cost.cpu))
     yield Row("large-whole-wall", "the same, start included", "ms", whole(lambda cost: cost.wall))
 
@@ -82,7 +92,9 @@ def _to_the_service(bench: Bench, large: Path, text: str) -> Row:
         for cost in turns[-1]:
             bench.other.check(cost.out.strip(), "FILE", text)
     pair = Pair.of([ours.wall for ours, _ in turns], [theirs.wall for _, theirs in turns])
-    return Row("large-service-wall", "the same, start included, to the rehearsal service", "ms", pair)
+    return Row(
+        "large-service-wall", "the same, start included, to the rehearsal service", "ms", pair
+    )
 
 
 def _both(bench: Bench, file: Path, environ: dict[str, str]) -> tuple[Command, Command]:

@@ -1,6 +1,8 @@
-"""Runs one command and prints what it cost, in ms and bytes: python -I -S launching.py OUT ERR COMMAND ...
+"""Runs one command and prints what it cost, in ms and bytes: python -I -S launching.py OUT ERR
+COMMAND ...
 
-A process of its own, and a small one: on Linux the peak memory of a child counts from what its parent has.
+A process of its own, and a small one: on Linux the peak memory of a child counts from what its
+parent has.
 """
 
 import json
@@ -12,7 +14,9 @@ import time
 def main() -> None:
     out, err, *command = sys.argv[1:]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    streams = [(os.POSIX_SPAWN_OPEN, number, path, flags, 0o600) for number, path in ((1, out), (2, err))]
+    streams = [
+        (os.POSIX_SPAWN_OPEN, number, path, flags, 0o600) for number, path in ((1, out), (2, err))
+    ]
     started = time.perf_counter()
     child = os.posix_spawnp(command[0], command, os.environ, file_actions=streams)
     _, status, used = os.wait4(child, 0)

@@ -1,4 +1,6 @@
-"""What a whole process costs: instructions as callgrind counts them, else CPU seconds; wall time; peak memory."""
+"""What a whole process costs: instructions as callgrind counts them, else CPU seconds; wall time;
+peak memory.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ class Meter:
 
     def run_at_once(self, commands: Sequence[Command]) -> list[Cost]:
         """Run each once, all at the same time."""
-        files = [(self._folder / f"out-{number}", self._folder / f"err-{number}") for number in range(len(commands))]
+        files = [
+            (self._folder / f"out-{number}", self._folder / f"err-{number}")
+            for number in range(len(commands))
+        ]
         launched = [
             subprocess.Popen(
                 [sys.executable, "-I", "-S", LAUNCHER, *pair, *command.words],
@@ -73,12 +78,19 @@ class Meter:
         for command, cost, (_, err) in zip(commands, told, files, strict=True):
             if cost.pop("code") != 0:
                 raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
-        return [Cost(out=out.read_text(), **cost) for cost, (out, _) in zip(told, files, strict=True)]
+        return [
+            Cost(out=out.read_text(), **cost) for cost, (out, _) in zip(told, files, strict=True)
+        ]
 
     def instructions(self, command: Command) -> float:
         """Instructions of one run, in millions, in user space. Only where there is callgrind."""
         log = self._folder / "callgrind"
-        valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}"]
+        valgrind = [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            f"--log-file={log}",
+        ]
         self.run(Command([*valgrind, *command.words], command.environ))
         return int(re.findall(r"Collected : (\d+)", log.read_text())[-1]) / 1e6
 
@@ -110,7 +122,9 @@ def _identify(command: Command) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One figure of ours and theirs: medians, and the median of the ratios of runs that followed each other."""
+    """One figure of ours and theirs: medians, and the median of the ratios of runs that followed
+    each other.
+    """
 
     ours: float
     theirs: float

@@ -20,7 +20,9 @@ class OtherEnd:
         )
 
     def fresh(self, tag: str = "svc", *, parts: int = 3) -> dict[str, str]:
-        """The environment of a new key of as many parts, at a service that has forgotten all others."""
+        """The environment of a new key of as many parts, at a service that has forgotten all
+        others.
+        """
         environ: dict[str, str] = self._ask({"fresh": tag})["environ"]
         environ["SEALPIPE_API_KEY"] = ".".join(environ["SEALPIPE_API_KEY"].split(".")[:parts])
         return environ

@@ -1,4 +1,5 @@
-"""A virtual environment as `pip install sealpipe` makes it: sealpipe and what it needs, no extras, no test tools.
+"""A virtual environment as `pip install sealpipe` makes it: sealpipe and what it needs, no extras,
+no test tools.
 
 Nothing is installed: the files of those distributions are linked from the running environment.
 """
@@ -16,10 +17,16 @@ from packaging.requirements import Requirement
 def make(folder: Path) -> Path:
     """Make it in a folder; returns its Python."""
     venv.EnvBuilder(symlinks=True).create(folder)
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    packages = Path(
+        sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+    )
     for name in _needed("sealpipe", set()):
         found = distribution(name)
-        for top in {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}:
+        for top in {
+            file.parts[0]
+            for file in found.files or ()
+            if file.parts[0] not in ("..", "__pycache__")
+        }:
             target = packages / top
             if not target.exists():
                 target.symlink_to(Path(str(found.locate_file(top))))

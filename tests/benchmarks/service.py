@@ -1,4 +1,6 @@
-"""What the rehearsal service costs with many shares stored: creates a second, memory, the first page of a list."""
+"""What the rehearsal service costs with many shares stored: creates a second, memory, the first
+page of a list.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +39,26 @@ BODY = json.dumps(
 
 
 class Stored:
-    """A service of its own with so many shares stored, and one connection to it. A context manager."""
+    """A service of its own with so many shares stored, and one connection to it.
+
+    A context manager.
+    """
 
     def __init__(self, shares: int) -> None:
-        self._process = subprocess.Popen([sys.executable, SCRIPTS / "alone.py"], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, SCRIPTS / "alone.py"], stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         origin = self._process.stdout.readline().strip()
-        credential = control_client.register_key(origin, name="benchmark").reveal().rpartition(".")[0]
+        credential = (
+            control_client.register_key(origin, name="benchmark").reveal().rpartition(".")[0]
+        )
         control_client.set_account(origin, requests_per_minute=10**6)
         self._http = http.client.HTTPConnection(origin.removeprefix("http://"))
-        self._headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
+        self._headers = {
+            "Authorization": f"Bearer {credential}",
+            "Content-Type": "application/json",
+        }
         self._numbers = itertools.count()
         self.empty = self.memory()
         for _ in range(shares):
@@ -66,11 +78,16 @@ class Stored:
     def memory(self) -> float:
         """What the process has resident, in MB."""
         ps = subprocess.run(
-            ["ps", "-o", "rss=", "-p", str(self._process.pid)], capture_output=True, text=True, check=True
+            ["ps", "-o", "rss=", "-p", str(self._process.pid)],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return int(ps.stdout) / 1024
 
-    def _call(self, method: str, path: str, body: bytes | None, headers: dict[str, str], expected: int) -> Any:
+    def _call(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], expected: int
+    ) -> Any:
         self._http.request(method, path, body, self._headers | headers)
         answer = self._http.getresponse()
         told = json.loads(answer.read())
@@ -90,17 +107,34 @@ def rows(bench: Bench) -> Iterator[Row]:
     """The rows of this group."""
     with contextlib.ExitStack() as stack:
         few, some, many = (
-            stack.enter_context(Stored(SHORT[number] if bench.short else number)) for number in (FEW, SOME, MANY)
+            stack.enter_context(Stored(SHORT[number] if bench.short else number))
+            for number in (FEW, SOME, MANY)
         )
-        yield _list(f"list-{SOME}", f"page 1 of a list, 100 of {SOME:,} shares; of {FEW}", some, few, bench.runs, FLAT)
-        yield _list(f"list-{MANY}", f"the same, of {MANY:,} shares; of {SOME:,}", many, some, bench.runs, FLAT)
+        yield _list(
+            f"list-{SOME}",
+            f"page 1 of a list, 100 of {SOME:,} shares; of {FEW}",
+            some,
+            few,
+            bench.runs,
+            FLAT,
+        )
+        yield _list(
+            f"list-{MANY}",
+            f"the same, of {MANY:,} shares; of {SOME:,}",
+            many,
+            some,
+            bench.runs,
+            FLAT,
+        )
         what = f"resident, {MANY:,} shares stored; with none"
         yield Row("service-memory", what, "MB", Pair.of([many.memory()], [many.empty]))
         what = f"the service's creates a second, one connection, {MANY:,} stored; {FEW}"
         yield Row("service-creates", what, "creates/s", _by_turns(_creates, many, few, bench.runs))
 
 
-def _list(name: str, what: str, ours: Stored, theirs: Stored, runs: int, target: float | None = None) -> Row:
+def _list(
+    name: str, what: str, ours: Stored, theirs: Stored, runs: int, target: float | None = None
+) -> Row:
     return Row(name, what, "ms", _by_turns(_read, ours, theirs, runs), target)
 
 

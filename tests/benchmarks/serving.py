@@ -1,8 +1,9 @@
-"""The other end, in a process of its own: rehearsal services, the receiver, and a recipient who opens links.
+"""The other end, in a process of its own: rehearsal services, the receiver, and a recipient who
+opens links.
 
-Each line on stdin is a request in JSON, each line on stdout its answer: `{"fresh": TAG}` forgets what that
-service has and gives the environment of a new key, `{"open": LINK, "tag": TAG}` opens a link, `{"submit": LINK,
-"values": VALUES, "times": N}` fills in a form.
+Each line on stdin is a request in JSON, each line on stdout its answer: `{"fresh": TAG}` forgets
+what that service has and gives the environment of a new key, `{"open": LINK, "tag": TAG}` opens a
+link, `{"submit": LINK, "values": VALUES, "times": N}` fills in a form.
 """
 
 from __future__ import annotations
@@ -25,10 +26,17 @@ def main() -> None:
         for line in sys.stdin:
             asked = json.loads(line)
             if "fresh" in asked:
-                told: dict[str, Any] = _fresh(services[asked["fresh"]], f"http://127.0.0.1:{port}/v1")
+                told: dict[str, Any] = _fresh(
+                    services[asked["fresh"]], f"http://127.0.0.1:{port}/v1"
+                )
             elif "submit" in asked:
                 submitter = services["svc"].submitter()
-                told = {"codes": [submitter.submit(asked["submit"], asked["values"]) for _ in range(asked["times"])]}
+                told = {
+                    "codes": [
+                        submitter.submit(asked["submit"], asked["values"])
+                        for _ in range(asked["times"])
+                    ]
+                }
             else:
                 told = _opened(services[asked["tag"]], asked["open"])
             print(json.dumps(told), flush=True)
@@ -48,7 +56,11 @@ def _fresh(service: RunningService, receiver_url: str) -> dict[str, Any]:
 
 
 def _opened(service: RunningService, link: str) -> dict[str, Any]:
-    return {"fields": [[field.key, _digest(field.value)] for field in service.recipient().open_link(link)]}
+    return {
+        "fields": [
+            [field.key, _digest(field.value)] for field in service.recipient().open_link(link)
+        ]
+    }
 
 
 def _digest(value: object) -> str:

@@ -1,4 +1,6 @@
-"""What a whole `sealpipe share` of one small secret costs: outbox, registry and command line included."""
+"""What a whole `sealpipe share` of one small secret costs: outbox, registry and command line
+included.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ def rows(bench: Bench) -> Iterator[Row]:
     """The rows of this group."""
     three = bench.at(bench.other.fresh(), DB_PASSWORD=VALUE)
     two = three | {"SEALPIPE_API_KEY": three["SEALPIPE_API_KEY"].rpartition(".")[0]}
-    smallest, one_root = bench.python("smallest.py"), {"SSL_CERT_FILE": str(_one_root(bench.folder))}
+    smallest, one_root = (
+        bench.python("smallest.py"),
+        {"SSL_CERT_FILE": str(_one_root(bench.folder))},
+    )
     ours, theirs = Command(SHARE, two), Command(smallest, two)
     yield _row(bench, "share", "two-part key; the smallest script", ours, theirs, 0.8)
     what = "the same in CPU time, the kernel's included"
@@ -29,7 +34,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     what = "the same; the script reads one root certificate in place of all"
     yield _row(bench, "share-one-root", what, ours, Command(smallest, two | one_root))
 
-    crowd, nobody = (str(crowded(bench.folder / f"plugins-{count}", count)) for count in (PLUGINS, 0))
+    crowd, nobody = (
+        str(crowded(bench.folder / f"plugins-{count}", count)) for count in (PLUGINS, 0)
+    )
     what = f"{PLUGINS} distributions with plugins beside it; none"
     ours, theirs = (Command(SHARE, two | {"PYTHONPATH": folder}) for folder in (crowd, nobody))
     yield _row(bench, "share-plugins", what, ours, theirs, 1.005)
@@ -61,7 +68,9 @@ def _row(
     for command in (ours, theirs):
         bench.opens(command, "DB_PASSWORD", VALUE, tag)
     # Under callgrind each of these takes seconds.
-    return bench.counted(name, f"`sealpipe share`, {what}" if name == "share" else what, ours, theirs, target)
+    return bench.counted(
+        name, f"`sealpipe share`, {what}" if name == "share" else what, ours, theirs, target
+    )
 
 
 def _one_root(folder: Path) -> Path:
@@ -70,5 +79,7 @@ def _one_root(folder: Path) -> Path:
 
     end = "-----END CERTIFICATE-----\n"
     path = folder / "one-root.pem"
-    path.write_text(Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end, encoding="utf-8")
+    path.write_text(
+        Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end, encoding="utf-8"
+    )
     return path

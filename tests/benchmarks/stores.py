@@ -1,4 +1,5 @@
-"""What 50 references to a store cost, beside the same reads with the vendor's own client in a loop: requests and time.
+"""What 50 references to a store cost, beside the same reads with the vendor's own client in a loop:
+requests and time.
 
 The servers are the fakes of the tests. One that is far away takes 20 ms for each answer.
 """
@@ -33,7 +34,9 @@ FAR = 0.02
 
 @dataclass(frozen=True)
 class Store:
-    """A fake, the environment of both clients, and what fills it with NAME_0, NAME_1, ...: in one place, or in many."""
+    """A fake, the environment of both clients, and what fills it with NAME_0, NAME_1, ...: in one
+    place, or in many.
+    """
 
     fake: Callable[[], AbstractContextManager[Any]]
     client: str
@@ -65,7 +68,9 @@ STORES = {
         "1Password's Connect client",
         lambda fake: {"OP_CONNECT_HOST": fake.base_url, "OP_CONNECT_TOKEN": CONNECT_TOKEN},
         lambda fake, place, values: fake.item(
-            made_id(0, "v"), place, fields=[{"id": each, "label": each, "value": values[each]} for each in values]
+            made_id(0, "v"),
+            place,
+            fields=[{"id": each, "label": each, "value": values[each]} for each in values],
         ),
     ),
 }
@@ -76,7 +81,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     count = SHORT_COUNT if bench.short else COUNT
     for name, store in STORES.items():
         with store.fake() as fake:
-            store.fill(fake, "one", {f"NAME_{number}": f"value {number}" for number in range(count)})
+            store.fill(
+                fake, "one", {f"NAME_{number}": f"value {number}" for number in range(count)}
+            )
             for number in range(count):
                 store.fill(fake, f"place_{number}", {f"NAME_{number}": f"value {number}"})
             near = _by_turns(bench, name, fake, count, "one")
@@ -85,7 +92,13 @@ def rows(bench: Bench) -> Iterator[Row]:
         what = f"{count} references to one place of {name}; {store.client} in a loop"
         yield Row(f"{name}-requests", what, "requests", near["requests"], 0.1)
         yield Row(f"{name}-wall", "the same, the server on this machine", "ms", near["wall"], 0.5)
-        yield Row(f"{name}-requests-places", f"{count} references to {count} places", "requests", far["requests"], 1)
+        yield Row(
+            f"{name}-requests-places",
+            f"{count} references to {count} places",
+            "requests",
+            far["requests"],
+            1,
+        )
         yield Row(f"{name}-far-wall", "the same, 20 ms for each answer", "ms", far["wall"], 0.5)
 
 

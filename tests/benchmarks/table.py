@@ -10,7 +10,10 @@ from measuring import Pair
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure under a name of its own. `target` bounds the ratio, or, with `bounds_ours`, our own value."""
+    """One figure under a name of its own.
+
+    `target` bounds the ratio, or, with `bounds_ours`, our own value.
+    """
 
     name: str
     what: str
@@ -22,11 +25,16 @@ class Row:
     @property
     def met(self) -> bool:
         """Whether the target is kept; True where there is none."""
-        return self.target is None or (self.pair.ours if self.bounds_ours else self.pair.ratio) <= self.target
+        return (
+            self.target is None
+            or (self.pair.ours if self.bounds_ours else self.pair.ratio) <= self.target
+        )
 
     def cells(self) -> tuple[str, ...]:
         """As the table shows it."""
-        target = "" if self.target is None else f"{'ours ' if self.bounds_ours else ''}≤ {self.target:g}"
+        target = (
+            "" if self.target is None else f"{'ours ' if self.bounds_ours else ''}≤ {self.target:g}"
+        )
         return (
             f"`{self.name}`",
             self.what,
@@ -39,8 +47,13 @@ class Row:
 
 def markdown(rows: Sequence[Row]) -> str:
     """The whole table."""
-    lines = [("figure", "of", "ours", "theirs", "ratio", "target"), ("---", "---", "--:", "--:", "--:", "---")]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in [*lines, *(row.cells() for row in rows)])
+    lines = [
+        ("figure", "of", "ours", "theirs", "ratio", "target"),
+        ("---", "---", "--:", "--:", "--:", "---"),
+    ]
+    return "".join(
+        f"| {' | '.join(cells)} |\n" for cells in [*lines, *(row.cells() for row in rows)]
+    )
 
 
 def _value(value: float, unit: str) -> str:

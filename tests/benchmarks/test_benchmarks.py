@@ -1,4 +1,7 @@
-"""The benchmarks run: every row is there, and what is compared really shares a secret. No figure is tested."""
+"""The benchmarks run: every row is there, and what is compared really shares a secret.
+
+No figure is tested.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from support.parts import program
 
 HERE = Path(__file__).parent
 SECONDS = 1500
-"""Most that a short run may take: 100 seconds of two cores, but ten minutes where much else runs."""
+"""Most that a short run may take: 100 seconds of two cores, but ten minutes where much else
+runs.
+"""
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 NAMES = [
     *("version", "help", "completion", "completion-wall"),
@@ -32,7 +37,14 @@ NAMES = [
     *("share", "share-cpu", "share-wall", "share-one-root", "share-plugins"),
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),
-    *("large-cpu", "large-wall", "large-memory", "large-whole-cpu", "large-whole-wall", "large-service-wall"),
+    *(
+        "large-cpu",
+        "large-wall",
+        "large-memory",
+        "large-whole-cpu",
+        "large-whole-wall",
+        "large-service-wall",
+    ),
     *("request", "collect", "collect-both", "collect-40-cpu", "collect-40-wall"),
     *("wait-cpu", "wait-requests", "wait-countdown", "wait-40-cpu", "wait-40-requests"),
     *("wait-day-cpu", "wait-day-40-rate", "wait-day-40-burst", "wait-day-40-cpu"),
@@ -45,8 +57,22 @@ NAMES = [
     ),
     *("creates-sync", "creates-sync-cpu", "creates-async", "creates-async-cpu"),
     *("creates-plain-async", "creates-plain-async-cpu"),
-    *("batch-cpu", "batch-requests", "batch-memory", "batch-idle-cpu", "batch-idle-wall", "batch-idle-requests"),
-    *("workers-2", "workers-2-cpu", "workers-4", "workers-4-cpu", "workers-rate", "workers-rate-left"),
+    *(
+        "batch-cpu",
+        "batch-requests",
+        "batch-memory",
+        "batch-idle-cpu",
+        "batch-idle-wall",
+        "batch-idle-requests",
+    ),
+    *(
+        "workers-2",
+        "workers-2-cpu",
+        "workers-4",
+        "workers-4-cpu",
+        "workers-rate",
+        "workers-rate-left",
+    ),
     *("list-1000", "list-20000", "service-memory", "service-creates"),
     *("vault-cpu", "vault-wall", "vault-far-wall"),
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
@@ -54,7 +80,14 @@ NAMES = [
     *("infisical-requests", "infisical-wall", "infisical-requests-places", "infisical-far-wall"),
     *("op-requests", "op-wall", "op-requests-places", "op-far-wall"),
     *("age-wall", "keepass-wall"),
-    *("gcp-sm-cpu", "gcp-sm-wall", "gcp-sm-far-wall", "azure-kv-cpu", "azure-kv-wall", "azure-kv-far-wall"),
+    *(
+        "gcp-sm-cpu",
+        "gcp-sm-wall",
+        "gcp-sm-far-wall",
+        "azure-kv-cpu",
+        "azure-kv-wall",
+        "azure-kv-far-wall",
+    ),
     "postgres-role-wall",
 ]
 
@@ -65,7 +98,8 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, 
     for name in ("age", "keepassxc-cli"):
         program(name)
     file = tmp_path_factory.mktemp("benchmarks") / "rows.json"
-    # Each share that is compared is opened by its recipient: a link that opens to something else ends the run.
+    # Each share that is compared is opened by its recipient: a link that opens to something else
+    # ends the run.
     command = [sys.executable, HERE / "run.py", "--short", "--json", file]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
@@ -80,7 +114,9 @@ def test_every_figure_is_there(short_run: tuple[str, dict[str, dict[str, Any]]])
         assert row["pair"].keys() == {"ours", "theirs", "ratio"}
 
 
-def test_instructions_are_counted_where_they_can_be(short_run: tuple[str, dict[str, dict[str, Any]]]) -> None:
+def test_instructions_are_counted_where_they_can_be(
+    short_run: tuple[str, dict[str, dict[str, Any]]],
+) -> None:
     _, rows = short_run
     row = rows["version"]
     assert row["unit"] == ("M instructions" if shutil.which("valgrind") else "ms CPU")
@@ -107,5 +143,9 @@ def test_a_command_that_shares_nothing_ends_the_run(link: str, tmp_path: Path) -
 def test_the_page_explains_every_figure() -> None:
     page = (HERE.parents[1] / "docs/contributing/benchmarks.md").read_text(encoding="utf-8")
     for name in NAMES:
-        assert f"| `{name}` |" in page, f"{name} is not in the table of docs/contributing/benchmarks.md"
-        assert page.count(f"`{name}`") > 1, f"docs/contributing/benchmarks.md does not say what {name} means"
+        assert f"| `{name}` |" in page, (
+            f"{name} is not in the table of docs/contributing/benchmarks.md"
+        )
+        assert page.count(f"`{name}`") > 1, (
+            f"docs/contributing/benchmarks.md does not say what {name} means"
+        )

@@ -1,8 +1,8 @@
 """Two console scripts in one virtual environment: sealpipe's, and the same one around `pass`.
 
-The environment is made for this: what stands in the site-packages of the running one is linked into it, and
-beside it a package is installed whose `main` does nothing. The second script is the text of the first with the
-other package's name, whichever installer has written it.
+The environment is made for this: what stands in the site-packages of the running one is linked into
+it, and beside it a package is installed whose `main` does nothing. The second script is the text of
+the first with the other package's name, whichever installer has written it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ _MAIN = "def main() -> None:\n    pass\n"
 def make(folder: Path) -> tuple[Path, Path]:
     """The two scripts: sealpipe's, and the one that does nothing."""
     venv.EnvBuilder(symlinks=True).create(folder)
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    packages = Path(
+        sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+    )
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if not (packages / entry.name).exists():
             (packages / entry.name).symlink_to(entry)
     _write(packages / NAME, {"__init__.py": "", "__main__.py": _MAIN})
-    _write(packages / f"{NAME}-1.dist-info", {"METADATA": _METADATA, "entry_points.txt": _ENTRY_POINTS})
+    _write(
+        packages / f"{NAME}-1.dist-info", {"METADATA": _METADATA, "entry_points.txt": _ENTRY_POINTS}
+    )
     here = Path(sys.executable).parent
     text = (here / "sealpipe").read_text().replace(str(here), str(folder / "bin"))
     return (

@@ -1,4 +1,7 @@
-"""What 200 references to one Vault cost, beside the same reads with hvac in a loop. The server is OpenBao."""
+"""What 200 references to one Vault cost, beside the same reads with hvac in a loop.
+
+The server is OpenBao.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,20 @@ def rows(bench: Bench) -> Iterator[Row]:
     count = SHORT_COUNT if bench.short else COUNT
     with dev_server() as bao:
         for number in range(count):
-            bao.call("POST", f"secret/data/app/{number}", {"data": {"password": f"value of app/{number}"}})
+            bao.call(
+                "POST",
+                f"secret/data/app/{number}",
+                {"data": {"password": f"value of app/{number}"}},
+            )
         near = _told(bench, bao.addr, bao, count)
         with _far(bao) as addr:
             far = _told(bench, addr, bao, count)
-    yield Row("vault-cpu", f"{count} references to one Vault; the same with hvac in a loop", "ms CPU", near["cpu"])
+    yield Row(
+        "vault-cpu",
+        f"{count} references to one Vault; the same with hvac in a loop",
+        "ms CPU",
+        near["cpu"],
+    )
     yield Row("vault-wall", "the same, Vault on this machine", "ms", near["wall"], 0.8)
     yield Row("vault-far-wall", f"the same, Vault {FAR:g} ms away", "ms", far["wall"], 0.8)
 

@@ -1,4 +1,6 @@
-"""What 1, 2 and 4 workers of a batch add up to on one PostgreSQL, and how much of the plan's rate four of them use."""
+"""What 1, 2 and 4 workers of a batch add up to on one PostgreSQL, and how much of the plan's rate
+four of them use.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,12 @@ class Site:
         self._folder.mkdir()
         self._file = self._folder / "batch.toml"
         name = f"keys-{Site._number}"
-        self._file.write_text(SHARES.replace('"keys"', f'"{name}"').replace("file:", f"file:{self._folder}/"))
-        (self._folder / "rows.csv").write_text("\n".join(("name", *(f"n{number}" for number in range(rows)))) + "\n")
+        self._file.write_text(
+            SHARES.replace('"keys"', f'"{name}"').replace("file:", f"file:{self._folder}/")
+        )
+        (self._folder / "rows.csv").write_text(
+            "\n".join(("name", *(f"n{number}" for number in range(rows)))) + "\n"
+        )
         control_client.reset(origin)
         self._environ = {
             "SEALPIPE_API_KEY": control_client.register_key(origin, name="benchmark").reveal(),
@@ -69,11 +75,15 @@ class Site:
     def work(self, workers: int, seconds: int) -> list[Cost]:
         """Let so many workers work, each with a state folder of its own."""
         words = [SEALPIPE, "batch", "worker", "--for", f"{seconds}s"]
-        return self._bench.meter.run_at_once([Command(words, self._at(number)) for number in range(workers)])
+        return self._bench.meter.run_at_once(
+            [Command(words, self._at(number)) for number in range(workers)]
+        )
 
     def count_done(self) -> int:
         """How many rows are done by the workers."""
-        counts: dict[str, int] = json.loads(self._run("status", self.name, "--output", "json").out)["counts"]
+        counts: dict[str, int] = json.loads(self._run("status", self.name, "--output", "json").out)[
+            "counts"
+        ]
         assert counts.keys() <= {"new", "sending", "done"}, counts
         return counts.get("done", 0) - 1
 
@@ -97,7 +107,9 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _add_up(bench: Bench, server: Postgres, origin: str) -> Iterator[Row]:
-    number, seconds, delay = (SHORT_ROWS, SHORT_SECONDS, SHORT_DELAY) if bench.short else (ROWS, SECONDS, DELAY)
+    number, seconds, delay = (
+        (SHORT_ROWS, SHORT_SECONDS, SHORT_DELAY) if bench.short else (ROWS, SECONDS, DELAY)
+    )
     done, cpu = {}, {}
     for workers in (1, 2, 4):
         site = Site(bench, origin, server, number)
@@ -107,24 +119,39 @@ def _add_up(bench: Bench, server: Postgres, origin: str) -> Iterator[Row]:
         cpu[workers] = sum(cost.cpu for cost in costs) / max(1, done[workers])
         control_client.set_faults(origin, [])
     for workers in (2, 4):
-        what = f"rows that {workers} workers end in {seconds} s at a service that takes {delay:g} s a call; one worker"
+        what = (
+            f"rows that {workers} workers end in {seconds} s at a service that takes {delay:g} "
+            "s a call; one worker"
+        )
         yield Row(f"workers-{workers}", what, "rows", Pair.of([done[workers]], [done[1]]))
-        yield Row(f"workers-{workers}-cpu", "the same", "ms CPU each", Pair.of([cpu[workers]], [cpu[1]]))
+        yield Row(
+            f"workers-{workers}-cpu", "the same", "ms CPU each", Pair.of([cpu[workers]], [cpu[1]])
+        )
 
 
 def _rate(bench: Bench, server: Postgres, origin: str) -> Iterator[Row]:
-    per_minute, seconds = (SHORT_PER_MINUTE, SHORT_SECONDS) if bench.short else (PER_MINUTE, RATE_SECONDS)
+    per_minute, seconds = (
+        (SHORT_PER_MINUTE, SHORT_SECONDS) if bench.short else (PER_MINUTE, RATE_SECONDS)
+    )
     site = Site(bench, origin, server, per_minute * (seconds + 60) // 60)
     site.begin(per_minute)
     before = len(site.list_calls())
     site.work(4, seconds)
     calls = site.list_calls()[before:]
-    most = max((sum(begin <= moment < begin + MINUTE for moment in calls) for begin in calls), default=0)
+    most = max(
+        (sum(begin <= moment < begin + MINUTE for moment in calls) for begin in calls), default=0
+    )
     what = f"4 workers: calls in the fullest minute; what a plan of {per_minute:,} a minute allows"
     yield Row("workers-rate", what, "calls", Pair.of([most], [per_minute]), 1.0)
     used = (len(calls) - 1) / (calls[-1] - calls[0]) * MINUTE if len(calls) > 1 else 0.0
     what = "the same: what they left of it, from their first call to their last"
-    yield Row("workers-rate-left", what, "calls/min", Pair.of([max(0, per_minute - used)], [per_minute]), 0.1)
+    yield Row(
+        "workers-rate-left",
+        what,
+        "calls/min",
+        Pair.of([max(0, per_minute - used)], [per_minute]),
+        0.1,
+    )
 
 
 @contextmanager

@@ -17,4 +17,8 @@ def commands(user: Terminal, service: RunningService) -> dict[str, tuple[str, ..
     made = user.sealpipe("request", "-a", "Password", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Password": "canary-of-the-gate"})
     sealed = user.sealpipe(*SHARE, "--seal-link", **ABROAD).out.strip()
-    return {"share": SHARE, "collect": ("collect", made["short_code"]), "unseal": ("unseal", sealed)}
+    return {
+        "share": SHARE,
+        "collect": ("collect", made["short_code"]),
+        "unseal": ("unseal", sealed),
+    }

@@ -1,7 +1,9 @@
-"""What a kill leaves, told by what is outside of the command: at the service, on disk, printed and delivered.
+"""What a kill leaves, told by what is outside of the command: at the service, on disk, printed and
+delivered.
 
-A state names no function, no time and no id, so that it outlives every change within: the same kills have to reach the
-same states before and after. Those of each sweep are listed in `kill_states/`; `reached.py` compares.
+A state names no function, no time and no id, so that it outlives every change within: the same
+kills have to reach the same states before and after. Those of each sweep are listed in
+`kill_states/`; `reached.py` compares.
 """
 
 from __future__ import annotations
@@ -37,12 +39,21 @@ FOUND: Mapping[str, str] = {
 }
 """What varies, as patterns, and what stands for it."""
 FOLDERS = ("state", "work", "tmp")
-IN_EVERY_ENTRY = frozenset({"schema", "kind", "base_url", "link_base_url", "idempotency_key", "body_size"})
+IN_EVERY_ENTRY = frozenset(
+    {"schema", "kind", "base_url", "link_base_url", "idempotency_key", "body_size"}
+)
 
 
 def look(job: Job, done: Done, delivered: Iterable[str] = ()) -> State:
-    """What is there after a command of the job was killed. Looks before anybody asks the service with the job's key."""
-    asked = [each for each in job.service.seen() if ("authorization", f"Bearer {_sent_part(job)}") in each.headers]
+    """What is there after a command of the job was killed.
+
+    Looks before anybody asks the service with the job's key.
+    """
+    asked = [
+        each
+        for each in job.service.seen()
+        if ("authorization", f"Bearer {_sent_part(job)}") in each.headers
+    ]
     lines = tell_requests((each.method, each.target) for each in asked)
     lines += tell_service(job.service.service.store, job.account)
     lines += [f"disk {line}" for line in counted(_on_disk(job, asked))]
@@ -86,10 +97,16 @@ def _times(line: str, number: int) -> str:
 
 
 def _at_the_service(store: Store, space: Mapping[str, Any]) -> Iterator[str]:
-    for row in store.rows("SELECT ended_at FROM shares WHERE space = :space ORDER BY number", space):
+    for row in store.rows(
+        "SELECT ended_at FROM shares WHERE space = :space ORDER BY number", space
+    ):
         yield "a share, ended" if row["ended_at"] is not None else "a share"
-    for row in store.rows("SELECT number, ended_at FROM requests WHERE space = :space ORDER BY number", space):
-        given = store.rows("SELECT number FROM submissions WHERE request = :number", {"number": row["number"]})
+    for row in store.rows(
+        "SELECT number, ended_at FROM requests WHERE space = :space ORDER BY number", space
+    ):
+        given = store.rows(
+            "SELECT number FROM submissions WHERE request = :number", {"number": row["number"]}
+        )
         yield f"a request, {len(given)} submitted{', ended' if row['ended_at'] is not None else ''}"
 
 
@@ -112,16 +129,24 @@ def _on_disk(job: Job, asked: Sequence[Any]) -> Iterator[str]:
 
 
 def _entry(job: Job, path: Path, asked: Sequence[Any]) -> str:
-    """An entry's notes that say something, how often its bytes were sent under its key, and what happened since."""
+    """An entry's notes that say something, how often its bytes were sent under its key, and what
+    happened since.
+    """
     salt = base64.b64decode(read_header(path)["salt"])
-    journal, records = Journal.open(path, derive_key(Credential.parse(job.api_key), salt, b"sealpipe-outbox", 32))
+    journal, records = Journal.open(
+        path, derive_key(Credential.parse(job.api_key), salt, b"sealpipe-outbox", 32)
+    )
     journal.close()
     meta = json.loads(records[0][1])
     body = b"".join(payload for tag, payload in records if tag == b"B")
     events = [json.loads(payload) for tag, payload in records if tag == b"E"]
     keys = [meta["idempotency_key"], *(event["key"] for event in events if "key" in event)]
-    sent = sum(each.body == body and ("idempotency-key", keys[-1]) in each.headers for each in asked)
-    notes = " ".join(sorted(name for name, value in meta.items() if value and name not in IN_EVERY_ENTRY))
+    sent = sum(
+        each.body == body and ("idempotency-key", keys[-1]) in each.headers for each in asked
+    )
+    notes = " ".join(
+        sorted(name for name, value in meta.items() if value and name not in IN_EVERY_ENTRY)
+    )
     since = "".join(f", then {_event(job, event)}" for event in events)
     return f"{meta['kind']} ({notes}), sent {_times('as it is', sent) if sent else 'never'}{since}"
 
@@ -148,10 +173,14 @@ def _ledger(job: Job, path: Path) -> str:
                 return f"{_scrub(job, place)} {state}"
             case {"settled": str(outcome)}:
                 return f"settled as {outcome}"
-        return " ".join(each for each in members if each not in ("schema", "base_url", "short_code"))
+        return " ".join(
+            each for each in members if each not in ("schema", "base_url", "short_code")
+        )
 
     whole, _, rest = path.read_text().rpartition("\n")
-    lines = [line(json.loads(each)) for each in whole.splitlines()] + ["a line cut off"] * bool(rest)
+    lines = [line(json.loads(each)) for each in whole.splitlines()] + ["a line cut off"] * bool(
+        rest
+    )
     return ", then ".join(in_order(lines))
 
 
@@ -161,14 +190,24 @@ def _content(job: Job, text: str) -> str:
         members = json.loads(text)
     except ValueError:
         members = None
-    return _members(members) if isinstance(members, dict) else _scrub(job, text).rstrip("\n").replace("\n", " | ")
+    return (
+        _members(members)
+        if isinstance(members, dict)
+        else _scrub(job, text).rstrip("\n").replace("\n", " | ")
+    )
 
 
 def _members(members: Mapping[str, Any]) -> str:
     """The names of members that say something, and the values that are words of ours."""
-    words = {name: f"={value}" for name, value in members.items() if name in ("kind", "key", "custody", "outcome")}
+    words = {
+        name: f"={value}"
+        for name, value in members.items()
+        if name in ("kind", "key", "custody", "outcome")
+    }
     return " ".join(
-        f"{name}{words.get(name, '')}" for name, value in sorted(members.items()) if value not in (None, "")
+        f"{name}{words.get(name, '')}"
+        for name, value in sorted(members.items())
+        if value not in (None, "")
     )
 
 
@@ -183,11 +222,17 @@ def _scrub(job: Job, text: str) -> str:
 
 def _codes(job: Job) -> list[str]:
     made = (
-        "SELECT short_code FROM shares WHERE space = :space UNION SELECT short_code FROM requests WHERE space = :space"
+        "SELECT short_code FROM shares WHERE space = :space UNION SELECT short_code FROM "
+        "requests WHERE space = :space"
     )
     answers = (
-        "SELECT submissions.short_code FROM submissions JOIN requests ON requests.number = submissions.request "
+        "SELECT submissions.short_code FROM submissions JOIN requests ON requests.number = "
+        "submissions.request "
         "WHERE requests.space = :space"
     )
     store = job.service.service.store
-    return [row["short_code"] for sql in (made, answers) for row in store.rows(sql, {"space": job.account})]
+    return [
+        row["short_code"]
+        for sql in (made, answers)
+        for row in store.rows(sql, {"space": job.account})
+    ]

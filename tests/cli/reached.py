@@ -1,4 +1,6 @@
-"""The states that a sweep of kills reaches, against those that are listed for it: none is missing, none is new."""
+"""The states that a sweep of kills reaches, against those that are listed for it: none is missing,
+none is new.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Found(Protocol):
 
 
 def assert_reached(title: str, found: Iterable[Found], *, is_update: bool = False) -> None:
-    """Compare what a sweep reached, by its title; or write it down, in the order in which it was reached."""
+    """Compare what a sweep reached, by its title; or write it down, in the order in which it was
+    reached.
+    """
     reached = list(dict.fromkeys(each.state or NOTHING for each in found))
     path = LISTS / name_list(title)
     if is_update:

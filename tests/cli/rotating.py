@@ -1,4 +1,6 @@
-"""A CI job that rotates a password: a new one is stored in a dotenv file, and shared with whoever needs it."""
+"""A CI job that rotates a password: a new one is stored in a dotenv file, and shared with whoever
+needs it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ class Rotating(Job):
 
     def opens(self, link: str) -> bool:
         before, _, new = self._content().partition("PW=")
-        return before == BEFORE and opened(self.service, link) == {"Password": new.removesuffix("\n")} and self._alone()
+        return (
+            before == BEFORE
+            and opened(self.service, link) == {"Password": new.removesuffix("\n")}
+            and self._alone()
+        )
 
     def untouched(self) -> bool:
         return self._content() == BEFORE and self._alone()

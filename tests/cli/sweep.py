@@ -1,4 +1,6 @@
-"""Killing a share at one system call after another: whatever the moment, one share and one link in the end."""
+"""Killing a share at one system call after another: whatever the moment, one share and one link in
+the end.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,12 @@ class Killed:
         if "Traceback" in self.said or "bug of ours" in self.said:
             return "it ended in a traceback"
         # Who runs `resume` knows of the entry already.
-        if self.code > 0 and self.entries and not self.resuming and "sealpipe resume" not in self.said:
+        if (
+            self.code > 0
+            and self.entries
+            and not self.resuming
+            and "sealpipe resume" not in self.said
+        ):
             return "it could speak and did not name its entry"
         return None
 
@@ -92,7 +99,9 @@ LINK_FILE = "link.txt"
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is swept: a share (with more options), or the `resume` that follows one killed after its commit."""
+    """What is swept: a share (with more options), or the `resume` that follows one killed after its
+    commit.
+    """
 
     service: RunningService
     words: tuple[str, ...] = ()
@@ -104,9 +113,13 @@ class Sweep:
     """Where the share is killed that `resume` follows."""
 
     def points(self, place: Path) -> list[Point]:
-        """The calls that it makes undisturbed, from the moment it touches its state folder; then one beyond."""
+        """The calls that it makes undisturbed, from the moment it touches its state folder; then
+        one beyond.
+        """
         job = self.job(place, self.service)
-        return job.steps(place / "trace", lambda under: self._last(job, place, under), str(job.state))
+        return job.steps(
+            place / "trace", lambda under: self._last(job, place, under), str(job.state)
+        )
 
     def kill_at(self, point: Point, place: Path) -> Killed:
         """Do it, killed at that point; then resume; then look."""

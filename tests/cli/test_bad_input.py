@@ -1,4 +1,6 @@
-"""Bad input that a scenario cannot write, or that is tried in every place: nothing of it is sent, or shown."""
+"""Bad input that a scenario cannot write, or that is tried in every place: nothing of it is sent,
+or shown.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,16 @@ def test_half_a_character_in_the_title_is_refused(user: Terminal, service: Runni
     assert "lone surrogate" in done.err
 
 
-def test_an_unreadable_file_differs_from_a_missing_one(user: Terminal, service: RunningService) -> None:
+def test_an_unreadable_file_differs_from_a_missing_one(
+    user: Terminal, service: RunningService
+) -> None:
     user.file("secret", HIDDEN, mode=0o000)
     # Root reads everything, unless it is taken from him.
-    drop = [program("setpriv"), "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    drop = (
+        [program("setpriv"), "--bounding-set=-dac_override,-dac_read_search"]
+        if os.geteuid() == 0
+        else []
+    )
     done = user.run([*drop, *SEALPIPE, "share", "-f", "file:secret"])
     assert (done.code, done.out, service.seen()) == (14, "", [])
     assert done.err.splitlines() == [
@@ -49,7 +57,9 @@ def test_an_unreadable_file_differs_from_a_missing_one(user: Terminal, service: 
 AUTH = "qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 
 
-def test_a_credential_file_may_end_in_one_newline_and_no_more(user: Terminal, service: RunningService) -> None:
+def test_a_credential_file_may_end_in_one_newline_and_no_more(
+    user: Terminal, service: RunningService
+) -> None:
     key = user.environ["SEALPIPE_API_KEY"]
     from_file: dict[str, str | None] = {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": "key"}
     for end, code in {"": 0, "\n": 0, "\r\n": 0, "\n\n": 2, " ": 2, " \n": 2}.items():
@@ -63,7 +73,9 @@ EARLIER = f"{AUTH[:-1][::-1]}A"
 PREVIOUS = f"{GOOD}.{EARLIER}"
 
 
-@pytest.mark.parametrize("part", ["auth secret", "custody secret", "custody secret of the one before"])
+@pytest.mark.parametrize(
+    "part", ["auth secret", "custody secret", "custody secret of the one before"]
+)
 @pytest.mark.parametrize(
     "words",
     [
@@ -89,7 +101,9 @@ def test_the_credential_is_in_no_text_that_goes_out_in_clear(
 
 
 @pytest.mark.parametrize("code", ["../keys", "a/b", "a?b=c", "a#b", "%2e%2e", "a b", "é"])
-def test_any_other_short_code_is_one_encoded_segment(user: Terminal, service: RunningService, code: str) -> None:
+def test_any_other_short_code_is_one_encoded_segment(
+    user: Terminal, service: RunningService, code: str
+) -> None:
     done = user.sealpipe("shares", "show", code)
     (seen,) = service.seen()
     assert seen.target.count("/") == 3
@@ -128,17 +142,27 @@ def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
         assert LINK_KEY[1:20] not in done.err
 
 
-def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, service: RunningService) -> None:
+def test_nothing_is_sent_where_the_service_is_only_half_known(
+    bare: Terminal, service: RunningService
+) -> None:
     done = bare.sealpipe("share", *FIELD, **SECRET, **addresses(service))
     assert (done.code, done.out, service.seen()) == (2, "", [])
 
 
 @pytest.mark.parametrize(
     "proxy",
-    ["http://u:pass-canary@h:xx", "http://u:pass-canary@h:99999", "http://[::1", "http://h\x1b]0;x:80", "ftp://h"],
+    [
+        "http://u:pass-canary@h:xx",
+        "http://u:pass-canary@h:99999",
+        "http://[::1",
+        "http://h\x1b]0;x:80",
+        "ftp://h",
+    ],
 )
 @pytest.mark.parametrize("command", ["stats", "doctor"])
-def test_an_invalid_proxy_is_reported_without_its_login(bare: Terminal, command: str, proxy: str) -> None:
+def test_an_invalid_proxy_is_reported_without_its_login(
+    bare: Terminal, command: str, proxy: str
+) -> None:
     environ = {
         "SEALPIPE_API_KEY": mint().credential.reveal(),
         "SEALPIPE_BASE_URL": "https://api.example/v1",

@@ -1,4 +1,6 @@
-"""Completion, typed into real shells: what they offer, and that no name on this machine runs or breaks anything."""
+"""Completion, typed into real shells: what they offer, and that no name on this machine runs or
+breaks anything.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,11 @@ def answer(terminal: Terminal, line: str, **environ: str | None) -> tuple[str, l
         ("sealpipe share --custody ", "words", ["auto", "require", "off"]),
         ("sealpipe share --custody=re", "words", ["--custody=require"]),
         ("sealpipe share -f prod", "open", ["prod-vault:"]),
-        ("sealpipe share -f 'Root password=pro", "open", ["Root password=prod-vault:", "Root password=prompt:"]),
+        (
+            "sealpipe share -f 'Root password=pro",
+            "open",
+            ["Root password=prod-vault:", "Root password=prompt:"],
+        ),
         ("sealpipe share --field=DB=dot", "open", ["--field=DB=dotenv:"]),
         ("sealpipe share -f vault:", "open", []),
         ("sealpipe share --send sl", "open", ["slack:"]),
@@ -95,7 +101,9 @@ def answer(terminal: Terminal, line: str, **environ: str | None) -> tuple[str, l
         ("", "words", list(COMMANDS)),
     ],
 )
-def test_each_word_is_completed_by_what_belongs_there(bare: Terminal, line: str, kind: str, offers: list[str]) -> None:
+def test_each_word_is_completed_by_what_belongs_there(
+    bare: Terminal, line: str, kind: str, offers: list[str]
+) -> None:
     config = str(bare.file("config.toml", CONFIG))
     assert answer(bare, line, SEALPIPE_CONFIG=config) == (kind, offers)
 
@@ -131,8 +139,16 @@ def test_codes_receipts_and_entries_are_those_of_this_machine(bare: Terminal) ->
 
 def test_what_this_machine_created_is_offered_by_its_kind(bare: Terminal) -> None:
     created = state(bare) / "created"
-    for age, (kind, code) in enumerate([("share", "New"), ("request", "Req"), ("share", "Old"), ("share", "New")]):
-        line = {"schema": 1, "kind": kind, "short_code": code, "name": f"its\x1b-{code}", "title": "x"}
+    for age, (kind, code) in enumerate(
+        [("share", "New"), ("request", "Req"), ("share", "Old"), ("share", "New")]
+    ):
+        line = {
+            "schema": 1,
+            "kind": kind,
+            "short_code": code,
+            "name": f"its\x1b-{code}",
+            "title": "x",
+        }
         created.mkdir(parents=True, exist_ok=True)
         (created / f"{age}.json").write_text(json.dumps(line) + "\n")
         os.utime(created / f"{age}.json", (1000 - age, 1000 - age))
@@ -212,12 +228,18 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_answer_loads_no_plugin_no_network_and_no_cryptography(bare: Terminal, line: str) -> None:
+def test_an_answer_loads_no_plugin_no_network_and_no_cryptography(
+    bare: Terminal, line: str
+) -> None:
     config = str(bare.file("config.toml", CONFIG))
-    environ = {"_SEALPIPE_COMPLETE": "fish", "_SEALPIPE_COMPLETE_LINE": line, "SEALPIPE_CONFIG": config}
+    environ = {
+        "_SEALPIPE_COMPLETE": "fish",
+        "_SEALPIPE_COMPLETE_LINE": line,
+        "SEALPIPE_CONFIG": config,
+    }
     code = """if 1:
         import sys
-        from sealpipe.cli import run
+        from sealpipe.cli.main import run
         run([])
         heavy = "cryptography", "httpcore", "httpx", "pluggy", "pydantic", "hvac", "botocore", "importlib.metadata"
         print([name for name in heavy if name in sys.modules], file=sys.stderr)
@@ -234,7 +256,10 @@ def test_an_answer_loads_no_plugin_no_network_and_no_cryptography(bare: Terminal
 def test_an_answer_does_not_read_the_credential(bare: Terminal) -> None:
     """One that is malformed, in a file that nobody can read, changes nothing."""
     file = str(bare.file("key", "c4nary", 0o000))
-    for environ in ({"SEALPIPE_API_KEY": "c4nary"}, {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": file}):
+    for environ in (
+        {"SEALPIPE_API_KEY": "c4nary"},
+        {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": file},
+    ):
         for line in LINES:
             done = bare.sealpipe(_SEALPIPE_COMPLETE="bash", _SEALPIPE_COMPLETE_LINE=line, **environ)
             assert (done.code, done.err, "c4nary" in done.out) == (0, "", False)
@@ -244,7 +269,10 @@ def test_an_answer_does_not_read_the_credential(bare: Terminal) -> None:
 
 
 class Shell:
-    """A shell that somebody types into. `sealpipe` prints its arguments there; completion asks the real one."""
+    """A shell that somebody types into.
+
+    `sealpipe` prints its arguments there; completion asks the real one.
+    """
 
     READY = "READY>"
     START: Mapping[str, tuple[str, str]] = {
@@ -322,7 +350,10 @@ def test_a_shell_completes_the_word_under_the_cursor(shell: Shell) -> None:
         ("sealpipe share --field=DB=prod-", ["share", "--field=DB=prod-vault:"]),
         ("sealpipe share -f Root\\ password=prod-", ["share", "-f", "Root password=prod-vault:"]),
         ("sealpipe share -f vault:se", ["share", "-f", "vault:se"]),
-        ("sealpipe collect --to file:x --to github-", ["collect", "--to", "file:x", "--to", "github-secret:"]),
+        (
+            "sealpipe collect --to file:x --to github-",
+            ["collect", "--to", "file:x", "--to", "github-secret:"],
+        ),
         ("sealpipe share --custody re", ["share", "--custody", "require"]),
         ("sealpipe collect x --check d", ["collect", "x", "--check", "db-login"]),
     ):
@@ -345,7 +376,11 @@ def test_what_no_terminal_should_show_is_not_offered(bare: Terminal) -> None:
 
 def test_a_code_is_completed_from_the_ledger(shell: Shell, bare: Terminal) -> None:
     ledger(bare, 1, "Unique-c0de$(touch ran)")
-    assert shell.complete("sealpipe requests expire Uni") == ["requests", "expire", "Unique-c0de%24%28touch%20ran%29"]
+    assert shell.complete("sealpipe requests expire Uni") == [
+        "requests",
+        "expire",
+        "Unique-c0de%24%28touch%20ran%29",
+    ]
     assert shell.complete("sealpipe collect Uni") == ["collect", "Unique-c0de%24%28touch%20ran%29"]
     assert not (bare.here / "ran").exists()
 
@@ -378,7 +413,9 @@ def fish(terminal: Terminal, line: str, **environ: str) -> list[str]:
         ("sealpipe collect x --check d", ["db-login"]),
     ],
 )
-def test_fish_completes_the_word_under_the_cursor(bare: Terminal, line: str, offers: list[str]) -> None:
+def test_fish_completes_the_word_under_the_cursor(
+    bare: Terminal, line: str, offers: list[str]
+) -> None:
     config = str(bare.file("config.toml", CONFIG))
     assert fish(bare, line, SEALPIPE_CONFIG=config) == offers
 

@@ -1,4 +1,6 @@
-"""`sealpipe custody public-key`: the key of the credential's third part, reckoned here and told to nobody."""
+"""`sealpipe custody public-key`: the key of the credential's third part, reckoned here and told to
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from support.leaks import Detector
 from support.terminal import Terminal
 
 
-def test_it_is_the_point_that_the_service_has_registered(user: Terminal, service: RunningService) -> None:
+def test_it_is_the_point_that_the_service_has_registered(
+    user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe("custody", "public-key")
     assert (done.code, done.err) == (0, "")
     secret = user.environ["SEALPIPE_API_KEY"].split(".")[2]
@@ -30,7 +34,9 @@ def test_it_is_the_point_that_the_service_has_registered(user: Terminal, service
 
 def test_no_address_is_needed_and_the_secret_does_not_show(user: Terminal) -> None:
     secret = user.environ["SEALPIPE_API_KEY"].split(".")[2]
-    done = user.sealpipe("custody", "public-key", SEALPIPE_BASE_URL=None, SEALPIPE_LINK_BASE_URL=None)
+    done = user.sealpipe(
+        "custody", "public-key", SEALPIPE_BASE_URL=None, SEALPIPE_LINK_BASE_URL=None
+    )
     assert done.code == 0
     assert Detector({"custody": secret.encode()}).find((done.out + done.err).encode()) == set()
 

@@ -1,4 +1,6 @@
-"""A key without custody: what its first refusal taught is remembered, so that the next share makes one POST."""
+"""A key without custody: what its first refusal taught is remembered, so that the next share makes
+one POST.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from support.faulty import Faulty
 from support.terminal import Terminal, created, opened
 
 SHARE = ("share", "-f", "text:x")
-WARNING = "the key has no custody level: the share was made without a wrap, only its link can open it"
+WARNING = (
+    "the key has no custody level: the share was made without a wrap, only its link can open it"
+)
 
 
 @pytest.fixture
@@ -78,9 +82,12 @@ def test_it_is_asked_again_after_an_hour(none: Terminal, service: RunningService
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff", b'{"schema": 2}', b'{"schema":1,"base_url":1}', b"[" * 100_000]
+    "content",
+    [b"", b"{", b"[]", b"\xff", b'{"schema": 2}', b'{"schema":1,"base_url":1}', b"[" * 100_000],
 )
-def test_a_memory_that_cannot_be_read_is_none(none: Terminal, service: RunningService, content: bytes) -> None:
+def test_a_memory_that_cannot_be_read_is_none(
+    none: Terminal, service: RunningService, content: bytes
+) -> None:
     none.sealpipe(*SHARE)
     (file,) = memory(none)
     file.write_bytes(content)
@@ -89,7 +96,9 @@ def test_a_memory_that_cannot_be_read_is_none(none: Terminal, service: RunningSe
 
 
 @pytest.mark.parametrize("flaw", ["writable", "pipe", "huge"])
-def test_what_others_can_write_takes_no_wrap(none: Terminal, service: RunningService, flaw: str) -> None:
+def test_what_others_can_write_takes_no_wrap(
+    none: Terminal, service: RunningService, flaw: str
+) -> None:
     none.sealpipe(*SHARE)
     (file,) = memory(none)
     if flaw == "pipe":
@@ -122,7 +131,9 @@ def test_doctor_teaches_it_and_the_opposite(bare: Terminal, extended: RunningSer
     assert (wraps(extended), memory(user)) == ([probe, False, probe, True], [])
 
 
-def test_the_test_share_of_doctor_asks_whatever_was_taught(bare: Terminal, service: RunningService) -> None:
+def test_the_test_share_of_doctor_asks_whatever_was_taught(
+    bare: Terminal, service: RunningService
+) -> None:
     user = bare.at(service, register=False)
     user.sealpipe("doctor", "--roundtrip")
     user.sealpipe(*SHARE)
@@ -137,7 +148,10 @@ def test_a_client_remembers_it_in_memory(none: Terminal, service: RunningService
     key, base_url, links = none.environ["SEALPIPE_API_KEY"], service.base_url, service.link_base_url
     with Client(api_key=key, base_url=base_url, link_base_url=links) as made:
         shares = [made.share(["text:x"]) for _ in range(2)]
-    assert (wraps(service), [share.warnings for share in shares]) == ([True, False, False], [(WARNING,)] * 2)
+    assert (wraps(service), [share.warnings for share in shares]) == (
+        [True, False, False],
+        [(WARNING,)] * 2,
+    )
     service.service.log.clear()
 
     async def twice() -> None:
@@ -152,7 +166,9 @@ def test_a_client_remembers_it_in_memory(none: Terminal, service: RunningService
 def test_capabilities_teach_a_client(bare: Terminal, extended: RunningService) -> None:
     user = bare.at(extended, register=False)
     with Client(
-        api_key=user.environ["SEALPIPE_API_KEY"], base_url=extended.base_url, link_base_url=extended.link_base_url
+        api_key=user.environ["SEALPIPE_API_KEY"],
+        base_url=extended.base_url,
+        link_base_url=extended.link_base_url,
     ) as client:
         client.get_capabilities()
         client.share(["text:x"])

@@ -19,7 +19,9 @@ from support.terminal import Terminal
 def test_each_request_is_told_by_method_path_status_time_and_size(user: Terminal) -> None:
     done = user.sealpipe("shares", "list", "--limit", "7", "--debug")
     assert done.code == 0
-    line = r"debug +\d+\.\d{3} s  GET /shares\?page&limit: 200 in \d+ ms, 0 bytes sent, \d+ received\n"
+    line = (
+        r"debug +\d+\.\d{3} s  GET /shares\?page&limit: 200 in \d+ ms, 0 bytes sent, \d+ received\n"
+    )
     assert len(re.findall(line, done.err)) == 1
     assert "7" not in re.sub(r"\d+(\.\d+)? (s|ms|bytes|received)", "", done.err.partition("GET")[2])
 
@@ -27,7 +29,9 @@ def test_each_request_is_told_by_method_path_status_time_and_size(user: Terminal
 def split(err: str) -> tuple[list[str], list[str]]:
     """The lines of debug, and all others."""
     lines = err.splitlines()
-    return [line for line in lines if line.startswith("debug ")], [line for line in lines if line[:6] != "debug "]
+    return [line for line in lines if line.startswith("debug ")], [
+        line for line in lines if line[:6] != "debug "
+    ]
 
 
 def test_what_is_printed_otherwise_stays_the_same(user: Terminal) -> None:
@@ -48,7 +52,11 @@ def test_a_variable_or_the_config_file_turns_it_on(user: Terminal) -> None:
 
 def test_waits_and_lost_connections_are_told(user: Terminal) -> None:
     done = user.sealpipe(
-        "stats", "--debug", "--deadline", "2s", SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1"
+        "stats",
+        "--debug",
+        "--deadline",
+        "2s",
+        SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1",
     )
     assert done.code == 10
     assert re.search(r"waiting for \d\.\d{3} s\n", done.err)
@@ -66,7 +74,13 @@ class Hook(FakeWeb):
 def test_a_plugins_request_is_told_without_its_path(user: Terminal) -> None:
     """The path of a webhook may be a secret."""
     with Hook() as hook:
-        words = ["share", "-f", "text:x", "--send", f"webhook:{hook.base_url}/services/c4nary?token=c4nary"]
+        words = [
+            "share",
+            "-f",
+            "text:x",
+            "--send",
+            f"webhook:{hook.base_url}/services/c4nary?token=c4nary",
+        ]
         done = user.sealpipe(*words, "--debug", SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED="1")
     assert (done.code, len(hook.asked)) == (0, 1), done
     (line,) = [line for line in done.err.splitlines() if "POST at" in line]
@@ -86,7 +100,11 @@ def turned_on() -> Iterator[None]:
 def test_both_clients_tell_the_same_steps(
     service: RunningService, capfd: pytest.CaptureFixture[str], *, is_async: bool
 ) -> None:
-    settings = {"api_key": service.create_key(), "base_url": service.base_url, "link_base_url": service.link_base_url}
+    settings = {
+        "api_key": service.create_key(),
+        "base_url": service.base_url,
+        "link_base_url": service.link_base_url,
+    }
 
     async def share() -> None:
         async with AsyncClient(**settings) as client:  # type: ignore[arg-type]
@@ -102,5 +120,8 @@ def test_both_clients_tell_the_same_steps(
 
 
 def test_a_run_without_it_loads_none_of_it(user: Terminal) -> None:
-    code = "import sys; from sealpipe.cli.main import run; run(['stats']); print('sealpipe.cli.debug' in sys.modules)"
+    code = (
+        "import sys; from sealpipe.cli.main import run; run(['stats']); "
+        "print('sealpipe.cli.debug' in sys.modules)"
+    )
     assert user.run(["python", "-c", code]).out.endswith("False\n")

@@ -31,13 +31,17 @@ def refused(done: Done, row: CISystem, command: str) -> None:
 
 
 @pytest.mark.parametrize(("row", "sign"), SIGNS, ids=titled)
-def test_no_link_is_printed_in_any_ci(user: Terminal, service: RunningService, row: CISystem, sign: str) -> None:
+def test_no_link_is_printed_in_any_ci(
+    user: Terminal, service: RunningService, row: CISystem, sign: str
+) -> None:
     refused(user.sealpipe(*SHARE, **job(row, sign)), row, "share")
     assert service.seen() == []
     assert user.outbox() == []
 
 
-@pytest.mark.parametrize("name", ["BUILD_NUMBER", "CONTINUOUS_INTEGRATION", "HUDSON_URL", "TASKCLUSTER_ROOT_URL"])
+@pytest.mark.parametrize(
+    "name", ["BUILD_NUMBER", "CONTINUOUS_INTEGRATION", "HUDSON_URL", "TASKCLUSTER_ROOT_URL"]
+)
 def test_one_variable_that_a_job_hands_into_a_container_is_enough(
     user: Terminal, service: RunningService, name: str
 ) -> None:
@@ -48,7 +52,11 @@ def test_one_variable_that_a_job_hands_into_a_container_is_enough(
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("row", SOME, ids=titled)
 def test_nothing_secret_is_printed_without_leave(
-    user: Terminal, service: RunningService, commands: dict[str, tuple[str, ...]], row: CISystem, form: str
+    user: Terminal,
+    service: RunningService,
+    commands: dict[str, tuple[str, ...]],
+    row: CISystem,
+    form: str,
 ) -> None:
     before = len(service.seen())
     for command, words in commands.items():
@@ -75,10 +83,14 @@ def test_who_switched_ci_off_is_in_none(user: Terminal, off: str) -> None:
 def test_a_rehearsals_link_and_a_collect_link_need_no_leave(user: Terminal, row: CISystem) -> None:
     local = {name: value for name, value in job(row).items() if name not in ABROAD}
     assert user.sealpipe(*SHARE, **local).out.startswith("http://127.0.0.1")
-    assert user.sealpipe("request", "-a", "Password", **job(row)).out.startswith("https://share.example/r/")
+    assert user.sealpipe("request", "-a", "Password", **job(row)).out.startswith(
+        "https://share.example/r/"
+    )
 
 
-def test_a_loopback_link_to_a_service_elsewhere_is_no_rehearsals(user: Terminal, service: RunningService) -> None:
+def test_a_loopback_link_to_a_service_elsewhere_is_no_rehearsals(
+    user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe(*SHARE, CI="true", SEALPIPE_BASE_URL="https://api.example/v1")
     refused(done, ROWS["other"], "share")
     assert service.seen() == []
@@ -140,19 +152,30 @@ def test_a_share_made_outside_ci_is_not_resumed_into_a_log(user: Terminal) -> No
     assert redirected(user, ">&-", *SHARE, **ABROAD).code == 11
     done = user.sealpipe("resume", "--all", CI="true")
     assert (done.code, done.out) == (2, ""), "the link's address is the entry's, not the job's"
-    assert user.sealpipe("resume", "--all", "--print", CI="true").out.startswith("https://share.example/")
+    assert user.sealpipe("resume", "--all", "--print", CI="true").out.startswith(
+        "https://share.example/"
+    )
 
 
-# -- everything at once -------------------------------------------------------------------------------
+# -- everything at once ----------------------------------------------------------------------------
 
 
 def test_the_first_command_of_the_readme_runs_in_any_ci(user: Terminal) -> None:
     def rehearse(row: CISystem) -> int:
-        return user.sealpipe("rehearse", **{name: value for name, value in job(row).items() if name not in ABROAD}).code
+        return user.sealpipe(
+            "rehearse", **{name: value for name, value in job(row).items() if name not in ABROAD}
+        ).code
 
     with ThreadPoolExecutor(len(SOME)) as pool:
         assert list(pool.map(rehearse, SOME)) == [0] * len(SOME)
-    done = user.sealpipe("rehearse", "--", "sh", "-c", "sealpipe share -f env:HOME && sealpipe shares list", CI="true")
+    done = user.sealpipe(
+        "rehearse",
+        "--",
+        "sh",
+        "-c",
+        "sealpipe share -f env:HOME && sealpipe shares list",
+        CI="true",
+    )
     assert (done.code, done.out.startswith("http://127.0.0.1")) == (0, True)
 
 

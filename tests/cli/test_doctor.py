@@ -34,7 +34,10 @@ UNKNOWN = "svc_sk_live_" + "A" * 16 + "." + "A" * 43
 
 def rows(done: Done) -> dict[str, tuple[str, str]]:
     """Status, and detail with remedy, by what was looked at."""
-    found = [re.fullmatch(r"(ok|warn|fail) +(\S+(?: \S+)*?)  +(.*)", line) for line in done.out.splitlines()]
+    found = [
+        re.fullmatch(r"(ok|warn|fail) +(\S+(?: \S+)*?)  +(.*)", line)
+        for line in done.out.splitlines()
+    ]
     return {match[2]: (match[1], match[3]) for match in found if match}
 
 
@@ -45,7 +48,9 @@ def calls(service: RunningService) -> list[tuple[str, str]]:
 # -- when all is well -----------------------------------------------------------------------------
 
 
-def test_it_changes_nothing_and_asks_six_times_never_with_delete(user: Terminal, service: RunningService) -> None:
+def test_it_changes_nothing_and_asks_six_times_never_with_delete(
+    user: Terminal, service: RunningService
+) -> None:
     user.sealpipe("doctor")
     assert calls(service) == [
         ("GET", "/v1/shares?limit=1"),
@@ -66,7 +71,9 @@ def test_json_has_the_same_checks(user: Terminal) -> None:
     assert list(told) == ["schema", "checks"]
     text = rows(user.sealpipe("doctor"))
     assert {row["check"] for row in told["checks"]} == text.keys()
-    assert all(set(row) <= {"check", "status", "detail", "remedy", "exit_code"} for row in told["checks"])
+    assert all(
+        set(row) <= {"check", "status", "detail", "remedy", "exit_code"} for row in told["checks"]
+    )
 
 
 @pytest.mark.parametrize(("parts", "words"), [(2, "two parts: "), (3, "three parts: ")])
@@ -120,7 +127,9 @@ def test_an_invalid_response_has_its_exit_code(
     assert done.code == code, done
 
 
-def test_a_route_that_a_service_does_not_offer_is_doubtful(user: Terminal, proxied: Callable[..., Faulty]) -> None:
+def test_a_route_that_a_service_does_not_offer_is_doubtful(
+    user: Terminal, proxied: Callable[..., Faulty]
+) -> None:
     nothing: list[Fault] = [passes] * 4
     server = proxied(*nothing, then=faults.says(403, '{"Message":"no such route"}'))
     done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
@@ -147,7 +156,11 @@ def dated(ahead: timedelta | None) -> Fault:
 
     def fault(exchange: Exchange) -> None:
         answer = exchange.forward()
-        line = b"" if ahead is None else f"date: {format_datetime(datetime.now(UTC) + ahead, usegmt=True)}\r\n".encode()
+        line = (
+            b""
+            if ahead is None
+            else f"date: {format_datetime(datetime.now(UTC) + ahead, usegmt=True)}\r\n".encode()
+        )
         exchange.send(re.sub(rb"(?i)date: [^\r]*\r\n", line, answer.head) + answer.body)
 
     return fault
@@ -157,7 +170,11 @@ def dated(ahead: timedelta | None) -> Fault:
     ("ahead", "status", "told"),
     [
         (timedelta(seconds=95), "warn", r"this machine's clock is 9[3-7] s behind the service's"),
-        (timedelta(hours=-1), "warn", r"this machine's clock is 3(59|60)\d s ahead of the service's"),
+        (
+            timedelta(hours=-1),
+            "warn",
+            r"this machine's clock is 3(59|60)\d s ahead of the service's",
+        ),
         (timedelta(seconds=20), "ok", r"within [12]\d s of the service's"),
         (None, "ok", "not compared"),
     ],
@@ -180,7 +197,9 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def secured(authority: trustme.CA, service: RunningService, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]]:
+def secured(
+    authority: trustme.CA, service: RunningService, tmp_path: Path
+) -> Iterator[Callable[..., dict[str, Any]]]:
     """Make a TLS door to the service; what makes a command go there, through a proxy or not."""
     ca_file = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(ca_file)
@@ -190,7 +209,10 @@ def secured(authority: trustme.CA, service: RunningService, tmp_path: Path) -> I
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             authority.issue_cert(LOOPBACK, HOST, **options).configure_cert(context)
             door = stack.enter_context(tls(context, service.address))
-            environ = {"SEALPIPE_CA_FILE": str(ca_file), "SEALPIPE_BASE_URL": f"https://{LOOPBACK}:{door.port}/v1"}
+            environ = {
+                "SEALPIPE_CA_FILE": str(ca_file),
+                "SEALPIPE_BASE_URL": f"https://{LOOPBACK}:{door.port}/v1",
+            }
             if not proxy:
                 return environ
             between = stack.enter_context(Proxy(door.port))
@@ -208,24 +230,36 @@ def test_the_certificates_issuer_and_expiry_are_reported(
 ) -> None:
     done = user.sealpipe("doctor", **secured())
     assert done.code == 0, done
-    assert re.match(r"TLSv1\.3, issued by Acme Intercepting Works.*, until \d{4}-01-01", rows(done)["certificate"][1])
+    assert re.match(
+        r"TLSv1\.3, issued by Acme Intercepting Works.*, until \d{4}-01-01",
+        rows(done)["certificate"][1],
+    )
 
 
-def test_a_certificate_that_ends_soon_is_doubtful(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+def test_a_certificate_that_ends_soon_is_doubtful(
+    user: Terminal, secured: Callable[..., dict[str, Any]]
+) -> None:
     done = user.sealpipe("doctor", **secured(not_after=datetime.now(UTC) + timedelta(days=3)))
     assert (done.code, rows(done)["certificate"][0]) == (0, "warn")
 
 
-def test_the_proxy_is_reported_without_its_login(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+def test_the_proxy_is_reported_without_its_login(
+    user: Terminal, secured: Callable[..., dict[str, Any]]
+) -> None:
     environ = secured(proxy=True)
     port = environ.pop("PROXY_PORT")
     done = user.sealpipe("doctor", **environ)
     assert done.code == 0, done
-    assert rows(done)["connectivity"][1] == f"https://{HOST}, through the proxy http://{LOOPBACK}:{port} with a login"
+    assert (
+        rows(done)["connectivity"][1]
+        == f"https://{HOST}, through the proxy http://{LOOPBACK}:{port} with a login"
+    )
     assert "Acme Intercepting Works" in rows(done)["certificate"][1]
     assert "pr0xy" not in done.out + done.err
     direct = user.sealpipe("doctor", "--deadline", "5s", **environ, NO_PROXY=HOST)
-    assert rows(direct)["connectivity"][1] == f"https://{HOST}, direct: NO_PROXY ({HOST}) includes it"
+    assert (
+        rows(direct)["connectivity"][1] == f"https://{HOST}, direct: NO_PROXY ({HOST}) includes it"
+    )
     assert direct.code == 10
 
 
@@ -235,17 +269,27 @@ def test_an_untrusted_certificate_exits_10_an_invalid_file_2(
     environ = secured()
     done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": None})
     assert (done.code, "CERTIFICATE_VERIFY_FAILED" in done.out) == (10, True), done
-    done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": str(user.file("none.pem", "x"))})
-    assert (done.code, rows(done)["connectivity"][0], rows(done)["service"][0]) == (2, "fail", "warn")
+    done = user.sealpipe(
+        "doctor", **{**environ, "SEALPIPE_CA_FILE": str(user.file("none.pem", "x"))}
+    )
+    assert (done.code, rows(done)["connectivity"][0], rows(done)["service"][0]) == (
+        2,
+        "fail",
+        "warn",
+    )
 
 
 # -- the round trip -------------------------------------------------------------------------------
 
 
-def test_a_roundtrip_creates_and_expires_an_unopened_share(user: Terminal, service: RunningService) -> None:
+def test_a_roundtrip_creates_and_expires_an_unopened_share(
+    user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
-    assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])
+    assert re.fullmatch(
+        r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1]
+    )
     assert rows(done)["custody"] == ("ok", "the service responded with `stored`")
     assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE", "GET"]
     assert [event.payload["event"] for event in service.events()] == ["share.deleted"]
@@ -253,7 +297,9 @@ def test_a_roundtrip_creates_and_expires_an_unopened_share(user: Terminal, servi
     assert user.outbox() == []
 
 
-def test_a_key_without_custody_is_reported_in_nine_calls(bare: Terminal, service: RunningService) -> None:
+def test_a_key_without_custody_is_reported_in_nine_calls(
+    bare: Terminal, service: RunningService
+) -> None:
     done = bare.at(service, custody="none").sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert len(service.seen()) == 9
@@ -266,7 +312,9 @@ def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itse
     user: Terminal, proxied: Callable[..., Faulty]
 ) -> None:
     five: list[Fault] = [passes] * 5
-    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faults.reset_after).base_url)
+    done = user.sealpipe(
+        "doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faults.reset_after).base_url
+    )
     assert (done.code, rows(done)["roundtrip"][0]) == (9, "fail")
     assert "expires by itself within five minutes" in rows(done)["roundtrip"][1]
 
@@ -290,7 +338,12 @@ def test_one_source_can_be_looked_at_alone(user: Terminal, service: RunningServi
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("vualt", "vault"), ("slakc", "slack"), ("prod-valt", "prod-vault"), ("zzzzzz", "sealpipe plugins")],
+    [
+        ("vualt", "vault"),
+        ("slakc", "slack"),
+        ("prod-valt", "prod-vault"),
+        ("zzzzzz", "sealpipe plugins"),
+    ],
 )
 def test_an_unknown_name_is_reported_with_the_nearest(user: Terminal, name: str, near: str) -> None:
     user.file("c.toml", "[stores.prod-vault]\nplugin = 'vault'\n")
@@ -307,11 +360,19 @@ def test_a_name_as_long_as_a_secret_is_not_repeated(user: Terminal) -> None:
 
 
 def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
-    hook = "from sealpipe.plugin import SourceInfo, hookimpl\n@hookimpl\ndef sealpipe_sources(register):\n"
+    hook = (
+        "from sealpipe.plugin import SourceInfo, hookimpl\n@hookimpl\ndef "
+        "sealpipe_sources(register):\n"
+    )
     hook += "    for name in ('sick', 'odd', 'fails', 'lacks'):\n"
-    hook += "        register(SourceInfo(name, 'a test', f'attic_sources:{name}', needs=('no-such-package-here',)))\n"
+    hook += (
+        "        register(SourceInfo(name, 'a test', f'attic_sources:{name}', "
+        "needs=('no-such-package-here',)))\n"
+    )
     bare.file("site/attic.py", hook)
-    sources = "from sealpipe.plugin import *\nclass Base(Source):\n    def fetch(self, locator): ...\n"
+    sources = (
+        "from sealpipe.plugin import *\nclass Base(Source):\n    def fetch(self, locator): ...\n"
+    )
     for name, says in {
         "sick": "Health(ok=False, detail='the attic is locked')",
         "odd": "'c4nary'",
@@ -330,7 +391,10 @@ def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
         done = bare.sealpipe("doctor", name, PYTHONPATH=str(bare.here / "site"))
         assert done.code == 14, done
         assert told in done.out
-        assert "no-such-package-here is not installed  -> pip install 'no-such-package-here'" in done.out
+        assert (
+            "no-such-package-here is not installed  -> pip install 'no-such-package-here'"
+            in done.out
+        )
         assert "c4nary" not in done.out + done.err
 
 
@@ -340,7 +404,10 @@ def test_no_part_of_a_secret_shows(
     key, before = user.environ["SEALPIPE_API_KEY"], service.create_key().reveal()
     parts = {"auth": key, "custody": key, "previous auth": before, "previous custody": before}
     detector = Detector(
-        {name: credential.split(".")[1 if "auth" in name else 2].encode() for name, credential in parts.items()}
+        {
+            name: credential.split(".")[1 if "auth" in name else 2].encode()
+            for name, credential in parts.items()
+        }
         | {"proxy": b"pr0xy-passw0rd"}
     )
     assert len({found.secret for found in detector.find(key.encode())}) == 2
@@ -357,7 +424,9 @@ def test_no_part_of_a_secret_shows(
 @pytest.mark.parametrize(
     ("name", "sign"), [("azure", "TF_BUILD"), ("github", "GITHUB_ACTIONS"), ("gitlab", "GITLAB_CI")]
 )
-def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(bare: Terminal, name: str, sign: str) -> None:
+def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(
+    bare: Terminal, name: str, sign: str
+) -> None:
     here = bare.sealpipe("doctor", name, CI="true", **{sign: "true"})
     elsewhere = bare.sealpipe("doctor", name)
     assert (here.code, elsewhere.code) == (0, 0)
@@ -369,9 +438,10 @@ def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(bare: Terminal, name
 def test_it_tells_what_key_and_plan_allow_where_the_service_does(user: Terminal) -> None:
     status, told = rows(user.sealpipe("doctor"))["plan"]
     assert status == "ok"
-    assert re.search(r"^\w+, custody \d, \d+ requests per minute, (no limit of|\d+) more shares, \d+ days of", told), (
-        told
-    )
+    assert re.search(
+        r"^\w+, custody \d, \d+ requests per minute, (no limit of|\d+) more shares, \d+ days of",
+        told,
+    ), told
     assert "with: " in told
 
 
@@ -384,7 +454,9 @@ CUSTODY = "custody secret"
 
 @pytest.mark.usefixtures("extended")
 @pytest.mark.parametrize("index", [-1, -2, 0, 20])
-def test_a_damaged_custody_secret_is_found_where_the_service_tells_the_public_key(user: Terminal, index: int) -> None:
+def test_a_damaged_custody_secret_is_found_where_the_service_tells_the_public_key(
+    user: Terminal, index: int
+) -> None:
     key, _, custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")
     fine, damaged = (
         user.sealpipe("doctor"),
@@ -404,7 +476,9 @@ def test_a_custody_secret_is_not_checked_where_the_service_tells_nothing(user: T
     assert CUSTODY not in rows(user.sealpipe("doctor", SEALPIPE_API_KEY=two_parts))
 
 
-def test_a_custody_secret_is_not_checked_where_none_is_registered(bare: Terminal, extended: RunningService) -> None:
+def test_a_custody_secret_is_not_checked_where_none_is_registered(
+    bare: Terminal, extended: RunningService
+) -> None:
     done = bare.at(extended, register=False).sealpipe("doctor")
     assert rows(done)[CUSTODY] == ("ok", "not checked: no custody public key is registered")
 
@@ -412,7 +486,9 @@ def test_a_custody_secret_is_not_checked_where_none_is_registered(bare: Terminal
 def test_a_compromised_key_is_to_be_revoked(user: Terminal, extended: RunningService) -> None:
     assert "compromise" not in rows(user.sealpipe("doctor"))
     key = user.environ["SEALPIPE_API_KEY"]
-    httpx.get(f"{extended.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
+    httpx.get(
+        f"{extended.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False
+    )
     assert rows(user.sealpipe("doctor"))["compromise"] == (
         "warn",
         "compromised: revoke  -> create a new API key, and revoke this one",
@@ -434,7 +510,9 @@ def test_a_plan_of_another_shape_does_no_harm(
     user: Terminal, proxied: Callable[..., Faulty], body: str, status: str, detail: str
 ) -> None:
     five: list[Fault] = [passes] * 5
-    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(*five, faults.says(200, body)).base_url)
+    done = user.sealpipe(
+        "doctor", SEALPIPE_BASE_URL=proxied(*five, faults.says(200, body)).base_url
+    )
     assert done.code == 0, done
     found = rows(done)["plan"]
     assert found[0] == status

@@ -1,4 +1,6 @@
-"""`sealpipe doctor` looks at every value, the state folder and the link address, and what is wrong ends nothing."""
+"""`sealpipe doctor` looks at every value, the state folder and the link address, and what is wrong
+ends nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,16 @@ CANARY = "c4nary" * 20
 LAST = "scope stats:read"
 """The last thing that is looked at: who tells of it has gone on to the end."""
 
-SETTINGS = [each for each in GLOBAL if not each.secret] + [each for every in COMMANDS.values() for each in every]
+SETTINGS = [each for each in GLOBAL if not each.secret] + [
+    each for every in COMMANDS.values() for each in every
+]
 
 
 def rows(done: Done) -> dict[str, tuple[str, str]]:
     """Status, and detail with remedy, by what was looked at."""
     return {
-        each["check"]: (each["status"], f"{each['detail']} -> {each.get('remedy', '')}") for each in done.json["checks"]
+        each["check"]: (each["status"], f"{each['detail']} -> {each.get('remedy', '')}")
+        for each in done.json["checks"]
     }
 
 
@@ -64,7 +69,9 @@ def doctor(user: Terminal, *words: str, **environ: str | None) -> Done:
         ("SEALPIPE_DOCTOR_ROUNDTRIP", "banana", "the value is not a boolean"),
     ],
 )
-def test_an_unusable_variable_is_reported(user: Terminal, variable: str, value: str, says: str) -> None:
+def test_an_unusable_variable_is_reported(
+    user: Terminal, variable: str, value: str, says: str
+) -> None:
     done = doctor(user, **{variable: value})
     status, told = rows(done)[f"variable {variable}"]
     assert (done.code, status) == (2, "fail")
@@ -83,14 +90,21 @@ def test_all_errors_are_reported_at_once_by_name(user: Terminal) -> None:
         SEALPIPE_DEADLIN="1s",
     )
     found = rows(done)
-    assert [found[f"variable SEALPIPE_{name}"][0] for name in ("SHARE_EXPIRES_IN", "COLLECT_WAIT")] == ["fail", "fail"]
-    assert found["variable SEALPIPE_DEADLIN"] == ("warn", "unknown variable -> did you mean SEALPIPE_DEADLINE?")
+    assert [
+        found[f"variable SEALPIPE_{name}"][0] for name in ("SHARE_EXPIRES_IN", "COLLECT_WAIT")
+    ] == ["fail", "fail"]
+    assert found["variable SEALPIPE_DEADLIN"] == (
+        "warn",
+        "unknown variable -> did you mean SEALPIPE_DEADLINE?",
+    )
     assert found["other settings"][1].startswith("1 can be used: variable SEALPIPE_SHARE_TITLE")
     assert CANARY not in done.out
 
 
 @pytest.mark.parametrize("value", ["yaml", CANARY])
-def test_an_output_that_there_is_not_is_a_finding_and_ends_nothing(user: Terminal, value: str) -> None:
+def test_an_output_that_there_is_not_is_a_finding_and_ends_nothing(
+    user: Terminal, value: str
+) -> None:
     done = user.sealpipe("doctor", SEALPIPE_OUTPUT=value)
     assert done.code == 2
     assert "fail  setting output" in done.out
@@ -124,7 +138,11 @@ def test_every_config_file_error_is_reported_with_a_suggestion(user: Terminal) -
         "wait = '15m'",
     ]
     done = doctor(user, SEALPIPE_CONFIG=str(user.file("c.toml", "\n".join(lines))))
-    failed = [f"{each['detail']} -> {each['remedy']}" for each in done.json["checks"] if each["status"] == "fail"]
+    failed = [
+        f"{each['detail']} -> {each['remedy']}"
+        for each in done.json["checks"]
+        if each["status"] == "fail"
+    ]
     assert done.code == 2
     for says in (
         "'deadlin', which is not a setting -> did you mean deadline?",
@@ -138,7 +156,8 @@ def test_every_config_file_error_is_reported_with_a_suggestion(user: Terminal) -
         assert sum(says in each for each in failed) == 1, says
     assert len(failed) == 7, failed
     assert rows(done)["other settings"][1].startswith(
-        "3 can be used: config file's share.expires_at, config file's share.views, config file's collect.wait"
+        "3 can be used: config file's share.expires_at, config file's share.views, config "
+        "file's collect.wait"
     )
     assert rows(done)[LAST][0] == "ok"
     assert CANARY not in done.out + done.err
@@ -157,7 +176,9 @@ def test_a_value_that_a_flag_or_variable_stands_before_is_looked_at_too(user: Te
 
 def test_an_invalid_value_is_reported_once(user: Terminal) -> None:
     done = doctor(user, SEALPIPE_DEADLINE="soon")
-    assert [each["check"] for each in done.json["checks"] if each["status"] == "fail"] == ["setting deadline"]
+    assert [each["check"] for each in done.json["checks"] if each["status"] == "fail"] == [
+        "setting deadline"
+    ]
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: each.name)
@@ -194,7 +215,12 @@ def _passes(parse: object) -> bool:
 
 def test_no_wrong_value_is_repeated_wherever_it_stands(user: Terminal) -> None:
     secret = "Tr0ub4dor-3x"
-    settings = [(name, each) for name, every in COMMANDS.items() for each in every if each.name != "conformance"]
+    settings = [
+        (name, each)
+        for name, every in COMMANDS.items()
+        for each in every
+        if each.name != "conformance"
+    ]
     done = doctor(user, **{each.get_variable(name): secret for name, each in settings})
     assert len([each for each in done.json["checks"] if each["status"] == "fail"]) > 20
     assert secret not in done.out + done.err
@@ -214,14 +240,30 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
 @pytest.mark.parametrize(
     ("content", "check", "says"),
     [
-        ("[stores.prod]\nplugin = 'vualt'\n", "store prod", "its plugin vualt does not exist -> did you mean vault?"),
-        ("[stores.prod]\nplugin = 'vault'\nadr = 'c4naryc4nary'\n", "store prod", "has no setting adr"),
+        (
+            "[stores.prod]\nplugin = 'vualt'\n",
+            "store prod",
+            "its plugin vualt does not exist -> did you mean vault?",
+        ),
+        (
+            "[stores.prod]\nplugin = 'vault'\nadr = 'c4naryc4nary'\n",
+            "store prod",
+            "has no setting adr",
+        ),
         ("[stores.prod]\n", "stores", "the store prod has no plugin"),
         ("[plugins.vault]\nadr = 'c4naryc4nary'\n", "plugin vault", "has no setting adr"),
         ("allow_plugins = 'c4naryc4nary'\n", "plugins", "allow_plugins is not a list"),
         ("policy = 'c4naryc4nary'\n", "policies", "policy is not a table"),
-        ("[policy]\nsorces = ['c4naryc4nary']\n", "policy", "has a rule 'sorces' that does not exist"),
-        ("[policy]\nsources = 'c4naryc4nary'\n", "policy", 'write a list of strings, such as ["*"]'),
+        (
+            "[policy]\nsorces = ['c4naryc4nary']\n",
+            "policy",
+            "has a rule 'sorces' that does not exist",
+        ),
+        (
+            "[policy]\nsources = 'c4naryc4nary'\n",
+            "policy",
+            'write a list of strings, such as ["*"]',
+        ),
         ("[policy]\nactions = ['c4naryc4nary']\n", "policy", "write a list of some of share, "),
         ("[policy]\nlongest_expiry = '1y'\n", "policy", 'write a duration, such as "7d"'),
         ("[policy]\nmost_views = 'two'\n", "policy", "write a whole number, 1 or more"),
@@ -231,7 +273,9 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
         ("[audit]\nfil = '/tmp/c4nary'\n", "audit", "its file is not an absolute path"),
     ],
 )
-def test_what_is_set_for_plugins_is_looked_at_too(user: Terminal, content: str, check: str, says: str) -> None:
+def test_what_is_set_for_plugins_is_looked_at_too(
+    user: Terminal, content: str, check: str, says: str
+) -> None:
     done = doctor(user, SEALPIPE_CONFIG=str(user.file("c.toml", content)))
     assert done.code != 0
     assert rows(done)[check][0] == "fail"
@@ -242,7 +286,8 @@ def test_what_is_set_for_plugins_is_looked_at_too(user: Terminal, content: str, 
 
 def test_a_store_with_valid_settings_is_reported(user: Terminal) -> None:
     file = user.file(
-        "c.toml", "[stores.prod]\nplugin = 'vault'\naddr = 'https://vault.example'\n[policy]\nsinks = []\n"
+        "c.toml",
+        "[stores.prod]\nplugin = 'vault'\naddr = 'https://vault.example'\n[policy]\nsinks = []\n",
     )
     done = doctor(user, SEALPIPE_CONFIG=str(file), SEALPIPE_STORE__PROD__TOKEN=CANARY)
     assert done.code == 0, done.json
@@ -259,7 +304,14 @@ def tree(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "named", ["/proc/sealpipe/state", "/dev/null/state", "/sys/state", "{tmp}/{long}/state", "{tmp}/link/state"]
+    "named",
+    [
+        "/proc/sealpipe/state",
+        "/dev/null/state",
+        "/sys/state",
+        "{tmp}/{long}/state",
+        "{tmp}/link/state",
+    ],
 )
 def test_a_state_folder_that_cannot_be_created_is_reported(user: Terminal, named: str) -> None:
     """Root may write everywhere by its permissions, and yet cannot: only trying it shows."""
@@ -279,7 +331,9 @@ def test_a_folder_that_can_be_made_is_tried_and_nothing_is_left(user: Terminal) 
     assert tree(user.tmp) == before
 
 
-def test_the_try_writes_and_syncs_in_the_folder(user: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_try_writes_and_syncs_in_the_folder(
+    user: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sealpipe.doctor.machine import GivenSetting, check_state_directory
 
     settings = {"state_dir": GivenSetting(str(user.tmp / "a/b"), "x")}
@@ -349,17 +403,22 @@ def test_the_link_address_is_connected_to_and_asked_nothing(
     assert arrived.empty()
 
 
-def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: int, authority: trustme.CA) -> None:
+def test_a_link_address_that_leads_nowhere_ends_with_10(
+    user: Terminal, door: int, authority: trustme.CA
+) -> None:
     authority.cert_pem.write_to_path(user.tmp / "ca.pem")
     plain = user.environ["SEALPIPE_BASE_URL"].removeprefix("http").removesuffix("/v1")
     for address, says in {
         f"http://{LOOPBACK}:{silent_port()}": "Connection refused",
-        "https://links.invalid": "the host name does not exist|the DNS lookup failed",  # the second without a network
+        # the second without a network
+        "https://links.invalid": "the host name does not exist|the DNS lookup failed",
         f"https://{'x' * 64}.example": "the host name is not valid",
         f"https://{LOOPBACK}:{door}": "its certificate was rejected: IP address mismatch",
         f"https{plain}": "TLS failed",
     }.items():
-        done = doctor(user, SEALPIPE_LINK_BASE_URL=address, SEALPIPE_CA_FILE=str(user.tmp / "ca.pem"))
+        done = doctor(
+            user, SEALPIPE_LINK_BASE_URL=address, SEALPIPE_CA_FILE=str(user.tmp / "ca.pem")
+        )
         status, told = rows(done)["link address"]
         assert (done.code, status) == (10, "fail"), (address, told)
         assert re.search(says, told), told

@@ -46,8 +46,12 @@ def test_help_goes_to_stdout_holds_nothing_of_the_environment_and_sends_nothing(
     user: Terminal, service: RunningService, command: str
 ) -> None:
     every = {setting.get_variable() for setting in GLOBAL}
-    every |= {setting.get_variable(name) for name, settings in COMMANDS.items() for setting in settings}
-    done = user.sealpipe(*command.split(), "--help", **dict.fromkeys(every, "c4nary"), DB_PASSWORD="c4nary")
+    every |= {
+        setting.get_variable(name) for name, settings in COMMANDS.items() for setting in settings
+    }
+    done = user.sealpipe(
+        *command.split(), "--help", **dict.fromkeys(every, "c4nary"), DB_PASSWORD="c4nary"
+    )
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: sealpipe {command}".rstrip())
     assert "c4nary" not in done.out
@@ -57,15 +61,28 @@ def test_help_goes_to_stdout_holds_nothing_of_the_environment_and_sends_nothing(
     assert not takes_a_secret & set(re.findall(r"--[a-z-]+", done.out))
 
 
-@pytest.mark.parametrize("words", [("shares", "show"), ("shares", "expire"), ("requests", "show")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("shares", "show"), ("shares", "expire"), ("requests", "show")], ids=" ".join
+)
 def test_what_begins_with_h_is_a_code_and_no_help(
     user: Terminal, service: RunningService, words: tuple[str, str]
 ) -> None:
-    """A script whose share is called `-hX` would be shown help, exit 0, and leave the share alive."""
-    for code in (["-hX4", "--output", "json"], ["--output", "json", "-hX4"], ["--", "-h"], ["--", "--help"]):
+    """A script whose share is called `-hX` would be shown help, exit 0, and leave the share
+    alive.
+    """
+    for code in (
+        ["-hX4", "--output", "json"],
+        ["--output", "json", "-hX4"],
+        ["--", "-h"],
+        ["--", "--help"],
+    ):
         service.reset()
-        assert user.sealpipe(*words, *code, SEALPIPE_API_KEY=service.create_key().reveal()).code == 6
-        asked = {seen.target.split("/")[3] for seen in service.seen() if seen.target.count("/") == 3}
+        assert (
+            user.sealpipe(*words, *code, SEALPIPE_API_KEY=service.create_key().reveal()).code == 6
+        )
+        asked = {
+            seen.target.split("/")[3] for seen in service.seen() if seen.target.count("/") == 3
+        }
         assert asked == {each for each in code if each.startswith("-h") or each == "--help"}
 
 
@@ -96,7 +113,9 @@ def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -
         ("sealpipe rehearsal ", {"serve", "key", "account", "webhook", "open", "answer"}),
     ],
 )
-def test_bash_completes_with_the_script_that_we_print(bare: Terminal, line: str, offers: set[str]) -> None:
+def test_bash_completes_with_the_script_that_we_print(
+    bare: Terminal, line: str, offers: set[str]
+) -> None:
     ask = """
         eval "$(sealpipe completion bash)"
         COMP_LINE=$1 COMP_POINT=${#1}

@@ -1,4 +1,6 @@
-"""What a newer sealpipe wrote is refused by its schema, and stays as it is: no command reads, changes or removes it."""
+"""What a newer sealpipe wrote is refused by its schema, and stays as it is: no command reads,
+changes or removes it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,14 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a request's receipt": ("receipt.json", read_receipt),
     "a share's receipt": ("receipt.json", read_share_receipt),
     "an approved plan": ("plan.json", read_plan),
-    "what an assistant's call made": ("AbC.json", lambda path: list_creations(path.parent, None, is_strict=True)),
-    "the calls of an hour": ("hourly.json", lambda path: call_limit.count_left(path.parent, "share_secret", 5)),
+    "what an assistant's call made": (
+        "AbC.json",
+        lambda path: list_creations(path.parent, None, is_strict=True),
+    ),
+    "the calls of an hour": (
+        "hourly.json",
+        lambda path: call_limit.count_left(path.parent, "share_secret", 5),
+    ),
     "a policy for assistants": ("policy.toml", lambda path: load_policy(path, {})),
 }
 
@@ -35,10 +43,14 @@ def test_a_newer_file_is_refused_and_stays(tmp_path: Path, kind: str) -> None:
     name, read = READERS[kind]
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
-    file.write_text("schema = 2\nlater = true\n" if name.endswith(".toml") else json.dumps(NEW) + "\n")
+    file.write_text(
+        "schema = 2\nlater = true\n" if name.endswith(".toml") else json.dumps(NEW) + "\n"
+    )
     file.chmod(0o600)
     before = file.read_bytes()
-    with pytest.raises(SealpipeError, match="was written by a newer sealpipe: its schema is 2") as refused:
+    with pytest.raises(
+        SealpipeError, match="was written by a newer sealpipe: its schema is 2"
+    ) as refused:
         read(file)
     assert (refused.value.exit_code, refused.value.remedy) == (
         2,
@@ -88,16 +100,23 @@ def test_a_newer_entry_of_the_outbox_is_refused_and_stays(user: Terminal) -> Non
     for words in (("resume",), ("resume", file.stem), ("resume", file.stem, "--discard")):
         done = user.sealpipe(*words)
         assert done.code == 2, done
-        assert f"outbox entry {file.stem} was written by a newer sealpipe: its schema is 2" in done.err
+        assert (
+            f"outbox entry {file.stem} was written by a newer sealpipe: its schema is 2" in done.err
+        )
         assert "install that version" in done.err
         assert "--discard" not in done.err
         assert file.read_bytes() == newer
-    assert f"{file.stem}\tunreadable: it was written by a newer sealpipe" in user.sealpipe("resume", "--list").out
+    assert (
+        f"{file.stem}\tunreadable: it was written by a newer sealpipe"
+        in user.sealpipe("resume", "--list").out
+    )
     assert file.read_bytes() == newer
 
 
 def test_a_damaged_entry_of_the_outbox_can_be_discarded(user: Terminal) -> None:
-    file = user.file(str(user.home / ".local/state/sealpipe/outbox/0123456789ab.sealed"), "no first line of ours")
+    file = user.file(
+        str(user.home / ".local/state/sealpipe/outbox/0123456789ab.sealed"), "no first line of ours"
+    )
     for folder in (file.parent, file.parent.parent):
         folder.chmod(0o700)
     assert user.sealpipe("resume", file.stem, "--discard").code == 0

@@ -1,4 +1,6 @@
-"""What comes from outside commands no CI system, in text and in JSON: read as the systems read a job's output."""
+"""What comes from outside commands no CI system, in text and in JSON: read as the systems read a
+job's output.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ EXACT = {
     "commands/keys.py": 1,
     "commands/webhooks.py": 1,
 }
-"""What writes exact values to stdout, and how often: links, keys, figures, the version. None is text from outside.
+"""What writes exact values to stdout, and how often: links, keys, figures, the version.
+
+None is text from outside.
 
 Completion writes for a shell: its own tests show that names from outside stay words there.
 """
@@ -96,7 +100,9 @@ Completion writes for a shell: its own tests show that names from outside stay w
 
 def test_all_other_lines_on_stdout_take_the_way_on_which_they_are_made_harmless() -> None:
     rooms = [Path(render.__file__).parents[1], Path(sealpipe_rehearsal.__file__).parent]
-    writes = re.compile(r"render\.print_result\(|sys\.stdout\.write|click\.echo|(?<![\w.\"'`])print\(")
+    writes = re.compile(
+        r"render\.print_result\(|sys\.stdout\.write|click\.echo|(?<![\w.\"'`])print\("
+    )
     found = {
         str(path.relative_to(room)): len(writes.findall(path.read_text("utf-8")))
         for room in rooms
@@ -118,7 +124,9 @@ PRINTING: dict[str, Callable[[str], None]] = {
 
 @pytest.mark.parametrize("text", COMMANDS)
 @pytest.mark.parametrize("way", PRINTING)
-def test_whatever_prints_prints_none(capfd: pytest.CaptureFixture[str], way: str, text: str) -> None:
+def test_whatever_prints_prints_none(
+    capfd: pytest.CaptureFixture[str], way: str, text: str
+) -> None:
     for each in (text, f"x\n{text}", f"x\r{text}", f"\t{text}"):
         PRINTING[way](render.escape(each) if way == "hook" else each)
     done = capfd.readouterr()

@@ -1,4 +1,6 @@
-"""`--print` in CI: masks go to stderr first, and the value follows once the runner knows them (DESIGN 6.7)."""
+"""`--print` in CI: masks go to stderr first, and the value follows once the runner knows them
+(DESIGN 6.7).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ DEAF = ("2>err.log", "2>&-", "2>/dev/null", "2>/dev/full", ">all.log 2>&1")
 @pytest.mark.parametrize("streams", DEAF)
 @pytest.mark.parametrize("row", [ROWS["github"], ROWS["azure"]], ids=titled)
 def test_where_no_runner_reads_stderr_print_refuses(
-    user: Terminal, service: RunningService, commands: dict[str, tuple[str, ...]], row: CISystem, streams: str
+    user: Terminal,
+    service: RunningService,
+    commands: dict[str, tuple[str, ...]],
+    row: CISystem,
+    streams: str,
 ) -> None:
     before = len(service.seen())
     for words in commands.values():
@@ -35,7 +41,9 @@ def test_where_no_runner_reads_stderr_print_refuses(
     assert len(service.seen()) == before
     for log in user.here.glob("*.log"):
         text = log.read_text()
-        assert not any(each in text for each in ("add-mask", "setsecret", "canary", "share.example")), text
+        assert not any(
+            each in text for each in ("add-mask", "setsecret", "canary", "share.example")
+        ), text
 
 
 @pytest.mark.parametrize("streams", ["2>err.log", "2>&-", "2>/dev/null"])
@@ -50,14 +58,20 @@ def test_a_pipe_without_a_reader_is_not_a_runner(user: Terminal, service: Runnin
     os.close(reader)
     environ = user.with_environ(job(ROWS["github"]))
     command = [*SEALPIPE, *SHARE, "--print"]
-    done = subprocess.run(command, env=environ, cwd=user.here, stdout=-1, stderr=writer, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        command, env=environ, cwd=user.here, stdout=-1, stderr=writer, timeout=PATIENCE, check=False
+    )
     os.close(writer)
     assert (done.returncode, done.stdout) == (2, b"")
     assert service.seen() == []
 
 
-def test_a_mask_that_gets_lost_at_the_last_moment_keeps_the_link_back(user: Terminal, service: RunningService) -> None:
-    """Whoever reads stderr goes when the share is made already: nothing is printed, and nothing is lost."""
+def test_a_mask_that_gets_lost_at_the_last_moment_keeps_the_link_back(
+    user: Terminal, service: RunningService
+) -> None:
+    """Whoever reads stderr goes when the share is made already: nothing is printed, and nothing is
+    lost.
+    """
     with Faulty(service.address, then=holds) as server:
         environ = job(ROWS["github"]) | {"SEALPIPE_BASE_URL": server.base_url}
         with subprocess.Popen(
@@ -93,7 +107,9 @@ def test_masks_go_to_stderr_alone_and_cover_what_is_printed(
         shown = done.out
         for value in masked:
             shown = shown.replace(value, "***")
-        assert not any(each in shown for each in ("canary-of-the-gate", "#1", "share.example/")), shown
+        assert not any(each in shown for each in ("canary-of-the-gate", "#1", "share.example/")), (
+            shown
+        )
         assert "***" in shown
 
 
@@ -126,13 +142,15 @@ def test_unknown_members_are_masked_too(user: Terminal, service: RunningService)
     sent = fields.dump([fields.Field("Key", "canary-value", "password", extra=extra)])
     public_key = encoding.decode_base64url(form["public_key"])
     service.submitter().send(made["collect_link"], sealed_box.seal(public_key, sent))
-    done = user.sealpipe("collect", made["short_code"], "--print", "--output", "json", **job(ROWS["github"]))
+    done = user.sealpipe(
+        "collect", made["short_code"], "--print", "--output", "json", **job(ROWS["github"])
+    )
     masked = [value for value in map(read_github, done.err.splitlines()) if value]
     assert masked == ["canary-value", "canary-note", "canary-in-a-list", "20260101"]
     assert all(value in done.out for value in masked)
 
 
-# -- the race -----------------------------------------------------------------------------------------
+# -- the race --------------------------------------------------------------------------------------
 
 REPLAY = "import os, sys; os.write(2, sys.argv[1].encode()); os.write(1, sys.argv[2].encode())"
 """Masks, then the link, and no wait between them."""
@@ -147,7 +165,9 @@ def test_a_late_reader_shows_a_link_that_does_not_wait_and_none_that_does(
     done = user.sealpipe(*words, **job(row))
     link = done.out.strip()
     environ = user.with_environ(job(row))
-    hasty = TwoReaders(0.05, read).run([sys.executable, "-Ic", REPLAY, done.err, done.out], {}, user.here)
+    hasty = TwoReaders(0.05, read).run(
+        [sys.executable, "-Ic", REPLAY, done.err, done.out], {}, user.here
+    )
     assert link in hasty.log, "this is what the wait is for"
     real = TwoReaders(0.05, read).run([*SEALPIPE, *words], environ, user.here)
     assert real.code == 0
@@ -155,7 +175,9 @@ def test_a_late_reader_shows_a_link_that_does_not_wait_and_none_that_does(
     assert not any(link.partition("#")[2] in line for line in real.log)
 
 
-def test_the_link_stays_hidden_in_many_runs(user: Terminal, commands: dict[str, tuple[str, ...]]) -> None:
+def test_the_link_stays_hidden_in_many_runs(
+    user: Terminal, commands: dict[str, tuple[str, ...]]
+) -> None:
     environ = user.with_environ(job(ROWS["github"]))
     command = [*SEALPIPE, *commands["unseal"], "--print"]
 
@@ -165,7 +187,10 @@ def test_the_link_stays_hidden_in_many_runs(user: Terminal, commands: dict[str, 
     counted: list[TwoReaders] = []
     with ThreadPoolExecutor(2) as pool:
         while len(counted) < 60:
-            # Where the readers themselves got no time for so long, a run says nothing of who is first.
+            # Where the readers themselves got no time for so long, a run says nothing of who is
+            # first.
             counted += [each for each in pool.map(run, range(20)) if each.stalled < MASK_DELAY / 2]
     assert {each.code for each in counted} == {0}
-    assert all(each.log == ["***"] for each in counted), [each.log for each in counted if each.log != ["***"]]
+    assert all(each.log == ["***"] for each in counted), [
+        each.log for each in counted if each.log != ["***"]
+    ]

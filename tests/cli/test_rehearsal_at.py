@@ -1,4 +1,6 @@
-"""Which rehearsal `sealpipe rehearsal key | account | webhook` speaks to, and that it speaks to no other program."""
+"""Which rehearsal `sealpipe rehearsal key | account | webhook` speaks to, and that it speaks to no
+other program.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from sealpipe_rehearsal.service import control
 from support.terminal import Terminal, addresses
 
 CREATE = ("rehearsal", "key", "create")
-COMMANDS = [CREATE, ("rehearsal", "key", "list"), ("rehearsal", "account"), ("rehearsal", "webhook", "list")]
+COMMANDS = [
+    CREATE,
+    ("rehearsal", "key", "list"),
+    ("rehearsal", "account"),
+    ("rehearsal", "webhook", "list"),
+]
 
 
 @pytest.fixture
@@ -45,12 +52,18 @@ def test_a_key_is_made_where_the_base_url_says(
     assert made.err == f"using the rehearsal at {there.removesuffix('/v1')}\n"
     assert (keys(service), keys(other)) == (1, 0)
     links = service.link_base_url
-    environ = {"SEALPIPE_BASE_URL": there, "SEALPIPE_LINK_BASE_URL": links, "SEALPIPE_API_KEY": made.out.strip()}
+    environ = {
+        "SEALPIPE_BASE_URL": there,
+        "SEALPIPE_LINK_BASE_URL": links,
+        "SEALPIPE_API_KEY": made.out.strip(),
+    }
     shared = bare.sealpipe("share", "-f", "text:x", **environ)
     assert shared.code == 0, shared
 
 
-def test_a_port_stands_before_the_base_url(user: Terminal, service: RunningService, other: RunningService) -> None:
+def test_a_port_stands_before_the_base_url(
+    user: Terminal, service: RunningService, other: RunningService
+) -> None:
     before = keys(service)
     for done in (
         user.sealpipe(*CREATE, "--port", port(other)),
@@ -65,7 +78,9 @@ def test_json_names_the_rehearsal_of_the_key(user: Terminal, service: RunningSer
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_nothing_is_called_where_the_base_url_is_a_service(user: Terminal, command: tuple[str, ...]) -> None:
+def test_nothing_is_called_where_the_base_url_is_a_service(
+    user: Terminal, command: tuple[str, ...]
+) -> None:
     done = user.sealpipe(*command, SEALPIPE_BASE_URL="https://api.example/v1")
     assert (done.code, done.out) == (2, "")
     assert "is no rehearsal: nothing was called" in done.err
@@ -101,7 +116,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_another_program_is_told_from_a_rehearsal(bare: Terminal, name: str, command: tuple[str, ...]) -> None:
+def test_another_program_is_told_from_a_rehearsal(
+    bare: Terminal, name: str, command: tuple[str, ...]
+) -> None:
     status, body, kind = ANSWERS[name]
     asked: list[str] = []
 
@@ -127,9 +144,13 @@ def test_another_program_is_told_from_a_rehearsal(bare: Terminal, name: str, com
 
 
 @pytest.mark.spec("gap.compromise")
-def test_a_compromised_key_is_listed_as_one_to_revoke(user: Terminal, service: RunningService) -> None:
+def test_a_compromised_key_is_listed_as_one_to_revoke(
+    user: Terminal, service: RunningService
+) -> None:
     key = user.environ["SEALPIPE_API_KEY"]
-    httpx.get(f"{service.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
+    httpx.get(
+        f"{service.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False
+    )
     (line,) = user.sealpipe("rehearsal", "key", "list").out.splitlines()
     assert line.split("\t")[-1] == "compromised: revoke"
     user.sealpipe("rehearsal", "key", "revoke", line.split("\t")[0])

@@ -13,18 +13,26 @@ from support.terminal import Terminal
 
 def asked(user: Terminal, *words: str, **environ: str) -> str:
     """The collect link of a request for two answers."""
-    done = user.sealpipe("request", "-a", "Staging password", "-a", "user=User name:text", *words, **environ)
+    done = user.sealpipe(
+        "request", "-a", "Staging password", "-a", "user=User name:text", *words, **environ
+    )
     assert done.code == 0, done
     return done.out.rstrip("\n")
 
 
-def test_what_is_not_named_stays_empty_and_one_access_is_spent(user: Terminal, service: RunningService) -> None:
+def test_what_is_not_named_stays_empty_and_one_access_is_spent(
+    user: Terminal, service: RunningService
+) -> None:
     link = asked(user)
-    code = user.sealpipe("rehearsal", "answer", link, "-f", "User name=text:acme", "--output", "json").json
+    code = user.sealpipe(
+        "rehearsal", "answer", link, "-f", "User name=text:acme", "--output", "json"
+    ).json
     assert list(code) == ["schema", "short_code"]
     opened = [request for request in service.seen() if request.target.endswith("/open")]
     assert len(opened) == 1
-    assert "user: acme" in user.sealpipe("collect", link.rpartition("/")[2]).out.lower().replace("user name", "user")
+    assert "user: acme" in user.sealpipe("collect", link.rpartition("/")[2]).out.lower().replace(
+        "user name", "user"
+    )
 
 
 def test_a_share_link_as_an_argument_is_refused_with_the_option_for_it(user: Terminal) -> None:
@@ -35,10 +43,15 @@ def test_a_share_link_as_an_argument_is_refused_with_the_option_for_it(user: Ter
     assert link not in done.err + done.out
 
 
-def test_a_field_without_a_key_has_a_blank_label_and_is_no_error(user: Terminal, service: RunningService) -> None:
+def test_a_field_without_a_key_has_a_blank_label_and_is_no_error(
+    user: Terminal, service: RunningService
+) -> None:
     """Specification, fields: a wrong name of the member renders blank labels with no error."""
     content_key = bytes(range(32))
-    fields = [{"label": "Misnamed", "value": "one", "type": "text"}, {"key": "Named", "value": "two", "type": "text"}]
+    fields = [
+        {"label": "Misnamed", "value": "one", "type": "text"},
+        {"key": "Named", "value": "two", "type": "text"},
+    ]
     body = {
         "encryption_type": "e2ee-aes256-gcm",
         "data": envelope.seal(content_key, json.dumps(fields).encode()),
@@ -51,4 +64,8 @@ def test_a_field_without_a_key_has_a_blank_label_and_is_no_error(user: Terminal,
         address = link.share_link(service.link_base_url, code.json()["short_code"], content_key)
         done = user.sealpipe("rehearsal", "open", *args, stdin=address)
         assert done.code == 0, done
-        assert done.out == shown if shown else [row["key"] for row in done.json["fields"]] == ["", "Named"]
+        assert (
+            done.out == shown
+            if shown
+            else [row["key"] for row in done.json["fields"]] == ["", "Named"]
+        )

@@ -1,4 +1,6 @@
-"""`sealpipe rehearse` and `sealpipe rehearsal`: the main job without an account, in real processes."""
+"""`sealpipe rehearse` and `sealpipe rehearsal`: the main job without an account, in real
+processes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_the_tour_shows_both_views_and_ends_with_0(bare: Terminal) -> None:
     assert done.code == 0, done
     assert re.match(r"THE SERVICE +\| THE RECIPIENT\nPOST /v1/shares", done.out)
     left, right = zip(*(line.partition("| ")[::2] for line in done.out.splitlines()), strict=True)
-    password = next(line for line in right if line.startswith("Password: ")).removeprefix("Password: ")
+    password = next(line for line in right if line.startswith("Password: ")).removeprefix(
+        "Password: "
+    )
     assert "User: deploy" in right
     assert any(line.startswith("data: ") for line in left)
     assert password not in "".join(left) + done.err
@@ -40,14 +44,19 @@ def test_the_tour_as_json_is_one_object(bare: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
-    "environ", [{"GITLAB_CI": "true"}, {"HTTP_PROXY": f"http://127.0.0.1:{silent_port()}"}, {"HOME": ""}]
+    "environ",
+    [{"GITLAB_CI": "true"}, {"HTTP_PROXY": f"http://127.0.0.1:{silent_port()}"}, {"HOME": ""}],
 )
 def test_the_tour_runs_in_any_environment(bare: Terminal, environ: dict[str, str]) -> None:
     assert bare.sealpipe("rehearse", **environ).code == 0
 
 
-def test_the_tour_runs_beside_the_settings_of_a_real_service(bare: Terminal, service: RunningService) -> None:
-    bare.at(service).file(f"{bare.home}/.config/sealpipe/config.toml", '[share]\ntitle = "real"\nviews = 7\n')
+def test_the_tour_runs_beside_the_settings_of_a_real_service(
+    bare: Terminal, service: RunningService
+) -> None:
+    bare.at(service).file(
+        f"{bare.home}/.config/sealpipe/config.toml", '[share]\ntitle = "real"\nviews = 7\n'
+    )
     done = bare.sealpipe("rehearse", SEALPIPE_SHARE_EXPIRES_IN="1s", SEALPIPE_OUTPUT="text")
     assert done.code == 0
     assert "real" not in done.out
@@ -65,9 +74,16 @@ def test_a_command_works_as_on_a_real_service(bare: Terminal) -> None:
     assert link.rpartition("/")[2] == listed.partition("\t")[0]
 
 
-def test_the_users_own_settings_do_not_reach_the_command(bare: Terminal, service: RunningService) -> None:
+def test_the_users_own_settings_do_not_reach_the_command(
+    bare: Terminal, service: RunningService
+) -> None:
     mine = service.create_key().reveal()
-    environ = {**addresses(service), "SEALPIPE_API_KEY": mine, "SEALPIPE_SHARE_TITLE": "mine", "OTHER": "stays"}
+    environ = {
+        **addresses(service),
+        "SEALPIPE_API_KEY": mine,
+        "SEALPIPE_SHARE_TITLE": "mine",
+        "OTHER": "stays",
+    }
     done = bare.sealpipe("rehearse", "--", "env", **environ)
     seen = dict(line.partition("=")[::2] for line in done.out.splitlines())
     ours = {name: value for name, value in seen.items() if name.startswith("SEALPIPE_")}
@@ -94,8 +110,13 @@ def test_nothing_of_a_rehearsal_is_left_behind(bare: Terminal) -> None:
     assert list(bare.home.rglob("*")) + list(bare.tmp.rglob("*")) == []
 
 
-def test_what_interrupts_us_interrupts_the_command_and_the_code_tells_which_signal(bare: Terminal) -> None:
-    script = "trap 'echo ended; exit 0' TERM; sleep 0.2; echo ready; for n in $(seq 999); do sleep 0.05; done"
+def test_what_interrupts_us_interrupts_the_command_and_the_code_tells_which_signal(
+    bare: Terminal,
+) -> None:
+    script = (
+        "trap 'echo ended; exit 0' TERM; sleep 0.2; echo ready; for n in $(seq 999); do sleep "
+        "0.05; done"
+    )
     process = bare.start("rehearse", "--", "sh", "-c", script)
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
@@ -130,7 +151,9 @@ def test_keep_goes_on_serving_until_interrupted(bare: Terminal) -> None:
 
 @contextmanager
 def serving(user: Terminal, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """`rehearsal serve`, from the moment it says that it answers; killed if the test did not end it."""
+    """`rehearsal serve`, from the moment it says that it answers; killed if the test did not end
+    it.
+    """
     process = user.start("rehearsal", "serve", *words)
     try:
         assert process.stderr
@@ -148,11 +171,15 @@ def end(process: subprocess.Popen[str], number: int) -> int:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_service_ends_in_good_order_and_remembers_with_a_state(bare: Terminal, number: int, code: int) -> None:
+def test_a_service_ends_in_good_order_and_remembers_with_a_state(
+    bare: Terminal, number: int, code: int
+) -> None:
     words = ["--port", str(free_port()), "--state", "state.db"]
     scope = ["--scope", "all"]
     with serving(bare, *words) as process:
-        key = bare.sealpipe("rehearsal", "key", "create", *words[:2], *scope, "--output", "json").json
+        key = bare.sealpipe(
+            "rehearsal", "key", "create", *words[:2], *scope, "--output", "json"
+        ).json
         assert list(key) == ["schema", "api_key", "base_url", "scopes"]
         bare.environ |= {"SEALPIPE_API_KEY": key["api_key"], "SEALPIPE_BASE_URL": key["base_url"]}
         bare.environ["SEALPIPE_LINK_BASE_URL"] = key["base_url"].removesuffix("/v1") + "/s"
@@ -160,7 +187,10 @@ def test_a_service_ends_in_good_order_and_remembers_with_a_state(bare: Terminal,
         assert end(process, number) == code
     with serving(bare, *words):
         assert bare.sealpipe("shares", "show", made["short_code"]).code == 0
-        assert send_request(key["base_url"], "GET", f"/rehearsal/shares/{made['short_code']}")[0] == 200
+        assert (
+            send_request(key["base_url"], "GET", f"/rehearsal/shares/{made['short_code']}")[0]
+            == 200
+        )
 
 
 def test_without_a_state_a_service_forgets(bare: Terminal) -> None:
@@ -182,17 +212,28 @@ def test_what_serve_prints_is_what_a_shell_can_take(bare: Terminal) -> None:
         assert (done.code, len(done.out.splitlines())) == (0, 1)
 
 
-def test_a_key_has_the_name_scopes_and_custody_that_were_asked_for(bare: Terminal, service: RunningService) -> None:
+def test_a_key_has_the_name_scopes_and_custody_that_were_asked_for(
+    bare: Terminal, service: RunningService
+) -> None:
     port = ["--port", str(service.address.port)]
     words = ["--name", "reader", "--scope", "shares:read", "--custody", "none", "--output", "json"]
     told = bare.sealpipe("rehearsal", "key", "create", *port, *words).json
     (key,) = send_request(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
     assert told["scopes"] == ["shares:read"]
-    assert (key["name"], key["scopes"], key["custody_effective"]) == ("reader", ["shares:read"], "none")
-    assert bare.at(service).sealpipe("share", "-f", "text:x", SEALPIPE_API_KEY=told["api_key"]).code == 4
+    assert (key["name"], key["scopes"], key["custody_effective"]) == (
+        "reader",
+        ["shares:read"],
+        "none",
+    )
+    assert (
+        bare.at(service).sealpipe("share", "-f", "text:x", SEALPIPE_API_KEY=told["api_key"]).code
+        == 4
+    )
 
 
-def test_a_key_starts_as_the_form_does_and_can_have_every_scope(bare: Terminal, service: RunningService) -> None:
+def test_a_key_starts_as_the_form_does_and_can_have_every_scope(
+    bare: Terminal, service: RunningService
+) -> None:
     create = ["rehearsal", "key", "create", "--port", str(service.address.port), "--output", "json"]
     assert bare.sealpipe(*create).json["scopes"] == ["shares:write"]
     assert len(bare.sealpipe(*create, "--scope", "all").json["scopes"]) == 6
@@ -223,7 +264,8 @@ def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: RunningSer
 def test_an_account_is_readable_text(bare: Terminal, service: RunningService) -> None:
     account = ["rehearsal", "account", "--port", str(service.address.port)]
     assert bare.sealpipe(*account).out == (
-        "account: default\nplan: business\nAPI access: yes\nrequests per minute: 100\nAPI keys: no limit\n"
+        "account: default\nplan: business\nAPI access: yes\nrequests per minute: 100\nAPI "
+        "keys: no limit\n"
         "webhook endpoints: 3\nactive shares: no limit\nview protection: yes\naccess log: 90 days\n"
         "zero-knowledge enrolled: yes\nzero-knowledge feature: yes\n"
     )
@@ -232,15 +274,24 @@ def test_an_account_is_readable_text(bare: Terminal, service: RunningService) ->
     ).out
     lines = changed.splitlines()
     assert lines[0] == "account: org:acme"
-    assert {"API access: no", "requests per minute: unset", "active shares: 1", "view protection: no"} <= {*lines}
+    assert {
+        "API access: no",
+        "requests per minute: unset",
+        "active shares: 1",
+        "view protection: no",
+    } <= {*lines}
 
 
-def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: RunningService) -> None:
+def test_the_operator_changes_what_an_account_may_do(
+    bare: Terminal, service: RunningService
+) -> None:
     port = ["--port", str(service.address.port)]
     account = ["rehearsal", "account", *port, "--output", "json"]
     assert bare.sealpipe(*account).json["limits"]["api_keys"] is None
     assert bare.sealpipe(*account, "--account", "acme").json["limits"]["api_keys"] == 5
-    changed = bare.sealpipe(*account, "--plan", "enterprise", "--keys", "1", "--view-protection", "off").json
+    changed = bare.sealpipe(
+        *account, "--plan", "enterprise", "--keys", "1", "--view-protection", "off"
+    ).json
     assert (changed["limits"]["api_keys"], changed["limits"]["view_protection"]) == (1, False)
     create = ["rehearsal", "key", "create", *port]
     assert [bare.sealpipe(*create).code for _ in range(2)] == [0, 4]
@@ -258,7 +309,9 @@ def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: Ru
         (["--custody", "all"], "--custody"),
     ],
 )
-def test_a_key_that_cannot_be_is_refused(bare: Terminal, service: RunningService, words: list[str], says: str) -> None:
+def test_a_key_that_cannot_be_is_refused(
+    bare: Terminal, service: RunningService, words: list[str], says: str
+) -> None:
     done = bare.sealpipe("rehearsal", "key", "create", "--port", str(service.address.port), *words)
     assert (done.code, done.out) == (2, "")
     assert says in done.err or "must be" in done.err
@@ -309,7 +362,9 @@ sys.meta_path.insert(0, Blocker())
 
 @pytest.mark.parametrize("blocked", ["starlette", "uvicorn"])
 @pytest.mark.parametrize("command", ["rehearse", "rehearsal serve"])
-def test_without_the_extra_the_error_names_the_pip_command(bare: Terminal, blocked: str, command: str) -> None:
+def test_without_the_extra_the_error_names_the_pip_command(
+    bare: Terminal, blocked: str, command: str
+) -> None:
     site = bare.file("site/sitecustomize.py", BLOCKER.format(blocked={blocked}))
     done = bare.sealpipe(*command.split(), PYTHONPATH=str(site.parent))
     assert (done.code, done.out) == (2, "")
@@ -318,7 +373,9 @@ def test_without_the_extra_the_error_names_the_pip_command(bare: Terminal, block
 
 
 def test_the_rest_works_without_the_extra(user: Terminal) -> None:
-    site = user.file("site/sitecustomize.py", BLOCKER.format(blocked={"starlette", "uvicorn", "anyio"}))
+    site = user.file(
+        "site/sitecustomize.py", BLOCKER.format(blocked={"starlette", "uvicorn", "anyio"})
+    )
     path = {"PYTHONPATH": str(site.parent), "PATH": os.environ["PATH"]}
     assert user.sealpipe("share", "-f", "text:x", **path).code == 0
     assert user.sealpipe("rehearse", "--help", **path).code == 0

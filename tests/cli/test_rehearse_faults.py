@@ -1,4 +1,6 @@
-"""`sealpipe rehearse --faults` and `rehearsal serve --faults`: real processes, and things that go wrong on purpose."""
+"""`sealpipe rehearse --faults` and `rehearsal serve --faults`: real processes, and things that go
+wrong on purpose.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,19 @@ from sealpipe_rehearsal import control_client
 from support.ports import free_port
 from support.terminal import PATIENCE, Done, Terminal
 
-SHARE_AND_COUNT = "link=$(sealpipe share -f env:DB_PASSWORD) && echo ${link%%#*} && sealpipe shares list"
+SHARE_AND_COUNT = (
+    "link=$(sealpipe share -f env:DB_PASSWORD) && echo ${link%%#*} && sealpipe shares list"
+)
 
 
 def plan(*rows: str) -> str:
     """A plan's file. Each row is `key = value` parted by semicolons."""
-    return "\n".join("[[fault]]\n" + "\n".join(part.strip() for part in row.split(";")) for row in rows) + "\n"
+    return (
+        "\n".join(
+            "[[fault]]\n" + "\n".join(part.strip() for part in row.split(";")) for row in rows
+        )
+        + "\n"
+    )
 
 
 TWO_RESETS = 'when = "POST /shares"; fault = "reset"; after_commit = true; times = 2'
@@ -78,13 +87,18 @@ def test_the_tour_ends_right_under_faults(done: dict[Run, Future[Done]]) -> None
     assert ended.out.startswith("THE SERVICE")
     assert "never injected" not in ended.err
     assert "   Injected faults: reset after the commit (twice).\n" in ended.err
-    assert "   The service was asked 3 times to create the share and now holds 1 share.\n" in ended.err
+    assert (
+        "   The service was asked 3 times to create the share and now holds 1 share.\n" in ended.err
+    )
 
 
 def test_the_tour_tells_what_came_of_a_share_that_failed(done: dict[Run, Future[Done]]) -> None:
     ended = done[(LOST, REFUSED), TOUR].result()
     assert ended.code == 9
-    assert "Injected faults: reset after the commit (once), unauthorized before the commit (once).\n" in ended.err
+    assert (
+        "Injected faults: reset after the commit (once), unauthorized before the commit (once).\n"
+        in ended.err
+    )
     assert "asked twice to create the share and now holds 1 share.\n" in ended.err
     refused = done[(REFUSED,), TOUR].result()
     assert "asked once to create the share and now holds 0 shares.\n" in refused.err

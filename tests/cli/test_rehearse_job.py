@@ -1,4 +1,6 @@
-"""`sealpipe rehearse --job`: the commands of CI jobs, with all that they need, and nobody hears of it."""
+"""`sealpipe rehearse --job`: the commands of CI jobs, with all that they need, and nobody hears of
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from support.terminal import Terminal, addresses
 JOB = ("rehearse", "--job", "--", "sealpipe")
 
 
-def test_options_stay_but_nothing_is_sent_or_stored(bare: Terminal, service: RunningService) -> None:
+def test_options_stay_but_nothing_is_sent_or_stored(
+    bare: Terminal, service: RunningService
+) -> None:
     with FakeSlack() as slack:
         environ = {
             **addresses(service),
@@ -40,19 +44,27 @@ def test_options_stay_but_nothing_is_sent_or_stored(bare: Terminal, service: Run
 
 
 def test_a_request_is_collected_by_its_receipt_and_only_shown(bare: Terminal) -> None:
-    asked = bare.sealpipe(*JOB, "request", "--ask=user=User name:text", "--ask=Staging password", "--receipt=r.json")
+    asked = bare.sealpipe(
+        *JOB, "request", "--ask=user=User name:text", "--ask=Staging password", "--receipt=r.json"
+    )
     assert asked.code == 0, asked
-    done = bare.sealpipe(*JOB, "collect", f"--to=file:{bare.here}/pw#staging_password", "--", "r.json")
+    done = bare.sealpipe(
+        *JOB, "collect", f"--to=file:{bare.here}/pw#staging_password", "--", "r.json"
+    )
     assert done.code == 0, done
     assert f"would write the new file {bare.here}/pw (staging_password)" in done.out
     assert not (bare.here / "pw").exists()
 
 
 def test_options_and_codes_are_written_as_always(bare: Terminal) -> None:
-    done = bare.sealpipe(*JOB, "share", "-f", "User=text:deploy", "--field", "Password=env:P", "--output", "json")
+    done = bare.sealpipe(
+        *JOB, "share", "-f", "User=text:deploy", "--field", "Password=env:P", "--output", "json"
+    )
     assert (done.code, done.json["outcome"]) == (0, "created"), done
     assert "made-up values for empty variables: P" in done.err
-    done = bare.sealpipe(*JOB, "collect", "ABC", "--to", f"file:{bare.here}/pw#Staging password", "--after", "expire")
+    done = bare.sealpipe(
+        *JOB, "collect", "ABC", "--to", f"file:{bare.here}/pw#Staging password", "--after", "expire"
+    )
     assert (done.code, "would write" in done.out) == (0, True), done
     done = bare.sealpipe(*JOB, "shares", "expire", "-odd", "--output", "json")
     assert (done.code, done.json["short_code"]) == (0, "-odd"), done
@@ -60,9 +72,13 @@ def test_options_and_codes_are_written_as_always(bare: Terminal) -> None:
 
 
 @pytest.mark.parametrize("variable", [{}, {"SEALPIPE_REQUEST_ASK": "Password"}])
-def test_a_code_or_a_receipt_that_is_not_there_gets_a_submission(bare: Terminal, variable: dict[str, str]) -> None:
+def test_a_code_or_a_receipt_that_is_not_there_gets_a_submission(
+    bare: Terminal, variable: dict[str, str]
+) -> None:
     for operand in ("code:ABC", "%23x", "no-such.json"):
-        done = bare.sealpipe(*JOB, "collect", "--print", "--output=json", "--key=env:SEED", "--", operand, **variable)
+        done = bare.sealpipe(
+            *JOB, "collect", "--print", "--output=json", "--key=env:SEED", "--", operand, **variable
+        )
         (submission,) = done.json["submissions"]
         assert [field["value"] for field in submission["fields"]] == ["stand-in for Password"]
 
@@ -93,16 +109,29 @@ def test_a_job_gets_no_setting_of_the_real_service(bare: Terminal, service: Runn
         "SEALPIPE_API_KEY_PREVIOUS": key,
         "SEALPIPE_STATE_DIR": "real",
     }
-    own = {"SEALPIPE_SHARE_TITLE": "mine", "SEALPIPE_REQUEST_TITLE": "other", "SEALPIPE_STORE__X__PLUGIN": "vault"}
-    done = bare.sealpipe("rehearse", "--job", "--", str(show), "share", **real, **own, SEALPIPE_SHARE_SEND="slack:")
+    own = {
+        "SEALPIPE_SHARE_TITLE": "mine",
+        "SEALPIPE_REQUEST_TITLE": "other",
+        "SEALPIPE_STORE__X__PLUGIN": "vault",
+    }
+    done = bare.sealpipe(
+        "rehearse", "--job", "--", str(show), "share", **real, **own, SEALPIPE_SHARE_SEND="slack:"
+    )
     seen = dict(line.partition("=")[::2] for line in done.out.splitlines())
     assert not set(real.values()) & set(seen.values())
-    assert {name for name in seen if name in own} == {"SEALPIPE_SHARE_TITLE", "SEALPIPE_STORE__X__PLUGIN"}
+    assert {name for name in seen if name in own} == {
+        "SEALPIPE_SHARE_TITLE",
+        "SEALPIPE_STORE__X__PLUGIN",
+    }
     assert not {"SEALPIPE_SHARE_SEND", "SEALPIPE_API_KEY_PREVIOUS"} & set(seen)
 
 
 def test_the_page_names_every_option_that_is_left_out() -> None:
-    page = (ROOT / "docs/reference/rehearsal.md").read_text(encoding="utf-8").partition("### A command of a CI job")[2]
+    page = (
+        (ROOT / "docs/reference/rehearsal.md")
+        .read_text(encoding="utf-8")
+        .partition("### A command of a CI job")[2]
+    )
     named = set(re.findall(r"`([a-z-]+)`", page.partition("\n## ")[0]))
     left_out = {name.replace("_", "-") for names in ci_job.LEFT_OUT.values() for name in names}
     assert left_out <= named
@@ -116,7 +145,9 @@ def test_codes_are_expired_as_they_are_given(bare: Terminal, kind: str) -> None:
 
 @pytest.mark.parametrize("bind", [(), ("--bind=release:v1",)])
 def test_a_sealed_link_is_made_up_with_its_text(bare: Terminal, bind: tuple[str, ...]) -> None:
-    done = bare.sealpipe(*JOB, "unseal", "--expect=ABC", *bind, SEALPIPE_SEALED_LINK="of-a-real-account")
+    done = bare.sealpipe(
+        *JOB, "unseal", "--expect=ABC", *bind, SEALPIPE_SEALED_LINK="of-a-real-account"
+    )
     assert done.code == 0, done
     assert done.out.startswith("http://127.0.0.1:")
 
@@ -132,7 +163,9 @@ def test_a_sealed_link_is_made_up_with_its_text(bare: Terminal, bind: tuple[str,
         ((*JOB, "unseal", f"--bind={'x' * 513}"), "the rehearsal could not make up a share"),
     ],
 )
-def test_what_cannot_be_rehearsed_is_refused(bare: Terminal, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_rehearsed_is_refused(
+    bare: Terminal, words: tuple[str, ...], told: str
+) -> None:
     bare.file("pyproject.json", "{}")
     done = bare.sealpipe(*words)
     assert done.code == 2, done

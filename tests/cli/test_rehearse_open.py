@@ -1,4 +1,6 @@
-"""`sealpipe rehearse --open`: a browser shows the tour's link, and no process's arguments have its key."""
+"""`sealpipe rehearse --open`: a browser shows the tour's link, and no process's arguments have its
+key.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,13 @@ def opened(bare: Terminal) -> Iterator[tuple[subprocess.Popen[str], int]]:
     program = bare.file("browser", BROWSER)
     program.chmod(0o755)
     person, terminal = pty.openpty()
-    environ = bare.with_environ({"BROWSER": f"{program} %s", "HERE": str(bare.here), "SEALPIPE_SHARE_TITLE": "canary"})
+    environ = bare.with_environ(
+        {"BROWSER": f"{program} %s", "HERE": str(bare.here), "SEALPIPE_SHARE_TITLE": "canary"}
+    )
     process = subprocess.Popen(
         [*SEALPIPE, "rehearse", "--open", "--output", "json"],
-        stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, cwd=bare.here, text=True,
+        stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, cwd=bare.here,
+        text=True,
     )  # fmt: skip
     os.close(terminal)
     try:
@@ -74,7 +79,10 @@ def test_a_browser_reads_the_link_from_a_private_file(
     told = Path(urlsplit((bare.here / "told").read_text().strip()).path)
     assert (told.exists(), (bare.here / "mode").read_text()) == (True, "600\n")
     environ = (bare.here / "environ").read_bytes()
-    assert key.find(arguments_of_all_processes() + (bare.here / "arguments").read_bytes() + environ) == set()
+    assert (
+        key.find(arguments_of_all_processes() + (bare.here / "arguments").read_bytes() + environ)
+        == set()
+    )
     assert b"SEALPIPE_" not in environ
     shown = {field.key: field.value for field in Recipient().open_link(link)}
     assert list(shown) == ["Password", "User"], "the link is still open after the tour"
@@ -84,7 +92,9 @@ def test_a_browser_reads_the_link_from_a_private_file(
     assert not told.parent.exists()
 
 
-def test_who_interrupts_leaves_nothing_behind(bare: Terminal, opened: tuple[subprocess.Popen[str], int]) -> None:
+def test_who_interrupts_leaves_nothing_behind(
+    bare: Terminal, opened: tuple[subprocess.Popen[str], int]
+) -> None:
     process, _ = opened
     read_until(process, "The service runs until you press Enter.")
     process.send_signal(signal.SIGINT)
@@ -96,4 +106,6 @@ def test_who_interrupts_leaves_nothing_behind(bare: Terminal, opened: tuple[subp
 def test_without_a_browser_nothing_is_started(bare: Terminal) -> None:
     done = bare.sealpipe("rehearse", "--open", PATH="/no/such/folder", BROWSER=None, DISPLAY=None)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("sealpipe: --open: Python finds no browser\n  run `sealpipe rehearse --keep`")
+    assert done.err.startswith(
+        "sealpipe: --open: Python finds no browser\n  run `sealpipe rehearse --keep`"
+    )

@@ -1,4 +1,6 @@
-"""A link sealed for another job: it opens nothing without the credential, and is opened again by `unseal`."""
+"""A link sealed for another job: it opens nothing without the credential, and is opened again by
+`unseal`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from support.terminal import Terminal, opened
 
 
 def credential(*, custody: bool = True) -> Credential:
-    parts = [base64.urlsafe_b64encode(os.urandom(size)).decode().rstrip("=") for size in (12, 32, 32)]
+    parts = [
+        base64.urlsafe_b64encode(os.urandom(size)).decode().rstrip("=") for size in (12, 32, 32)
+    ]
     return Credential.parse("svc_sk_live_" + ".".join(parts if custody else parts[:2]))
 
 
@@ -59,7 +63,10 @@ def test_a_sealed_link_without_room_for_its_parts_is_no_sealed_link(size: int) -
 
 
 def test_the_code_of_one_never_passes_for_that_of_another() -> None:
-    first, second = (sealed_link.seal(Secret(f"https://l/{code}#1x"), code, OURS).split(".") for code in ("a1", "b2"))
+    first, second = (
+        sealed_link.seal(Secret(f"https://l/{code}#1x"), code, OURS).split(".")
+        for code in ("a1", "b2")
+    )
     with pytest.raises(EnvelopeError):
         sealed_link.unseal(".".join([first[0], second[1], first[2]]), OURS)
 
@@ -70,7 +77,11 @@ def test_sealed_links_need_the_custody_secret() -> None:
         sealed_link.unseal(sealed, credential())
     assert OURS.custody_secret is not None
     public = keys.from_custody_secret(OURS.custody_secret.reveal()).public_key
-    forged = sealed_box.seal(public, b"https://evil.example/a#1x").translate(str.maketrans("+/", "-_")).rstrip("=")
+    forged = (
+        sealed_box.seal(public, b"https://evil.example/a#1x")
+        .translate(str.maketrans("+/", "-_"))
+        .rstrip("=")
+    )
     with pytest.raises((EnvelopeError, UsageError)):
         sealed_link.unseal(f"{sealed_link.PREFIX}.YQ.{forged}", OURS)
 
@@ -96,16 +107,23 @@ VECTOR = (
     ],
 )
 def test_the_layout_is_the_one_that_is_written_down(bind: str | None, sealed: str) -> None:
-    """Made again here by nothing but HKDF and AES-GCM of a library, as the module's docstring says."""
+    """Made again here by nothing but HKDF and AES-GCM of a library, as the module's docstring
+    says.
+    """
     text, fixed = VECTOR
-    made = sealed_link.seal(Secret("https://l.example/a%2Fb#1x"), "a/b", Credential.parse(text), bind, **fixed)
+    made = sealed_link.seal(
+        Secret("https://l.example/a%2Fb#1x"), "a/b", Credential.parse(text), bind, **fixed
+    )
     assert made == sealed
     kind = b"\0" if bind is None else b"\1"
-    key = HKDF(SHA256(), 32, fixed["salt"], b"sealpipe-sealed-link").derive(text.rpartition(".")[2].encode())
+    key = HKDF(SHA256(), 32, fixed["salt"], b"sealpipe-sealed-link").derive(
+        text.rpartition(".")[2].encode()
+    )
     bound = kind + (3).to_bytes(4, "big") + b"a/b" + (bind or "").encode()
     body = AESGCM(key).encrypt(fixed["iv"], b"https://l.example/a%2Fb#1x", bound)
     words = [
-        base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b"a/b", kind + b"".join(fixed.values()) + body)
+        base64.urlsafe_b64encode(part).decode().rstrip("=")
+        for part in (b"a/b", kind + b"".join(fixed.values()) + body)
     ]
     assert made == ".".join(["sealpipe-link", *words])
 
@@ -124,12 +142,18 @@ def test_a_link_opens_with_the_bind_it_was_sealed_with_and_no_other(
         with pytest.raises((EnvelopeError, UsageError)) as refused:
             sealed_link.unseal(sealed, OURS, bind=other)
         assert refused.value.remedy
-        assert bind is None or len(bind) < 5 or bind not in refused.value.message + refused.value.remedy
+        assert (
+            bind is None
+            or len(bind) < 5
+            or bind not in refused.value.message + refused.value.remedy
+        )
 
 
 @given(st.binary(max_size=12), st.binary(max_size=12))
 @settings(max_examples=200, deadline=None)
-def test_no_code_and_bind_pass_for_another_pair_of_the_same_letters(first: bytes, second: bytes) -> None:
+def test_no_code_and_bind_pass_for_another_pair_of_the_same_letters(
+    first: bytes, second: bytes
+) -> None:
     whole = (first + second).hex()
     for cut in range(1, len(whole)):
         code, bind = whole[:cut], whole[cut:]
@@ -162,7 +186,9 @@ def test_on_github_the_link_is_masked_before_it_is_written(user: Terminal) -> No
     done = user.sealpipe("unseal", sealed, "--print", GITHUB_ACTIONS="true")
     link = done.out.strip()
     fragment = link.partition("#")[2]
-    assert done.err.splitlines()[:3] == [f"::add-mask::{each}" for each in (link, fragment, fragment[1:])]
+    assert done.err.splitlines()[:3] == [
+        f"::add-mask::{each}" for each in (link, fragment, fragment[1:])
+    ]
 
 
 BOUND = ("--bind", "github:acme/app:77")
@@ -190,7 +216,9 @@ def test_a_bind_that_is_none_is_refused_and_nothing_is_sent(
     assert user.outbox() == []
 
 
-def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: RunningService) -> None:
+def test_what_a_link_is_bound_to_survives_until_resume(
+    user: Terminal, service: RunningService
+) -> None:
     command = shlex.join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link", *BOUND])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     listed = user.sealpipe("resume", "--list")

@@ -1,4 +1,6 @@
-"""Where a setting comes from: flag, environment, the user's config file, default; and never the working directory."""
+"""Where a setting comes from: flag, environment, the user's config file, default; and never the
+working directory.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from support.terminal import Terminal, created
 SECRET = {"DB_PASSWORD": "s3cret"}
 
 
-def title(user: Terminal, service: RunningService, *words: str, **environ: str | None) -> str | None:
+def title(
+    user: Terminal, service: RunningService, *words: str, **environ: str | None
+) -> str | None:
     """The title that a share arrives with."""
     before = len(created(service))
     done = user.sealpipe("share", "-f", "env:DB_PASSWORD", *words, **{**SECRET, **environ})
@@ -21,7 +25,9 @@ def title(user: Terminal, service: RunningService, *words: str, **environ: str |
     return created(service)[before].get("title")
 
 
-def test_every_option_can_come_from_the_environment(user: Terminal, service: RunningService) -> None:
+def test_every_option_can_come_from_the_environment(
+    user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe(
         "share",
         **SECRET,
@@ -33,7 +39,11 @@ def test_every_option_can_come_from_the_environment(user: Terminal, service: Run
         SEALPIPE_OUTPUT="json",
     )
     (body,) = created(service)
-    assert (done.code, body["access_counts_left"], body["expired_at"]) == (0, 3, "2099-01-02T03:04:05Z")
+    assert (done.code, body["access_counts_left"], body["expired_at"]) == (
+        0,
+        3,
+        "2099-01-02T03:04:05Z",
+    )
     assert (body["notify_on"], "item_key_wrap" in body) == (["viewed", "denied"], False)
     fields = service.recipient().open_link(done.json["link"])
     assert [field.key for field in fields] == ["Root password", "User name"]
@@ -48,7 +58,10 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
         "api_key_file": str(user.here / "key"),
         "output": "json",
     }
-    user.file("elsewhere.toml", "".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items()))
+    user.file(
+        "elsewhere.toml",
+        "".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items()),
+    )
     done = user.sealpipe("share", "-f", "text:x", SEALPIPE_CONFIG=str(user.here / "elsewhere.toml"))
     assert (done.code, done.json["outcome"]) == (0, "created")
     listed = user.sealpipe("shares", "list", SEALPIPE_CONFIG=str(user.here / "elsewhere.toml"))
@@ -67,16 +80,26 @@ sys.addaudithook(count)
 
 
 @pytest.mark.parametrize("ci", [{}, {"CI": "true"}])
-@pytest.mark.parametrize("words", [["share", "-f", "env:DB_PASSWORD", "--print"], ["doctor"], ["unknown"], ["share"]])
-def test_a_run_reads_the_config_file_once(bare: Terminal, words: list[str], ci: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["share", "-f", "env:DB_PASSWORD", "--print"], ["doctor"], ["unknown"], ["share"]]
+)
+def test_a_run_reads_the_config_file_once(
+    bare: Terminal, words: list[str], ci: dict[str, str]
+) -> None:
     bare.file("site/sitecustomize.py", _COUNTS_READS)
     config = bare.file("config.toml", f'base_url = "http://127.0.0.1:{silent_port()}/v1"\n')
-    done = bare.sealpipe(*words, PYTHONPATH=str(bare.here / "site"), SEALPIPE_CONFIG=str(config), **SECRET, **ci)
+    done = bare.sealpipe(
+        *words, PYTHONPATH=str(bare.here / "site"), SEALPIPE_CONFIG=str(config), **SECRET, **ci
+    )
     assert done.err.count("read the config file") == 1, done
 
 
-def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, service: RunningService) -> None:
-    elsewhere = 'base_url = "https://evil.example/v1"\napi_key_file = "evil"\n[share]\ntitle = "evil"\n'
+def test_nothing_in_the_working_directory_is_read_on_its_own(
+    user: Terminal, service: RunningService
+) -> None:
+    elsewhere = (
+        'base_url = "https://evil.example/v1"\napi_key_file = "evil"\n[share]\ntitle = "evil"\n'
+    )
     for name in (
         "config.toml",
         "sealpipe.toml",
@@ -89,16 +112,25 @@ def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, ser
     for name in (".env", "sealpipe.env", ".envrc"):
         user.file(name, dotenv)
     user.file("pyproject.toml", '[tool.sealpipe]\nbase_url = "https://evil.example/v1"\n')
-    for module in ("sealpipe.py", "httpx.py", "click.py", "sealpipe_plugins.py", "sitecustomize.py"):
+    for module in (
+        "sealpipe.py",
+        "httpx.py",
+        "click.py",
+        "sealpipe_plugins.py",
+        "sitecustomize.py",
+    ):
         user.file(module, "raise SystemExit('evil')\n")
     here = {"XDG_CONFIG_HOME": ".", "XDG_STATE_HOME": "state"}
-    # `python -m` looks in the working directory first: the installed command is what a pipeline runs.
+    # `python -m` looks in the working directory first: the installed command is what a pipeline
+    # runs.
     command = ["sealpipe", "share", "-f", "env:DB_PASSWORD"]
     planted = {path.relative_to(user.here) for path in user.here.rglob("*")}
     done = user.run(command, environ={**SECRET, **here})
     assert done.code == 0, done
     assert "evil" not in done.err + json.dumps(created(service)[0])
-    assert {path.relative_to(user.here) for path in user.here.rglob("*")} == planted, "and nothing is left there"
+    assert {path.relative_to(user.here) for path in user.here.rglob("*")} == planted, (
+        "and nothing is left there"
+    )
 
 
 def test_without_a_home_no_config_is_looked_for_in_the_working_directory(
@@ -108,8 +140,11 @@ def test_without_a_home_no_config_is_looked_for_in_the_working_directory(
     assert title(user, service, HOME=None, SEALPIPE_STATE_DIR=str(user.tmp / "state")) is None
 
 
-def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: RunningService) -> None:
-    # A service that cannot be reached after the bytes were put away: the entry ends, its folder stays.
+def test_the_state_folder_is_where_it_is_said_to_be(
+    user: Terminal, service: RunningService
+) -> None:
+    # A service that cannot be reached after the bytes were put away: the entry ends, its folder
+    # stays.
     places = {
         "SEALPIPE_STATE_DIR": user.tmp / "said",
         "XDG_STATE_HOME": user.tmp / "xdg",
@@ -127,14 +162,19 @@ def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: Run
 
 
 @pytest.mark.parametrize(
-    "words", [["resume"], ["resume", "--list"], ["shares", "list"], ["requests", "list"], ["doctor"]]
+    "words",
+    [["resume"], ["resume", "--list"], ["shares", "list"], ["requests", "list"], ["doctor"]],
 )
-def test_a_config_for_one_command_leaves_the_others_as_they_are(user: Terminal, words: list[str]) -> None:
+def test_a_config_for_one_command_leaves_the_others_as_they_are(
+    user: Terminal, words: list[str]
+) -> None:
     user.file("config.toml", 'deadline = "20s"\n[share]\nviews = "2"\n')
     assert user.sealpipe(*words, SEALPIPE_CONFIG=str(user.here / "config.toml")).code == 0
 
 
-def test_a_groups_table_reaches_the_commands_of_a_group_in_it(user: Terminal, service: RunningService) -> None:
+def test_a_groups_table_reaches_the_commands_of_a_group_in_it(
+    user: Terminal, service: RunningService
+) -> None:
     user.file("config.toml", f'[rehearsal]\nport = "{service.address.port}"\n')
     done = user.sealpipe("rehearsal", "key", "list", SEALPIPE_CONFIG=str(user.here / "config.toml"))
     assert (done.code, len(done.out.splitlines())) == (0, 1)

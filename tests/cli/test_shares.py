@@ -1,4 +1,6 @@
-"""`sealpipe shares list | show | expire`: metadata, as text and as JSON, and what each refusal ends with."""
+"""`sealpipe shares list | show | expire`: metadata, as text and as JSON, and what each refusal ends
+with.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ from support.terminal import Terminal
 def codes(user: Terminal) -> list[str]:
     """The short codes of two shares, the first of which expires within the hour."""
     more: list[list[str]] = [["--expires-in", "1h"], ["--no-expiry"]]
-    return [user.sealpipe("share", "-f", "text:x", "--output", "json", *each).json["short_code"] for each in more]
+    return [
+        user.sealpipe("share", "-f", "text:x", "--output", "json", *each).json["short_code"]
+        for each in more
+    ]
 
 
 def test_all_walks_every_page(user: Terminal, service: RunningService) -> None:
-    service.set_account(plan="enterprise")  # 205 creates in a row are more than the other plan's burst
+    # 205 creates in a row are more than the other plan's burst.
+    service.set_account(plan="enterprise")
     with Client(
         api_key=user.environ["SEALPIPE_API_KEY"],
         base_url=service.base_url,
@@ -37,7 +43,15 @@ def test_all_walks_every_page(user: Terminal, service: RunningService) -> None:
 
 def test_on_a_terminal_lists_are_aligned_below_the_names_of_their_columns(user: Terminal) -> None:
     named = user.sealpipe(
-        "share", "-f", "text:x", "--name", "staging-db", "--title", "Staging \u202e", "--output", "json"
+        "share",
+        "-f",
+        "text:x",
+        "--name",
+        "staging-db",
+        "--title",
+        "Staging \u202e",
+        "--output",
+        "json",
     )
     plain = user.sealpipe("share", "-f", "text:x", "--no-expiry", "--output", "json")
     asked = user.sealpipe("request", "-a", "Password", "--output", "json")
@@ -68,7 +82,9 @@ def test_where_the_service_lists_what_has_ended_it_is_known_from_every_machine(
     user: Terminal, codes: list[str], tmp_path: Path
 ) -> None:
     assert user.sealpipe("shares", "expire", codes[0]).code == 0
-    done = user.sealpipe("shares", "expire", codes[0], "--output", "json", SEALPIPE_STATE_DIR=str(tmp_path / "other"))
+    done = user.sealpipe(
+        "shares", "expire", codes[0], "--output", "json", SEALPIPE_STATE_DIR=str(tmp_path / "other")
+    )
     assert done.json == {**ALREADY, "short_code": codes[0]}
     assert user.sealpipe("shares", "expire", "nowhere").code == 6
 
@@ -83,4 +99,7 @@ def test_a_note_that_is_damaged_or_cannot_be_written_proves_nothing_and_stops_no
     note.write_bytes(note.read_bytes()[:-1])
     assert user.sealpipe("shares", "expire", codes[0], SEALPIPE_STATE_DIR=str(state)).code == 6
     (tmp_path / "file").touch()
-    assert user.sealpipe("shares", "expire", codes[1], SEALPIPE_STATE_DIR=str(tmp_path / "file")).code == 0
+    assert (
+        user.sealpipe("shares", "expire", codes[1], SEALPIPE_STATE_DIR=str(tmp_path / "file")).code
+        == 0
+    )

@@ -1,4 +1,6 @@
-"""`sealpipe share`: what stands on which stream, and what arrives at the service and at the recipient."""
+"""`sealpipe share`: what stands on which stream, and what arrives at the service and at the
+recipient.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +33,36 @@ USUAL = {*ALWAYS, "expired_at", "access_counts_left", "item_key_wrap"}
 @pytest.mark.parametrize(
     ("words", "members", "absent"),
     [
-        ([], {"access_counts_left": 1, "encryption_type": "e2ee-aes256-gcm"}, {"title", "passcode_verifier"}),
+        (
+            [],
+            {"access_counts_left": 1, "encryption_type": "e2ee-aes256-gcm"},
+            {"title", "passcode_verifier"},
+        ),
         (["--views", "5"], {"access_counts_left": 5}, set()),
         (["--views", "unlimited"], {}, {"access_counts_left"}),
         (["--no-expiry"], {}, {"expired_at"}),
-        (["--expires-at", "2099-01-02T03:04:05+01:00"], {"expired_at": "2099-01-02T02:04:05Z"}, set()),
+        (
+            ["--expires-at", "2099-01-02T03:04:05+01:00"],
+            {"expired_at": "2099-01-02T02:04:05Z"},
+            set(),
+        ),
         (["--timed-view", "30"], {"timed_view": 30}, set()),
         (["--notify-on", "viewed,expired"], {"notify_on": ["viewed", "expired"]}, set()),
         (["--title", "Prod"], {"title": "Prod"}, {"description"}),
-        (["--description", "Wer's liest, ist da: ✓"], {"description": "Wer's liest, ist da: ✓"}, {"title"}),
+        (
+            ["--description", "Wer's liest, ist da: ✓"],
+            {"description": "Wer's liest, ist da: ✓"},
+            {"title"},
+        ),
         (["--custody", "off"], {}, {"item_key_wrap"}),
     ],
 )
 def test_each_option_arrives_as_the_member_that_the_specification_names(
-    user: Terminal, service: RunningService, words: list[str], members: dict[str, Any], absent: set[str]
+    user: Terminal,
+    service: RunningService,
+    words: list[str],
+    members: dict[str, Any],
+    absent: set[str],
 ) -> None:
     assert share(user, *words).code == 0
     (body,) = created(service)
@@ -64,7 +82,9 @@ def test_a_duration_arrives_as_the_moment_it_ends(
     assert before + span - timedelta(seconds=1) <= ends <= datetime.now(UTC) + span
 
 
-def test_a_passcode_arrives_as_its_verifier_only_and_the_link_wants_it(user: Terminal, service: RunningService) -> None:
+def test_a_passcode_arrives_as_its_verifier_only_and_the_link_wants_it(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user, "--passcode-from", "env:CODE", CODE="open sesame")
     (request,) = service.seen()
     assert b"open sesame" not in bytes(request)
@@ -97,19 +117,27 @@ def test_auto_custody_falls_back_once_with_a_warning_where_the_key_has_none(
     user.at(service, custody="none")
     done = share(user)
     first, second = (seen for seen in service.seen() if seen.method == "POST")
-    assert (done.code, dict(first.headers)["idempotency-key"] != dict(second.headers)["idempotency-key"]) == (0, True)
-    assert json.loads(second.body) == {k: v for k, v in json.loads(first.body).items() if k != "item_key_wrap"}
+    assert (
+        done.code,
+        dict(first.headers)["idempotency-key"] != dict(second.headers)["idempotency-key"],
+    ) == (0, True)
+    assert json.loads(second.body) == {
+        k: v for k, v in json.loads(first.body).items() if k != "item_key_wrap"
+    }
     assert "without a wrap" in done.err
 
 
 # -- where values come from ---------------------------------------------------------------------
 
 
-def test_several_fields_come_in_order_with_their_labels_and_types(user: Terminal, service: RunningService) -> None:
+def test_several_fields_come_in_order_with_their_labels_and_types(
+    user: Terminal, service: RunningService
+) -> None:
     user.file("prod.env", "TOKEN=abc\nOTHER=def\n")
     user.file("key.pem", "line one\nline two\n")
     done = user.sealpipe(
-        "share", "-f", "Root password=env:DB_PASSWORD", "-f", "dotenv:prod.env#TOKEN", "-f", "file:key.pem",
+        "share", "-f", "Root password=env:DB_PASSWORD", "-f", "dotenv:prod.env#TOKEN", "-f",
+        "file:key.pem",
         "-f", "User=text:deploy", "-f", "Piped=stdin:", stdin="from a pipe", **SECRET,
     )  # fmt: skip
     fields = service.recipient().open_link(done.out.strip())
@@ -122,8 +150,12 @@ def test_several_fields_come_in_order_with_their_labels_and_types(user: Terminal
     ]
 
 
-@pytest.mark.parametrize("value", ["from a pipe\n", "\ufeffmarked", " blanks ", "a\r\nb\x00c", "'\"\\$(id)`"])
-def test_what_is_piped_in_arrives_exactly(user: Terminal, service: RunningService, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["from a pipe\n", "\ufeffmarked", " blanks ", "a\r\nb\x00c", "'\"\\$(id)`"]
+)
+def test_what_is_piped_in_arrives_exactly(
+    user: Terminal, service: RunningService, value: str
+) -> None:
     done = user.sealpipe("share", "-f", "Piped=stdin:", stdin=value)
     assert opened(service, done.out) == {"Piped": value}
 
@@ -146,4 +178,6 @@ def test_in_a_gitlab_job_a_link_needs_a_file_and_nothing_is_sent_without(
     done = share(user, "--link-file", "link.txt", GITLAB_CI="true", CI_PROJECT_DIR=str(user.here))
     assert (done.code, done.out) == (0, "")
     assert opened(service, (user.here / "link.txt").read_text())
-    assert sorted(path.name for path in user.here.iterdir()) == ["link.txt"], "no state in the checkout"
+    assert sorted(path.name for path in user.here.iterdir()) == ["link.txt"], (
+        "no state in the checkout"
+    )

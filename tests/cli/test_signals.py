@@ -1,4 +1,6 @@
-"""SIGINT and SIGTERM at any moment of a command: one line, 128 + the signal, no traceback, and no waiting."""
+"""SIGINT and SIGTERM at any moment of a command: one line, 128 + the signal, no traceback, and no
+waiting.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from support.terminal import PATIENCE, Done, Terminal
 LINE = "sealpipe: interrupted\n"
 AT_ONCE = 5
 """Seconds, on a machine with much to do: what hangs does so for a minute."""
-NUMBERS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+NUMBERS = pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name
+)
 
 AT_IMPORT = """
 import os, sys
@@ -53,10 +57,14 @@ main()
 
 
 def at_import(terminal: Terminal, module: str, number: int, *words: str, **environ: str) -> Done:
-    return terminal.run([sys.executable, "-c", AT_IMPORT, module, str(int(number)), *words], environ=environ)
+    return terminal.run(
+        [sys.executable, "-c", AT_IMPORT, module, str(int(number)), *words], environ=environ
+    )
 
 
-def at_call(terminal: Terminal, place: str, number: int, *words: str, times: int = 1, **environ: str) -> Done:
+def at_call(
+    terminal: Terminal, place: str, number: int, *words: str, times: int = 1, **environ: str
+) -> Done:
     code = [sys.executable, "-c", AT_CALL, place, str(int(number)), str(times)]
     return terminal.run([*code, *words], environ=environ)
 
@@ -86,15 +94,24 @@ def test_one_that_comes_with_an_import_ends_the_command(
 @NUMBERS
 @pytest.mark.parametrize(
     "place",
-    ["sealpipe.cli.main:_wants_json", "sealpipe.cli.main:_open_standard_streams", "sealpipe.cli.main:_print_audit_heads", "gc:freeze"],
+    [
+        "sealpipe.cli.main:_wants_json",
+        "sealpipe.cli.main:_open_standard_streams",
+        "sealpipe.cli.main:_print_audit_heads",
+        "gc:freeze",
+    ],
 )
-def test_one_before_or_after_the_command_itself_ends_it_too(bare: Terminal, place: str, number: int) -> None:
+def test_one_before_or_after_the_command_itself_ends_it_too(
+    bare: Terminal, place: str, number: int
+) -> None:
     done = at_call(bare, place, number, "plugins")
     assert (done.code, done.err) == (128 + number, LINE)
 
 
 @NUMBERS
-@pytest.mark.parametrize("place", ["sealpipe.cli.render:print_note", "sealpipe.cli.render:print_error"])
+@pytest.mark.parametrize(
+    "place", ["sealpipe.cli.render:print_note", "sealpipe.cli.render:print_error"]
+)
 def test_one_while_an_error_is_printed_ends_it(bare: Terminal, place: str, number: int) -> None:
     done = at_call(bare, place, number, "share", "-f", "nosuch:x")
     assert done.code == 128 + number
@@ -104,8 +121,12 @@ def test_one_while_an_error_is_printed_ends_it(bare: Terminal, place: str, numbe
 
 @NUMBERS
 def test_more_of_them_at_once_are_one(user: Terminal, number: int) -> None:
-    """As `timeout` does it, which signals its child and then its group; and while the line is printed."""
-    done = at_call(user, "sealpipe.cli.render:print_note", number, "share", "-f", "file:nothing", times=3)
+    """As `timeout` does it, which signals its child and then its group; and while the line is
+    printed.
+    """
+    done = at_call(
+        user, "sealpipe.cli.render:print_note", number, "share", "-f", "file:nothing", times=3
+    )
     assert done.code == 128 + number
     assert done.err.count("interrupted") == 1
     assert "Traceback" not in done.err
@@ -183,8 +204,12 @@ def wait_until_hung(terminal: Terminal, calls: int = 1) -> None:
         time.sleep(0.02)
 
 
-def interrupted(terminal: Terminal, number: int, threads: int, *words: str, **environ: str) -> tuple[Done, float]:
-    """What came of a command that got a signal once so many calls hang, and the seconds until it ended."""
+def interrupted(
+    terminal: Terminal, number: int, threads: int, *words: str, **environ: str
+) -> tuple[Done, float]:
+    """What came of a command that got a signal once so many calls hang, and the seconds until it
+    ended.
+    """
     process = terminal.start(*words, environ=environ)
     wait_until_hung(terminal, threads)
     time.sleep(0.1)
@@ -197,11 +222,20 @@ def interrupted(terminal: Terminal, number: int, threads: int, *words: str, **en
 @NUMBERS
 @pytest.mark.parametrize(
     ("at", "references", "threads"),
-    [("fetch", ["slow:a", "slower:b"], 2), ("fetch", ["slow:a"], 1), ("login", ["slow:a", "slower:b"], 1)],
+    [
+        ("fetch", ["slow:a", "slower:b"], 2),
+        ("fetch", ["slow:a"], 1),
+        ("login", ["slow:a", "slower:b"], 1),
+    ],
     ids=["in threads", "in the main thread", "while it is made, under the lock"],
 )
 def test_a_store_that_hangs_does_not_hold_an_interrupted_command(
-    hanging: Terminal, service: RunningService, number: int, at: str, references: list[str], threads: int
+    hanging: Terminal,
+    service: RunningService,
+    number: int,
+    at: str,
+    references: list[str],
+    threads: int,
 ) -> None:
     fields = [word for reference in references for word in ("-f", reference)]
     done, seconds = interrupted(hanging, number, threads, "share", *fields, AT=at)
@@ -211,8 +245,12 @@ def test_a_store_that_hangs_does_not_hold_an_interrupted_command(
 
 
 @NUMBERS
-def test_a_sink_that_hangs_leaves_what_resume_finishes(hanging: Terminal, service: RunningService, number: int) -> None:
-    done, seconds = interrupted(hanging, number, 1, "share", "-f", "env:HOME", "--also-to", "pit:x", AT="put")
+def test_a_sink_that_hangs_leaves_what_resume_finishes(
+    hanging: Terminal, service: RunningService, number: int
+) -> None:
+    done, seconds = interrupted(
+        hanging, number, 1, "share", "-f", "env:HOME", "--also-to", "pit:x", AT="put"
+    )
     (entry,) = {file.stem for file in hanging.outbox()}
     assert (done.code, done.out) == (128 + number, "")
     assert done.err.startswith(LINE)

@@ -72,7 +72,9 @@ class TestAwsSsm(_OnMoto):
         assert isinstance(content, bytes)
         name = f"/app/{next(self.numbers)}"
         tier = "Advanced" if len(content) > 4096 else "Standard"
-        self.aws.client("ssm").put_parameter(Name=name, Value=content.decode(), Type="SecureString", Tier=tier)
+        self.aws.client("ssm").put_parameter(
+            Name=name, Value=content.decode(), Type="SecureString", Tier=tier
+        )
         return name
 
 
@@ -100,7 +102,9 @@ class TestAwsSmSink(_Storing):
 
     def rotate(self, body: str, key: str, value: str) -> None:
         there = {name: data.decode() for name, data in self.stored(body).items()} | {key: value}
-        self.aws.client("secretsmanager").put_secret_value(SecretId=body, SecretString=json.dumps(there))
+        self.aws.client("secretsmanager").put_secret_value(
+            SecretId=body, SecretString=json.dumps(there)
+        )
 
 
 class TestAwsSmSinkWhole(_Storing):
@@ -112,7 +116,11 @@ class TestAwsSmSinkWhole(_Storing):
         return f"whole/{next(self.numbers)}"
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        return {"": self.had("secretsmanager", "get_secret_value", SecretId=body)["SecretString"].encode()}
+        return {
+            "": self.had("secretsmanager", "get_secret_value", SecretId=body)[
+                "SecretString"
+            ].encode()
+        }
 
     def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
         self.aws.client("secretsmanager").put_secret_value(SecretId=body, SecretString=value)
@@ -131,7 +139,9 @@ class TestAwsSsmSink(_Storing):
         return {self.keys[0]: found["Value"].encode()}
 
     def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
-        self.aws.client("ssm").put_parameter(Name=body, Value=value, Type="SecureString", Overwrite=True)
+        self.aws.client("ssm").put_parameter(
+            Name=body, Value=value, Type="SecureString", Overwrite=True
+        )
 
 
 class TestAwsSsmSinkPath(_Storing):
@@ -143,9 +153,16 @@ class TestAwsSsmSinkPath(_Storing):
         return f"/app/{next(self.numbers)}/"
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        page = self.aws.client("ssm").get_parameters_by_path(Path=body, Recursive=True, WithDecryption=True)
+        page = self.aws.client("ssm").get_parameters_by_path(
+            Path=body, Recursive=True, WithDecryption=True
+        )
         assert {found["Type"] for found in page["Parameters"]} <= {"SecureString"}
-        return {found["Name"].removeprefix(body): found["Value"].encode() for found in page["Parameters"]}
+        return {
+            found["Name"].removeprefix(body): found["Value"].encode()
+            for found in page["Parameters"]
+        }
 
     def rotate(self, body: str, key: str, value: str) -> None:
-        self.aws.client("ssm").put_parameter(Name=body + key, Value=value, Type="SecureString", Overwrite=True)
+        self.aws.client("ssm").put_parameter(
+            Name=body + key, Value=value, Type="SecureString", Overwrite=True
+        )

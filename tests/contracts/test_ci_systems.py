@@ -64,5 +64,9 @@ class TestWoodpecker(OfOurs):
 
 
 def test_every_plugin_of_ours_is_held_to_the_contract() -> None:
-    classes = [each for each in globals().values() if isinstance(each, type) and issubclass(each, CIContract)]
+    classes = [
+        each
+        for each in globals().values()
+        if isinstance(each, type) and issubclass(each, CIContract)
+    ]
     assert {each.name for each in classes if hasattr(each, "name")} == PLUGINS

@@ -28,7 +28,10 @@ class TestFileChannel(ChannelContract):
     def strangers(self) -> Sequence[str]:
         (self.here / "there").write_text("precious")
         (self.here / "hanging").symlink_to("nowhere")
-        return [f"{self.here}/{name}" for name in ("", "there", "hanging", "nowhere/x", "there/x", "a/..", ".")]
+        return [
+            f"{self.here}/{name}"
+            for name in ("", "there", "hanging", "nowhere/x", "there/x", "a/..", ".")
+        ]
 
     def received(self) -> Sequence[str]:
         return [path.read_text() for path in self.here.glob("*.txt")]
@@ -51,11 +54,13 @@ class TestWebhookChannel(ChannelContract):
 
     def strangers(self) -> Sequence[str]:
         return [
-            "hooks.example", "//hooks.example/", "ftp://hooks.example/", "https://", "https:///x", "https://a@b/",
-            "https://a:b@hooks.example/", "http://hooks.example/", "http://127.0.0.1.example/", "http://0.0.0.0/",
-            "https://hooks.example/#x", "https://hooks.example/a b", "https://hooks.example\\@evil.example/",
-            "https://hooks.example/../x", "https://hooks.example/%2e%2e/x", "https://hooks.example:99999/",
-            "https://hooks.example/,https://evil.example/ x", "https://[::1", "file:///etc/passwd",
+            "hooks.example", "//hooks.example/", "ftp://hooks.example/", "https://", "https:///x",
+            "https://a@b/", "https://a:b@hooks.example/", "http://hooks.example/",
+            "http://127.0.0.1.example/", "http://0.0.0.0/", "https://hooks.example/#x",
+            "https://hooks.example/a b", "https://hooks.example\\@evil.example/",
+            "https://hooks.example/../x", "https://hooks.example/%2e%2e/x",
+            "https://hooks.example:99999/", "https://hooks.example/,https://evil.example/ x",
+            "https://[::1", "file:///etc/passwd",
         ]  # fmt: skip
 
     def received(self) -> Sequence[str]:
@@ -64,12 +69,16 @@ class TestWebhookChannel(ChannelContract):
     def secrets(self) -> Sequence[str]:
         return [SIGNING]
 
-    @pytest.mark.parametrize("good", ["https://h.example/a?b=c&d={}", "https://[2001:db8::1]/x", "http://[::1]:8080/"])
+    @pytest.mark.parametrize(
+        "good", ["https://h.example/a?b=c&d={}", "https://[2001:db8::1]/x", "http://[::1]:8080/"]
+    )
     def test_other_addresses_are_taken(self, channel: Channel, good: str) -> None:
         channel.validate(good)
 
     def test_the_host_is_spelled_one_way(self, channel: Channel) -> None:
-        assert channel.canonical("HTTPS://Hooks.Example:443/A") == channel.canonical("https://hooks.example/A")
+        assert channel.canonical("HTTPS://Hooks.Example:443/A") == channel.canonical(
+            "https://hooks.example/A"
+        )
 
     def test_port_0_is_none(self, channel: Channel) -> None:
         with pytest.raises(ReferenceValueError):

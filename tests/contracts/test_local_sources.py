@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import CANARY
 from sealpipe.testing.source import Content
@@ -57,7 +57,9 @@ class TestFile(SourceContract):
 
 
 class TestPrompt(SourceContract):
-    """It asks at whatever terminal is named: here one of ours, at which somebody types what belongs to the question."""
+    """It asks at whatever terminal is named: here one of ours, at which somebody types what belongs
+    to the question.
+    """
 
     name = "prompt"
     holds = frozenset({"text"})
@@ -104,4 +106,5 @@ class TestPrompt(SourceContract):
 
 class TestDotenv(TestFile):
     name = "dotenv"
-    holds = frozenset({"text", "binary", "empty"})  # it hands the file to the core, which reads it as dotenv
+    # It hands the file to the core, which reads it as dotenv.
+    holds = frozenset({"text", "binary", "empty"})

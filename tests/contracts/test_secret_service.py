@@ -46,7 +46,9 @@ class TestKeyring(Open, SourceContract):
         name = f"value {next(self.numbers)}"
         connection = self.library.dbus_init()
         collection = self.library.Collection(connection)
-        collection.create_item(name, {"service": "https://kit/", "username": name}, content, replace=True)
+        collection.create_item(
+            name, {"service": "https://kit/", "username": name}, content, replace=True
+        )
         connection.close()
         return f"https://kit//{name}"
 

@@ -1,4 +1,6 @@
-"""The conformance kit on what has no backend to store things in; and that every built-in plugin stands in the kit."""
+"""The conformance kit on what has no backend to store things in; and that every built-in plugin
+stands in the kit.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing.contract import Contract
 
 TESTS = Path(__file__).resolve().parents[1]

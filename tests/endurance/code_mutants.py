@@ -1,17 +1,20 @@
-"""How many mutants of our own code the suite kills: a seeded sample, each run against the tests that cover its line.
+"""How many mutants of our own code the suite kills: a seeded sample, each run against the tests
+that cover its line.
 
     python tests/endurance/code_mutants.py cover FOLDER [TEST ...]      run the first tier once: which test covers what
     python tests/endurance/code_mutants.py draw FOLDER [--seed N] [--count N]      which mutants a sample has
     python tests/endurance/code_mutants.py sample FOLDER [--seed N] [--count N] [--again FILE]    run the mutants
 
-FOLDER must be a clone of this repository without changes, with a virtual environment `venv` in it that has the extra
-`dev`, cosmic-ray and pytest-cov: the mutants are written into its files. Two clones can share the work (`--part 1/2`).
-`cover` writes FOLDER/cover.json. `sample` draws lines that tests cover (the same seed draws the same mutants of the
-same commit), runs for each the quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
-FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade` where cosmic-ray
-failed) and the difference. A sample that was stopped continues where it was. `draw` runs nothing, and writes the same
-rows without an outcome to FOLDER/drawn.jsonl. `--again` runs the mutants of such a file once more, by their source
-text: on a newer commit, where they still apply.
+FOLDER must be a clone of this repository without changes, with a virtual environment `venv` in it
+that has the extra `dev`, cosmic-ray and pytest-cov: the mutants are written into its files. Two
+clones can share the work (`--part 1/2`). `cover` writes FOLDER/cover.json. `sample` draws lines
+that tests cover (the same seed draws the same mutants of the same commit), runs for each the
+quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
+FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade`
+where cosmic-ray failed) and the difference. A sample that was stopped continues where it was.
+`draw` runs nothing, and writes the same rows without an outcome to FOLDER/drawn.jsonl. `--again`
+runs the mutants of such a file once more, by their source text: on a newer commit, where they still
+apply.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ class Covered(NamedTuple):
 
 
 class Mutation(NamedTuple):
-    """A mutant before it is made: cosmic-ray's operator, and which of its occurrences in the module."""
+    """A mutant before it is made: cosmic-ray's operator, and which of its occurrences in the
+    module.
+    """
 
     module: str
     line: int
@@ -57,12 +62,24 @@ class Mutation(NamedTuple):
 
 
 def cover(folder: Path, tests_to_run: Sequence[str]) -> None:
-    """Run the first tier, or these tests, with coverage of each, and write down what covers what."""
+    """Run the first tier, or these tests, with coverage of each, and write down what covers
+    what.
+    """
     durations = folder / "durations.json"
     plugin = folder / "keep_durations.py"
     plugin.write_text(_KEEP_DURATIONS.format(path=str(durations)), encoding="utf-8")
     sources = [f"--cov={each}" for each in PACKAGES]
-    words = ["-q", "-n", "auto", "-p", "keep_durations", *sources, "--cov-context=test", "--cov-report=", *tests_to_run]
+    words = [
+        "-q",
+        "-n",
+        "auto",
+        "-p",
+        "keep_durations",
+        *sources,
+        "--cov-context=test",
+        "--cov-report=",
+        *tests_to_run,
+    ]
     _pytest(folder, words, None)
     seconds: dict[str, float] = json.loads(durations.read_text(encoding="utf-8"))
     names = sorted(seconds)
@@ -119,7 +136,9 @@ def mutations(folder: Path, covered: Covered) -> Iterator[Mutation]:
 
 
 def draw(found: Iterable[Mutation], seed: int, count: int) -> list[Mutation]:
-    """Draw `count` lines, and of each line one mutant: a line with many operators counts no more than others."""
+    """Draw `count` lines, and of each line one mutant: a line with many operators counts no more
+    than others.
+    """
     by_line: dict[tuple[str, int], list[Mutation]] = {}
     for each in found:
         by_line.setdefault((each.module, each.line), []).append(each)
@@ -149,7 +168,9 @@ def judge(folder: Path, tests: Sequence[str]) -> str:
     """Run the tests in the clone as it is now."""
     listed = folder / "tests.txt"
     listed.write_text("".join(f"{name}\n" for name in tests), encoding="utf-8")
-    status = _pytest(folder, ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"], SECONDS)
+    status = _pytest(
+        folder, ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"], SECONDS
+    )
     return {None: TIMEOUT, 0: SURVIVED}.get(status, KILLED)
 
 
@@ -160,7 +181,8 @@ def _pytest(folder: Path, words: Sequence[str], timeout: int | None) -> int | No
     environ = {**os.environ, "PATH": path, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [folder / "venv/bin/python", "-m", "pytest", *words]
     with subprocess.Popen(
-        command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+        command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
@@ -171,7 +193,10 @@ def _pytest(folder: Path, words: Sequence[str], timeout: int | None) -> int | No
 
 
 def run_mutation(folder: Path, mutation: Mutation, tests: Sequence[str] | None) -> dict[str, Any]:
-    """Make the mutant, run its tests, and put the module back. The row for mutants.jsonl. None: run nothing."""
+    """Make the mutant, run its tests, and put the module back.
+
+    The row for mutants.jsonl. None: run nothing.
+    """
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
@@ -201,13 +226,17 @@ def _run_text(path: Path, before: str, after: str, tests: Sequence[str] | None) 
 
 
 def run_again(folder: Path, row: Mapping[str, Any], covered: Covered) -> dict[str, Any] | None:
-    """Run an earlier mutant by its text. None where its line no longer exists, or stands in several places."""
+    """Run an earlier mutant by its text.
+
+    None where its line no longer exists, or stands in several places.
+    """
     removed = "\n".join(line[1:] for line in row["difference"] if line.startswith("-"))
     added = "\n".join(line[1:] for line in row["difference"] if line.startswith("+"))
     found = [
         (module, text)
         for module in covered.tests
-        if removed and (text := (folder / module).read_text(encoding="utf-8")).count(f"\n{removed}\n") == 1
+        if removed
+        and (text := (folder / module).read_text(encoding="utf-8")).count(f"\n{removed}\n") == 1
     ]
     if len(found) != 1:
         return None
@@ -229,7 +258,9 @@ def _read_done(folder: Path) -> set[tuple[object, ...]]:
 
 def main(words: Sequence[str]) -> int:
     """Do what the words say; print a line a mutant and the sum."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("cover", "draw", "sample"))
     parser.add_argument("folder", type=lambda text: Path(text).resolve())
     parser.add_argument("tests", nargs="*")
@@ -247,13 +278,20 @@ def main(words: Sequence[str]) -> int:
     counts: dict[str, int] = {}
     todo: Iterable[dict[str, Any] | None]
     if options.again:
-        earlier = [json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()]
+        earlier = [
+            json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()
+        ]
         todo = (run_again(options.folder, row, covered) for row in earlier[part - 1 :: parts])
     else:
         done = _read_done(options.folder) if options.what == "sample" else set()
-        drawn = draw(mutations(options.folder, covered), options.seed, options.count)[part - 1 :: parts]
+        drawn = draw(mutations(options.folder, covered), options.seed, options.count)[
+            part - 1 :: parts
+        ]
         drawn = [each for each in drawn if tuple(each) not in done]
-        todo = (run_mutation(options.folder, each, _choose(options.what, covered, each)) for each in drawn)
+        todo = (
+            run_mutation(options.folder, each, _choose(options.what, covered, each))
+            for each in drawn
+        )
     name = "drawn.jsonl" if options.what == "draw" else "mutants.jsonl"
     with (options.folder / name).open("a", encoding="utf-8") as file:
         for row in todo:

@@ -1,8 +1,9 @@
-"""`collect_each` in random worlds against a model: lists that come, go, repeat and lie, faults, keys that change.
+"""`collect_each` in random worlds against a model: lists that come, go, repeat and lie, faults,
+keys that change.
 
-Hypothesis draws services that answer what they like, when they like; each run must end as a model says that reads
-the same answers (cli/collect/model.py): status, exit code, what is stored, how much could not be used. Then it
-is run again: nothing is stored twice.
+Hypothesis draws services that answer what they like, when they like; each run must end as a model
+says that reads the same answers (cli/collect/model.py): status, exit code, what is stored, how much
+could not be used. Then it is run again: nothing is stored twice.
 
     python tests/endurance/collect_model.py [--worlds 20000] [--seed 1]
 """
@@ -25,7 +26,9 @@ from support.hostile import SHRUNK
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--worlds", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

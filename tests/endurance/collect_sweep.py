@@ -1,15 +1,17 @@
-"""Kill `sealpipe collect --pick each --after expire` with SIGKILL at every step, then collect again until it is done.
+"""Kill `sealpipe collect --pick each --after expire` with SIGKILL at every step, then collect again
+until it is done.
 
-A step is a system call from its first connection on, or a request over HTTP to the service or to the backend, before
-it gets there and after it was carried out. Each is tried twice: the rerun is on the same machine, and on another one
-that knows nothing of the first. In the end each submission stands in its place once, whole, the request has ended
-with no more than one DELETE that ever arrived, the service has every submission still, and no file lies about. Prints
-a table of figures; ends with 1 where the promise broke.
+A step is a system call from its first connection on, or a request over HTTP to the service or to
+the backend, before it gets there and after it was carried out. Each is tried twice: the rerun is on
+the same machine, and on another one that knows nothing of the first. In the end each submission
+stands in its place once, whole, the request has ended with no more than one DELETE that ever
+arrived, the service has every submission still, and no file lies about. Prints a table of figures;
+ends with 1 where the promise broke.
 
     python tests/endurance/collect_sweep.py [--into file,vault] [--every-call | --requests]
 
-Of system calls those that read or change something (cli/kills/collecting.py), with --every-call all, with --requests
-none. Wants strace.
+Of system calls those that read or change something (cli/kills/collecting.py), with --every-call
+all, with --requests none. Wants strace.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def _cluster() -> Iterator[places.Place]:
 @contextmanager
 def _hub() -> Iterator[FakeGitHub]:
     with FakeGitHub() as hub:
-        hub.vaults.places["acme", "app"].limit = 10**6  # all runs share one repository; GitHub has 100 in each
+        # All runs share one repository; GitHub has 100 in each.
+        hub.vaults.places["acme", "app"].limit = 10**6
         yield hub
 
 
@@ -79,23 +82,36 @@ ALL = "file,dir,dotenv,vault,aws-sm,aws-ssm,k8s,github-secret,gitlab-variable,ke
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--into", default=ALL, help=f"some of {ALL}")
-    parser.add_argument("--every-call", action="store_true", help="not only those that read or change something")
+    parser.add_argument(
+        "--every-call", action="store_true", help="not only those that read or change something"
+    )
     parser.add_argument("--requests", action="store_true", help="only the requests over HTTP")
     parser.add_argument("--answers", type=int, default=2, help="submissions of each request")
     parser.add_argument("--at-once", type=int, default=4)
     options = parser.parse_args()
     everything: list[Killed] = []
     began = time.monotonic()
-    print(f"{'into':16} {'calls':>6} {'requests':>8} {'kills':>6} {'stored before':>13} {'by the rerun':>12}", end="")
+    print(
+        (
+            f"{'into':16} {'calls':>6} {'requests':>8} {'kills':>6} {'stored before':>13} "
+            f"{'by the rerun':>12}"
+        ),
+        end="",
+    )
     print(f" {'an hour later':>13} {'with replace':>12} {'broken':>6} {'s':>5}")
     for name in options.into.split(","):
         with tempfile.TemporaryDirectory() as folder, start() as service, ExitStack() as stack:
             sweep = Sweep(service, _always(stack, name), number=options.answers)
             everything += one(name, sweep, Path(folder), options)
     wrong = [each for each in everything if each.wrong()]
-    print(f"\n{len(everything)} kills in {time.monotonic() - began:.0f} s: {len(wrong)} broke the promise")
+    print(
+        f"\n{len(everything)} kills in {time.monotonic() - began:.0f} s: {len(wrong)} "
+        "broke the promise"
+    )
     return int(bool(wrong))
 
 
@@ -105,7 +121,9 @@ def one(name: str, sweep: Sweep, place: Path, options: argparse.Namespace) -> li
     names = () if options.every_call else MATTER
     found = [] if options.requests else sweep.points(place / "traced", names)
     calls = sweep.calls(place / "counted")
-    steps: list[tuple[Step, bool]] = [(step, elsewhere) for step in [*found, *calls] for elsewhere in (False, True)]
+    steps: list[tuple[Step, bool]] = [
+        (step, elsewhere) for step in [*found, *calls] for elsewhere in (False, True)
+    ]
 
     def kill(number: int) -> Killed:
         step, elsewhere = steps[number]
@@ -117,8 +135,10 @@ def one(name: str, sweep: Sweep, place: Path, options: argparse.Namespace) -> li
     seconds = time.monotonic() - began
     whole = Counter(each.whole for each in results)
     print(
-        f"{name:16} {len(found):6} {len(calls):8} {len(results):6} {whole[True]:13} {whole[False]:12} "
-        f"{sum(9 in each.reruns for each in results):13} {sum(14 in each.reruns for each in results):12} "
+        f"{name:16} {len(found):6} {len(calls):8} {len(results):6} {whole[True]:13} "
+        f"{whole[False]:12} "
+        f"{sum(9 in each.reruns for each in results):13} "
+        f"{sum(14 in each.reruns for each in results):12} "
         f"{len(wrong):6} {seconds:5.0f}",
         flush=True,
     )

@@ -1,11 +1,14 @@
-"""Hostile submissions, each sealed for real, through the real collecting into every output and every sink.
+"""Hostile submissions, each sealed for real, through the real collecting into every output and
+every sink.
 
-All of them are opened, picked and taken, and go to stdout (text and JSON) and into files, folders and dotenv files;
-`--stores` of them into every store behind a network at once (OpenBao, AWS's Secrets Manager and Parameter Store,
-Kubernetes, GitHub, GitLab, a keyring); `--commands` times some of them through the real command line, against the
-rehearsal service. Exactly the intended keys change, to exactly what was typed; nothing is written outside of a target;
-no output does anything to a terminal or a CI system, or shows what does not belong there. Readers judge: dash, bash,
-python-dotenv, a strict JSON parser, the stores' own clients. Prints the figures; ends with 1 where a judge objects.
+All of them are opened, picked and taken, and go to stdout (text and JSON) and into files, folders
+and dotenv files; `--stores` of them into every store behind a network at once (OpenBao, AWS's
+Secrets Manager and Parameter Store, Kubernetes, GitHub, GitLab, a keyring); `--commands` times some
+of them through the real command line, against the rehearsal service. Exactly the intended keys
+change, to exactly what was typed; nothing is written outside of a target; no output does anything
+to a terminal or a CI system, or shows what does not belong there. Readers judge: dash, bash,
+python-dotenv, a strict JSON parser, the stores' own clients. Prints the figures; ends with 1 where
+a judge objects.
 
     python tests/endurance/hostile_submissions.py [--count 100000] [--stores 2000] [--commands 300] [--seed N]
 """
@@ -40,12 +43,22 @@ PER_COMMAND = 12
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=100_000)
-    parser.add_argument("--stores", type=int, default=2000, help="how many go into the stores behind a network")
-    parser.add_argument("--commands", type=int, default=300, help="how often the command itself collects some")
-    parser.add_argument("--seed", type=int, default=secrets.randbits(32), help="of the run to be repeated")
-    parser.add_argument("--jobs", type=int, default=2, help="processes, each with a share and a seed of its own")
+    parser.add_argument(
+        "--stores", type=int, default=2000, help="how many go into the stores behind a network"
+    )
+    parser.add_argument(
+        "--commands", type=int, default=300, help="how often the command itself collects some"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=secrets.randbits(32), help="of the run to be repeated"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="processes, each with a share and a seed of its own"
+    )
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
@@ -61,12 +74,18 @@ def main() -> int:
     for what, number in sorted(figures.items()):
         print(f"{number:8} {what}")
     seconds = time.monotonic() - began
-    print(f"{figures['submissions']} submissions in {seconds:.0f} s, {failed} of {len(parts)} parts failed")
+    print(
+        f"{figures['submissions']} submissions in {seconds:.0f} s, {failed} of "
+        f"{len(parts)} parts failed"
+    )
     return int(failed > 0)
 
 
 def start_part(options: argparse.Namespace, number: int) -> subprocess.Popen[str]:
-    shares = (f"--{name}={getattr(options, name) // options.jobs}" for name in ("count", "stores", "commands"))
+    shares = (
+        f"--{name}={getattr(options, name) // options.jobs}"
+        for name in ("count", "stores", "commands")
+    )
     words = [sys.executable, __file__, "--part", *shares, f"--seed={options.seed + number}"]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
@@ -85,7 +104,9 @@ def play(count: int, into_stores: int, by_commands: int, first: int) -> Counter[
                 drawn(submissions(), found.play, into_stores, first)
                 found.judge()
                 said(found.figures)
-                figures += Counter({f"into {what}": number for what, number in found.figures.items()})
+                figures += Counter(
+                    {f"into {what}": number for what, number in found.figures.items()}
+                )
         if by_commands:
             with start() as service:
                 commands = Commands(Job(made(folder, "job"), service))
@@ -97,11 +118,15 @@ def play(count: int, into_stores: int, by_commands: int, first: int) -> Counter[
                         by_commands // len(WAYS),
                         first + number,
                     )
-                figures += Counter({f"by the command, {what}": number for what, number in commands.figures.items()})
+                figures += Counter(
+                    {f"by the command, {what}": number for what, number in commands.figures.items()}
+                )
     return figures
 
 
-def drawn(strategy: st.SearchStrategy[object], judge: Callable[..., None], count: int, first: int) -> None:
+def drawn(
+    strategy: st.SearchStrategy[object], judge: Callable[..., None], count: int, first: int
+) -> None:
     """What hypothesis draws, that often, each to the judge."""
 
     @seed(first)

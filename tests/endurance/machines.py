@@ -1,14 +1,16 @@
-"""Both commands of the README on strangers' machines, each an empty Debian of its own: the table is printed.
+"""Both commands of the README on strangers' machines, each an empty Debian of its own: the table is
+printed.
 
     python tests/endurance/machines.py CLONE [--only NAME ...] [--first] [--tree 3.12=FOLDER] [--folder FOLDER]
 
-CLONE is a clone of the project; MACHINES has the names. Needs root, mmdebstrap and a Debian that this machine's
-packages come from. The machine's pip configuration, certificates and proxies are taken over; nothing else is, no
-compiler either. The reader's home and clone have a space in their paths. pip runs as on any machine; what it has
-installed then runs in the surroundings that the table names. A Python that Debian does not have comes from a folder
-that `python --prefix` installed (`--tree`; by default the newest of pyenv). Ends with exit code 1 if a command or a
-test failed. `--first` runs the first command only, and prints what a newcomer sees: how many packages are fetched, how
-large they are, and what the program prints.
+CLONE is a clone of the project; MACHINES has the names. Needs root, mmdebstrap and a Debian that
+this machine's packages come from. The machine's pip configuration, certificates and proxies are
+taken over; nothing else is, no compiler either. The reader's home and clone have a space in their
+paths. pip runs as on any machine; what it has installed then runs in the surroundings that the
+table names. A Python that Debian does not have comes from a folder that `python --prefix` installed
+(`--tree`; by default the newest of pyenv). Ends with exit code 1 if a command or a test failed.
+`--first` runs the first command only, and prints what a newcomer sees: how many packages are
+fetched, how large they are, and what the program prints.
 """
 
 from __future__ import annotations
@@ -30,9 +32,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SUITES = {"3.11": "bookworm", "3.12": "bookworm", "3.13": "sid", "3.14": "sid", "3.15": "sid"}
-"""Where each Python runs. Debian has had no 3.12: it is a tree, on the base of 3.11 for its libraries."""
-PACKAGES = {"bookworm": "python3.11-venv,python3-distutils", "sid": "python3.13-venv,python3.14-venv,python3.15-venv"}
-TAKEN = re.compile(r"PIP_|SSL_|(REQUESTS|CURL)_CA_BUNDLE$|GIT_SSL_|((HTTPS?|NO|ALL)_PROXY)$", re.IGNORECASE)
+"""Where each Python runs.
+
+Debian has had no 3.12: it is a tree, on the base of 3.11 for its libraries.
+"""
+PACKAGES = {
+    "bookworm": "python3.11-venv,python3-distutils",
+    "sid": "python3.13-venv,python3.14-venv,python3.15-venv",
+}
+TAKEN = re.compile(
+    r"PIP_|SSL_|(REQUESTS|CURL)_CA_BUNDLE$|GIT_SSL_|((HTTPS?|NO|ALL)_PROXY)$", re.IGNORECASE
+)
 """Variables that are taken over."""
 PIP_FILES = {
     "/etc/pip.conf": "/etc/pip.conf",
@@ -46,7 +56,9 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Machine(NamedTuple):
-    """What is unlike on it. `docker`: a client, in /usr/local/bin alone. `setup` is shell for its root.
+    """What is unlike on it. `docker`: a client, in /usr/local/bin alone.
+
+    `setup` is shell for its root.
 
     `apart`: its only network is a loopback without IPv6. `under` is what the program is started by.
     """
@@ -61,9 +73,17 @@ class Machine(NamedTuple):
     under: str = ""
 
 
-PORTS = "for port in 1 9 8765; do python3 -m http.server --bind 127.0.0.1 $port >/dev/null 2>&1 & done\n"
-"""It is no service of ours that answers there. Tests once believed that nobody listens on 1 and 9."""
-PROXY = dict.fromkeys(["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy"], "http://127.0.0.1:9")
+PORTS = (
+    "for port in 1 9 8765; do python3 -m http.server --bind 127.0.0.1 $port >/dev/null 2>&1 & "
+    "done\n"
+)
+"""It is no service of ours that answers there.
+
+Tests once believed that nobody listens on 1 and 9.
+"""
+PROXY = dict.fromkeys(
+    ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy"], "http://127.0.0.1:9"
+)
 ZONE = {"TZ": "Asia/Kathmandu"}
 LOCALE = {"LC_ALL": "C"}
 ONE_CORE = "taskset -c 0"
@@ -79,7 +99,12 @@ MACHINES: Mapping[str, Machine] = {
     "no-ipv6": Machine(apart=True),
     "one-core": Machine(under=ONE_CORE),
     "all-at-once": Machine(
-        docker=True, setup=PORTS, environ={**LOCALE, **PROXY, **ZONE}, umask="077", apart=True, under=ONE_CORE
+        docker=True,
+        setup=PORTS,
+        environ={**LOCALE, **PROXY, **ZONE},
+        umask="077",
+        apart=True,
+        under=ONE_CORE,
     ),
     **{name: Machine(name) for name in SUITES},
 }
@@ -123,7 +148,9 @@ class Outcome(NamedTuple):
     def skips(self) -> list[tuple[str, int]]:
         """The reasons of skipped tests, with their number, most frequent first."""
         counted: Counter[str] = Counter()
-        for number, reason in re.findall(r"^SKIPPED \[(\d+)\] [^ ]+: (.*)$", self.text, re.MULTILINE):
+        for number, reason in re.findall(
+            r"^SKIPPED \[(\d+)\] [^ ]+: (.*)$", self.text, re.MULTILINE
+        ):
             counted["../shared is not there" if "../shared" in reason else reason] += int(number)
         return counted.most_common()
 
@@ -138,7 +165,13 @@ def readme(clone: Path) -> list[str]:
 
 def mirror() -> str:
     """Where this machine has its Debian packages from."""
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
+    command = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(REPO_URI) $(ORIGIN) $(LABEL)",
+        "Created-By: Packages",
+    ]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return next(line.split()[0] for line in listed if line.endswith(" Debian Debian"))
 
@@ -149,8 +182,18 @@ def make_base(folder: Path, suite: str) -> Path:
     if not (base / "made").exists():
         shutil.rmtree(base, ignore_errors=True)
         packages = f"--include=ca-certificates,git,{PACKAGES[suite]}"
-        dated = '--aptopt=Acquire::Check-Valid-Until "false"'  # a mirror may be a snapshot of some weeks ago
-        command = ["mmdebstrap", "--quiet", dated, "--variant=minbase", packages, suite, base, mirror()]
+        # a mirror may be a snapshot of some weeks ago
+        dated = '--aptopt=Acquire::Check-Valid-Until "false"'
+        command = [
+            "mmdebstrap",
+            "--quiet",
+            dated,
+            "--variant=minbase",
+            packages,
+            suite,
+            base,
+            mirror(),
+        ]
         subprocess.run(command, check=True)
         (base / "made").touch()
     return base
@@ -158,12 +201,17 @@ def make_base(folder: Path, suite: str) -> Path:
 
 def trees() -> Mapping[str, Path]:
     """The newest Python of each minor version that pyenv has installed."""
-    found = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*"), key=lambda path: int(path.name.split(".")[-1]))
+    found = sorted(
+        Path("~/.pyenv/versions").expanduser().glob("3.*"),
+        key=lambda path: int(path.name.split(".")[-1]),
+    )
     return {".".join(path.name.split(".")[:2]): path.resolve() for path in found}
 
 
 def pip_folders(files: list[Path]) -> Iterator[Path]:
-    """The folders of this machine that its pip configuration names; what an index lists is beside it."""
+    """The folders of this machine that its pip configuration names; what an index lists is beside
+    it.
+    """
     for file in files:
         config = ConfigParser(interpolation=None)
         config.read(file, encoding="utf-8")
@@ -187,8 +235,8 @@ def _under(path: Path | str) -> str:
 def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> Iterator[Any]:
     """A machine that is gone afterwards: a function that runs a shell's command on it, as its user.
 
-    With `program`, in the surroundings of the row; without, as pip has to run. With the base `/` it is this machine,
-    changed.
+    With `program`, in the surroundings of the row; without, as pip has to run. With the base `/` it
+    is this machine, changed.
     """
     place = Path(tempfile.mkdtemp(dir=folder))
     for name in ("upper", "work", "root"):
@@ -201,35 +249,58 @@ def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> It
     lines = [
         "set -eu",
         "mount --make-rprivate /",
-        f"mount -t overlay overlay -o lowerdir={base},upperdir={place}/upper,workdir={place}/work {place}/root",
+        (
+            "mount -t overlay overlay -o "
+            f"lowerdir={base},upperdir={place}/upper,workdir={place}/work {place}/root"
+        ),
         f"cd {place}/root",
-        "mount -t proc proc proc; mount --rbind /sys sys; mount --rbind /dev dev; mount -t tmpfs tmpfs run",
+        (
+            "mount -t proc proc proc; mount --rbind /sys sys; mount --rbind /dev dev; mount -t "
+            "tmpfs tmpfs run"
+        ),
         "rm -f usr/bin/docker",
-        f"chroot . id ann >/dev/null 2>&1 || chroot . useradd -m -d '{HOMES['ann']}' -s /bin/bash ann",
+        (
+            f"chroot . id ann >/dev/null 2>&1 || chroot . useradd -m -d '{HOMES['ann']}' -s "
+            "/bin/bash ann"
+        ),
     ]
     lines += [
-        f"mkdir -p {_under(Path(there).parent)}; cp --remove-destination {_quoted(here)} {_under(there)}"
+        (
+            f"mkdir -p {_under(Path(there).parent)}; cp --remove-destination {_quoted(here)} "
+            f"{_under(there)}"
+        )
         for here, there in copied.items()
         if here.exists()
     ]
-    # Last and to be read only: these are the folders of this machine themselves. Their parents may be root's alone.
+    # Last and to be read only: these are the folders of this machine themselves. Their parents may
+    # be root's alone.
     folders = dict.fromkeys([*bound, *pip_folders([each for each in configured if each.exists()])])
     for here in folders:
         lines.append(f"mkdir -p {_under(here)}; chmod a+x {' '.join(map(_under, here.parents))}")
     for here in folders:
-        lines.append(f"mount --bind {_quoted(here)} {_under(here)}; mount -o remount,bind,ro {_under(here)}")
+        lines.append(
+            f"mount --bind {_quoted(here)} {_under(here)}; mount -o remount,bind,ro {_under(here)}"
+        )
     taken = {name: value for name, value in os.environ.items() if TAKEN.match(name)}
 
     def run(command: str, *, program: bool = False) -> Outcome:
         environ = {"HOME": HOMES[row.user], "PATH": PATH, "LANG": "C.UTF-8", **taken}
         entering, surroundings = ["unshare", "--mount", "--pid", "--fork", "--kill-child"], [*lines]
         if program:
-            environ = {name: value for name, value in environ.items() if name not in taken} | row.environ
+            environ = {
+                name: value for name, value in environ.items() if name not in taken
+            } | row.environ
             surroundings.append(f"chroot . sh -euc {shlex.quote(row.setup)}")
             if row.apart:
                 entering.append("--net")
                 surroundings.insert(0, f"{shlex.quote(sys.executable)} -c {shlex.quote(LOOPBACK)}")
-        words = ["env", "-i", *(f"{name}={value}" for name, value in environ.items()), "bash", "-euc"]
+        words = [
+            "env",
+            "-i",
+            *(f"{name}={value}" for name, value in environ.items()),
+            "bash",
+            "-euc",
+        ]
         words.append(f"umask {row.umask}; cd; {command}")
         surroundings.append(f"exec chroot --userspec={row.user} . {shlex.join(words)}")
         began = time.monotonic()
@@ -251,7 +322,9 @@ def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> It
 
 
 def try_machine(folder: Path, clone: Path, name: str, tree: Path | None, *, first: bool) -> bool:
-    """Run both commands or the first, each on a machine of its own, and print their rows; whether they worked."""
+    """Run both commands or the first, each on a machine of its own, and print their rows; whether
+    they worked.
+    """
     row = MACHINES[name]
     base = make_base(folder, SUITES[row.python])
     python = f"python{row.python}" if tree is None else f"{tree}/bin/python{row.python}"
@@ -262,14 +335,23 @@ def try_machine(folder: Path, clone: Path, name: str, tree: Path | None, *, firs
         there = 'cd "clone of sealpipe"; . ../venv/bin/activate'
         with machine(folder, base, bound, row) as run:
             made = run(
-                f"git config --global safe.directory '*'; git clone -q {shlex.quote(str(clone))} 'clone of sealpipe'; "
+                "git config --global safe.directory '*'; git clone -q "
+                f"{shlex.quote(str(clone))} 'clone of sealpipe'; "
                 f"{python} -m venv venv; {there}; python --version; {fetching}"
             )
             done = run(f"{there}; {row.under} {program}", program=True) if made.code == 0 else made
-        (folder / f"{name}-{program.split()[-1]}.log").write_text(made.text + done.text, encoding="utf-8")
+        (folder / f"{name}-{program.split()[-1]}.log").write_text(
+            made.text + done.text, encoding="utf-8"
+        )
         worked = worked and done.code == 0
         version = (re.findall(r"^Python (\S+)$", made.text, re.MULTILINE) or ["none"])[0]
-        print(f"| {name} | {version} | `{command}` | {done.code} | {made.seconds:.0f} | {made.megabytes:.0f} |", end="")
+        print(
+            (
+                f"| {name} | {version} | `{command}` | {done.code} | {made.seconds:.0f} | "
+                f"{made.megabytes:.0f} |"
+            ),
+            end="",
+        )
         print(f" {done.seconds:.0f} | {done.last} |")
         if first:
             print(f"  {made.packages} packages installed; what the program prints:\n{done.text}")
@@ -282,29 +364,45 @@ def try_machine(folder: Path, clone: Path, name: str, tree: Path | None, *, firs
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("clone", type=Path)
-    parser.add_argument("--only", nargs="+", choices=MACHINES, default=list(MACHINES), metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="+", choices=MACHINES, default=list(MACHINES), metavar="NAME"
+    )
     parser.add_argument("--first", action="store_true", help="only the first command")
     parser.add_argument("--tree", action="append", default=[], metavar="VERSION=FOLDER")
-    parser.add_argument("--folder", type=Path, help="where bases and logs stay (default: a temporary folder)")
+    parser.add_argument(
+        "--folder", type=Path, help="where bases and logs stay (default: a temporary folder)"
+    )
     options = parser.parse_args()
-    given = {name: Path(path).resolve() for name, _, path in (each.partition("=") for each in options.tree)}
+    given = {
+        name: Path(path).resolve()
+        for name, _, path in (each.partition("=") for each in options.tree)
+    }
     folder = Path(tempfile.mkdtemp()) if options.folder is None else options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     worked = []
     try:
-        print("| machine | Python | command | exit code | pip's s | MB | the program's s | its last line |")
+        print(
+            "| machine | Python | command | exit code | pip's s | MB | the program's s | "
+            "its last line |"
+        )
         print("| --- | --- | --- | --: | --: | --: | --: | --- |")
         for name in options.only:
             tree = given.get(name) or (trees().get(name) if name == "3.12" else None)
             if name == "3.12" and tree is None:
-                print(f"| {name} | | | | | | | not tried: Debian has none, and no --tree was given |")
+                print(
+                    f"| {name} | | | | | | | not tried: Debian has none, and no --tree was given |"
+                )
                 continue
             if MACHINES[name].docker and shutil.which("docker") is None:
                 print(f"| {name} | | | | | | | not tried: this machine has no docker client |")
                 continue
-            worked.append(try_machine(folder, options.clone.resolve(), name, tree, first=options.first))
+            worked.append(
+                try_machine(folder, options.clone.resolve(), name, tree, first=options.first)
+            )
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

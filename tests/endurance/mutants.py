@@ -1,10 +1,12 @@
-"""Break the rehearsal service's rules one by one, and see that tests notice: the table is tests/service/mutants.toml.
+"""Break the rehearsal service's rules one by one, and see that tests notice: the table is
+tests/service/mutants.toml.
 
     python tests/endurance/mutants.py [--client] [--only NAME ...] [--discover N]
 
-Each rule is broken in the process that the tests run in, and every test that the table names for it must fail there
-(and pass while nothing is broken). --client: only the tests of our own client. --discover N: run all tests of the
-files given after `--` on each, until N have failed, and print which did; what nobody notices is an error.
+Each rule is broken in the process that the tests run in, and every test that the table names for it
+must fail there (and pass while nothing is broken). --client: only the tests of our own client.
+--discover N: run all tests of the files given after `--` on each, until N have failed, and print
+which did; what nobody notices is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from service.mutating import PACKAGE, mutants, run, unnoticed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--client", action="store_true")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--discover", type=int, default=0, metavar="N")
@@ -44,7 +48,8 @@ def main() -> int:
     modules = len({each.module for each in chosen})
     runs = sum(len(each.tests(client=options.client)) for each in chosen)
     print(
-        f"{len(chosen)} broken rules in {modules} modules of {PACKAGE}, {runs} tests to notice them, {seconds:.0f} s:"
+        f"{len(chosen)} broken rules in {modules} modules of {PACKAGE}, {runs} tests to "
+        f"notice them, {seconds:.0f} s:"
     )
     print(f"  {len(chosen) - len(wrong)} noticed by every test that is to notice, {len(wrong)} not")
     return int(bool(wrong))

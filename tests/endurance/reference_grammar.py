@@ -2,7 +2,8 @@
 
     python tests/endurance/reference_grammar.py [--cases 40000] [--seed 1]
 
-Prints pytest's summary, with the seconds that each property took; ends with the first text that is read otherwise.
+Prints pytest's summary, with the seconds that each property took; ends with the first text that is
+read otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -29,7 +32,11 @@ def main() -> None:
         TESTS / "unit/references/test_properties.py",
     ]
     environ = {**os.environ, "SEALPIPE_TESTS_CASES": str(options.cases)}
-    sys.exit(subprocess.run([sys.executable, "-m", "pytest", *words], env=environ, check=False).returncode)
+    sys.exit(
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words], env=environ, check=False
+        ).returncode
+    )
 
 
 if __name__ == "__main__":

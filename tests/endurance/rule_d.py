@@ -1,8 +1,8 @@
 """Play random schedules of faults, kills, repeats and concurrent commands against rule D.
 
-After each: no submission was destroyed but by `purge --confirm`, no `expire` sent more than one DELETE, everything
-that was submitted, late or not, is kept on disk, and a user who runs it again comes to an end. Prints figures;
-ends with 1 where a promise broke.
+After each: no submission was destroyed but by `purge --confirm`, no `expire` sent more than one
+DELETE, everything that was submitted, late or not, is kept on disk, and a user who runs it again
+comes to an end. Prints figures; ends with 1 where a promise broke.
 
     python tests/endurance/rule_d.py [--schedules 10000] [--first 0] [--show]
 """
@@ -22,10 +22,14 @@ from cli.expire_request.rule_d import Schedule, played
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--show", action="store_true", help="tell how every command of every schedule ended")
+    parser.add_argument(
+        "--show", action="store_true", help="tell how every command of every schedule ended"
+    )
     options = parser.parse_args()
     began = time.monotonic()
     figures: Counter[str] = Counter()
@@ -37,8 +41,13 @@ def main() -> int:
         broken += bool(schedule.wrong)
         if schedule.wrong or options.show:
             show(schedule)
-    print(f"{options.schedules} schedules in {time.monotonic() - began:.0f} s: {broken} broke a promise")
-    for what, number in sorted(figures.items(), key=lambda pair: (pair[0].partition(" ")[0], -pair[1])):
+    print(
+        f"{options.schedules} schedules in {time.monotonic() - began:.0f} s: {broken} "
+        "broke a promise"
+    )
+    for what, number in sorted(
+        figures.items(), key=lambda pair: (pair[0].partition(" ")[0], -pair[1])
+    ):
         print(f"  {number:7}  {what}")
     return int(broken > 0)
 
@@ -57,7 +66,11 @@ def count(schedule: Schedule, figures: Counter[str]) -> None:
 
 def show(schedule: Schedule) -> None:
     for command in schedule.commands:
-        print(f"seed {schedule.seed}: {command.kind} {command.deletes} DELETE(s): {command.ended!r}"[:300])
+        print(
+            f"seed {schedule.seed}: {command.kind} {command.deletes} DELETE(s): {command.ended!r}"[
+                :300
+            ]
+        )
     for wrong in schedule.wrong:
         print(f"seed {schedule.seed}: WRONG: {wrong}")
 

@@ -1,8 +1,10 @@
-"""schemathesis against the rehearsal service on a real socket: no 500, and no answer that its document does not have.
+"""schemathesis against the rehearsal service on a real socket: no 500, and no answer that its
+document does not have.
 
     python tests/endurance/schemathesis_run.py [--cases 1000] [--seed 1]
 
-Prints how often each operation answered with each status; ends with the first answer that is out of shape.
+Prints how often each operation answered with each status; ends with the first answer that is out of
+shape.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from service.schemathesis_cases import Run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

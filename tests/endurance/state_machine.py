@@ -1,7 +1,9 @@
-"""The rehearsal service against a model of the specification's states: thousands of runs of random steps.
+"""The rehearsal service against a model of the specification's states: thousands of runs of random
+steps.
 
-Every step is a call (or time passing, a plan changing, a restart), and every answer must be the model's: status,
-error_code and body. Prints how often each answer was seen; ends with the shortest run that disagrees, if one does.
+Every step is a call (or time passing, a plan changing, a restart), and every answer must be the
+model's: status, error_code and body. Prints how often each answer was seen; ends with the shortest
+run that disagrees, if one does.
 
     python tests/endurance/state_machine.py [--runs 2000] [--steps 50] [--seed 1] [--socket]
 """
@@ -25,11 +27,15 @@ from support.hostile import SHRUNK
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--socket", action="store_true", help="over a real socket, in place of in process")
+    parser.add_argument(
+        "--socket", action="store_true", help="over a real socket, in place of in process"
+    )
     options = parser.parse_args()
     counts = {"runs": 0}
 
@@ -48,7 +54,10 @@ def main() -> None:
     run_state_machine_as_test(Counted, settings=chosen)
     for (step, status, what), number in sorted(Base.answers.items(), key=str):
         print(f"{step:20} {status} {'' if what is None else what:30} {number:8,}")
-    print(f"{counts['runs']:,} runs, {Base.steps:,} steps, {Base.compared:,} answers compared, none differs;")
+    print(
+        f"{counts['runs']:,} runs, {Base.steps:,} steps, {Base.compared:,} answers "
+        "compared, none differs;"
+    )
     print(f"{len(Base.answers)} different answers, {time.monotonic() - began:.0f} s")
 
 

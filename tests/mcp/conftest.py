@@ -1,4 +1,6 @@
-"""An assistant: the official client, at a server in this process or at `sealpipe mcp`, and all that it received."""
+"""An assistant: the official client, at a server in this process or at `sealpipe mcp`, and all that
+it received.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ class Anything:
 
 @dataclass
 class Assistant:
-    """A client in its own thread. `received` is the text of everything that came from the server."""
+    """A client in its own thread.
+
+    `received` is the text of everything that came from the server.
+    """
 
     portal: BlockingPortal
     client: Client
@@ -71,8 +76,12 @@ class Assistant:
         assert result.is_error, result.structured_content
         return result.structured_content["error"]
 
-    def round(self, tool: str, arguments: Any, answers: Any = None, state: str | None = None) -> Any:
-        """Make one round of a call, as a client of the newest protocol does, and return its result."""
+    def round(
+        self, tool: str, arguments: Any, answers: Any = None, state: str | None = None
+    ) -> Any:
+        """Make one round of a call, as a client of the newest protocol does, and return its
+        result.
+        """
         more = {"input_responses": answers, "request_state": state, "allow_input_required": True}
         result = self.portal.call(lambda: self.client.session.call_tool(tool, arguments, **more))
         self.received.append(result.model_dump_json())
@@ -83,7 +92,9 @@ class Assistant:
         return self.portal.start_task_soon(self.client.call_tool, tool, arguments)
 
     def _call(self, tool: str, arguments: Any) -> types.CallToolResult:
-        result = self.portal.call(lambda: self.client.call_tool(tool, arguments, progress_callback=self._note))
+        result = self.portal.call(
+            lambda: self.client.call_tool(tool, arguments, progress_callback=self._note)
+        )
         self.received.append(result.model_dump_json())
         assert json.loads(result.content[0].text) == result.structured_content
         return result
@@ -100,18 +111,26 @@ class Assistant:
 
 @dataclass
 class Person:
-    """Who sits before the client: answers each elicitation with the next of `answers`, and remembers it."""
+    """Who sits before the client: answers each elicitation with the next of `answers`, and
+    remembers it.
+    """
 
     answers: list[types.ElicitResult] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
 
     async def __call__(self, _context: Any, params: Any) -> types.ElicitResult:
         self.asked.append(params)
-        return self.answers.pop(0) if self.answers else types.ElicitResult(action="accept", content={"confirm": True})
+        return (
+            self.answers.pop(0)
+            if self.answers
+            else types.ElicitResult(action="accept", content={"confirm": True})
+        )
 
 
 @contextmanager
-def connected(server: Any, mode: str, person: Person | None = None, name: str = "helper") -> Iterator[Assistant]:
+def connected(
+    server: Any, mode: str, person: Person | None = None, name: str = "helper"
+) -> Iterator[Assistant]:
     """Connect an assistant to a server: `mode` is `auto` (the newest protocol) or `legacy`."""
     received: list[str] = []
     information = types.Implementation(name=name, version="1")
@@ -178,7 +197,9 @@ def connect(
             report: Any = lambda *_: None,
             **words: Any,
         ) -> Assistant:
-            server = make_server(replace(make_setup(job, policy, **client_options), report=report, **setup_changes))
+            server = make_server(
+                replace(make_setup(job, policy, **client_options), report=report, **setup_changes)
+            )
             own = stack.enter_context(ExitStack())
             assistant = own.enter_context(connected(server, mode, person, **words))
             assistant.leave = own.close
@@ -211,20 +232,26 @@ def connect_to() -> Iterator[Callable[..., Assistant]]:
 
 @pytest.fixture
 def start(job: Job, tmp_path: Path) -> Iterator[Callable[..., Assistant]]:
-    """Start `sealpipe mcp` with a policy file, and connect an assistant to it over stdio: `start(policy, mode)`.
+    """Start `sealpipe mcp` with a policy file, and connect an assistant to it over stdio:
+    `start(policy, mode)`.
 
-    Its process id is in `pid`, and what it writes to stderr in `stderr`, files of the folder that it is given.
+    Its process id is in `pid`, and what it writes to stderr in `stderr`, files of the folder that
+    it is given.
     """
     with ExitStack() as stack:
 
-        def start_one(policy: str, mode: str = "auto", person: Any = None, **environ: str) -> Assistant:
+        def start_one(
+            policy: str, mode: str = "auto", person: Any = None, **environ: str
+        ) -> Assistant:
             file = tmp_path / "policy.toml"
             file.write_text(policy)
             file.chmod(0o600)
             words = f"echo $$ > {tmp_path}/pid; exec {shlex.join(SEALPIPE)} mcp --policy {file}"
             errors = stack.enter_context((tmp_path / "stderr").open("a"))
             environ = {**job.terminal.environ, **environ}
-            parameters = StdioServerParameters(command="/bin/sh", args=["-c", words], env=environ, cwd=tmp_path)
+            parameters = StdioServerParameters(
+                command="/bin/sh", args=["-c", words], env=environ, cwd=tmp_path
+            )
             return stack.enter_context(connected(stdio_client(parameters, errors), mode, person))
 
         yield start_one

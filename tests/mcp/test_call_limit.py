@@ -19,7 +19,10 @@ from sealpipe.mcp import call_limit
 from sealpipe.mcp.call_limit import HOUR, count_left, take
 
 START = 1_800_000_000.0
-TAKE = "import os, sys, pathlib; from sealpipe.mcp.call_limit import take; take(pathlib.Path(sys.argv[1]), 'share', 4)"
+TAKE = (
+    "import os, sys, pathlib; from sealpipe.mcp.call_limit import take; "
+    "take(pathlib.Path(sys.argv[1]), 'share', 4)"
+)
 
 
 class Clock:
@@ -67,7 +70,11 @@ def test_a_refusal_says_how_many_and_until_when(tmp_path: Path, clock: Clock) ->
 
 
 def test_each_tool_counts_for_itself_and_some_without_end(tmp_path: Path) -> None:
-    assert [is_taken(tmp_path, 1, tool) for tool in ("share", "run", "share")] == [True, True, False]
+    assert [is_taken(tmp_path, 1, tool) for tool in ("share", "run", "share")] == [
+        True,
+        True,
+        False,
+    ]
     assert all(is_taken(tmp_path, None, "share") for _ in range(5))
     assert [count_left(tmp_path, tool, 3) for tool in ("share", "run", "list")] == [2, 2, 3]
     assert count_left(tmp_path, "share", None) is None
@@ -115,14 +122,18 @@ def test_servers_that_count_at_once_share_one_limit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["", "; os.kill(os.getpid(), 9)"])
 def test_another_process_that_was_killed_has_counted(tmp_path: Path, end: str) -> None:
-    """The kill comes after the count and before the effect: the call is lost, and never made for nothing."""
+    """The kill comes after the count and before the effect: the call is lost, and never made for
+    nothing.
+    """
     assert is_taken(tmp_path, 4)
     ran = subprocess.run([sys.executable, "-c", TAKE + end, tmp_path], check=False)
     assert ran.returncode == (-signal.SIGKILL if end else 0)
     assert count_left(tmp_path, "share", 4) == 2
 
 
-def test_a_kill_while_it_is_written_leaves_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_while_it_is_written_leaves_what_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kill(*_: object, **_folders: object) -> None:
         raise KeyboardInterrupt
 
@@ -155,7 +166,9 @@ def _link(file: Path) -> None:
         _link,
     ],
 )
-def test_a_file_that_cannot_be_believed_opens_nothing(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+def test_a_file_that_cannot_be_believed_opens_nothing(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
     take(tmp_path, "share", 2)
     spoil(tmp_path / "hourly.json")
     with pytest.raises(StateError) as caught:

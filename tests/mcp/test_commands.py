@@ -1,4 +1,6 @@
-"""An assistant runs a command with secrets: it learns the exit code and the redacted output, and nothing is left."""
+"""An assistant runs a command with secrets: it learns the exit code and the redacted output, and
+nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def assistant(connect: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def ran(assistant: Any, *command: str, seconds: int = 60, reference: str = "env:GIVEN") -> Any:
-    return assistant.call("run_with_secrets", command=command, environment={"TOKEN": reference}, seconds=seconds)
+    return assistant.call(
+        "run_with_secrets", command=command, environment={"TOKEN": reference}, seconds=seconds
+    )
 
 
 def python(assistant: Any, script: str) -> Any:
@@ -34,7 +38,9 @@ def python(assistant: Any, script: str) -> Any:
 
 
 @pytest.mark.parametrize("reference", ["env:GIVEN", "dotenv:{here}/.env#TOKEN"])
-def test_it_returns_the_exit_code_and_redacted_output(assistant: Any, tmp_path: Path, reference: str) -> None:
+def test_it_returns_the_exit_code_and_redacted_output(
+    assistant: Any, tmp_path: Path, reference: str
+) -> None:
     (tmp_path / ".env").write_text(f"TOKEN={VALUE}\n")
     script = 'echo "token: $TOKEN"; echo "$TOKEN" | base64 >&2; exit 3'
     done = ran(assistant, "sh", "-c", script, reference=reference.format(here=tmp_path))
@@ -70,7 +76,9 @@ def test_no_program_of_the_working_directory_is_run(
 
 
 def test_there_is_no_shell_and_no_input(assistant: Any) -> None:
-    assert ran(assistant, "echo", "$TOKEN; ls $(id)")["stdout"] == {"untrusted": "$TOKEN; ls $(id)\n"}
+    assert ran(assistant, "echo", "$TOKEN; ls $(id)")["stdout"] == {
+        "untrusted": "$TOKEN; ls $(id)\n"
+    }
     assert ran(assistant, "cat")["stdout"] == {"untrusted": ""}
 
 
@@ -89,7 +97,9 @@ def test_it_ends_at_its_time_limit(assistant: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_cancelled_call_ends_its_command(assistant: Any, connect: Any, tmp_path: Path, mode: str) -> None:
+def test_a_cancelled_call_ends_its_command(
+    assistant: Any, connect: Any, tmp_path: Path, mode: str
+) -> None:
     assistant = connect(mode)
     note = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! $$ > {note}.new; mv {note}.new {note}; wait"]
@@ -129,7 +139,12 @@ def test_a_cancelled_call_ends_its_command(assistant: Any, connect: Any, tmp_pat
     ],
 )
 def test_what_is_wrong_starts_nothing(
-    assistant: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], kind: str | None
+    assistant: Any,
+    job: Job,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, Any],
+    kind: str | None,
 ) -> None:
     monkeypatch.setenv("SHORT", "abc")
     monkeypatch.setenv("COPY", job.api_key)

@@ -1,4 +1,7 @@
-"""Who sits before the client is asked: to confirm a call, and to open a link. In both eras of the protocol."""
+"""Who sits before the client is asked: to confirm a call, and to open a link.
+
+In both eras of the protocol.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ def requests_of(job: Job) -> int:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_the_link_is_shown_by_the_client(connect: Any, person: Any, wanted: Any, mode: str, job: Job) -> None:
+def test_the_link_is_shown_by_the_client(
+    connect: Any, person: Any, wanted: Any, mode: str, job: Job
+) -> None:
     made = connect(mode, person).call("request_secret", **wanted)
     (shown,) = person.asked
     assert shown.url.endswith(f"/r/{made['code']}")
@@ -54,7 +59,9 @@ def test_a_link_that_the_person_does_not_open_is_in_the_answer(
     assert made["link"].endswith(f"/r/{made['code']}")
 
 
-def test_a_client_with_forms_only_gets_the_link_as_text(connect: Any, person: Any, wanted: Any) -> None:
+def test_a_client_with_forms_only_gets_the_link_as_text(
+    connect: Any, person: Any, wanted: Any
+) -> None:
     with mock.patch.object(mcp_types, "UrlElicitationCapability", return_value=None):
         assert "link" in connect("legacy", person).call("request_secret", **wanted)
     assert person.asked == []
@@ -75,22 +82,36 @@ def test_a_person_confirms_what_the_policy_says(
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("answer", NO_FORMS, ids=str)
 def test_without_a_yes_nothing_is_done(
-    connect: Any, person: Any, wanted: Any, mode: str, anything: Any, job: Job, answer: types.ElicitResult
+    connect: Any,
+    person: Any,
+    wanted: Any,
+    mode: str,
+    anything: Any,
+    job: Job,
+    answer: types.ElicitResult,
 ) -> None:
     person.answers = [answer]
-    error = connect(mode, person, anything(confirmed={"request_secret"})).fail("request_secret", **wanted)
+    error = connect(mode, person, anything(confirmed={"request_secret"})).fail(
+        "request_secret", **wanted
+    )
     assert error["kind"] == "PolicyError"
     assert requests_of(job) == 0
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_without_a_way_to_ask_nothing_is_done(connect: Any, wanted: Any, mode: str, anything: Any, job: Job) -> None:
-    error = connect(mode, None, anything(confirmed={"request_secret"})).fail("request_secret", **wanted)
+def test_without_a_way_to_ask_nothing_is_done(
+    connect: Any, wanted: Any, mode: str, anything: Any, job: Job
+) -> None:
+    error = connect(mode, None, anything(confirmed={"request_secret"})).fail(
+        "request_secret", **wanted
+    )
     assert "no way to ask" in error["message"]
     assert requests_of(job) == 0
 
 
-def test_a_confirmation_serves_once(connect: Any, person: Any, wanted: Any, anything: Any, job: Job) -> None:
+def test_a_confirmation_serves_once(
+    connect: Any, person: Any, wanted: Any, anything: Any, job: Job
+) -> None:
     assistant = connect("auto", person, anything(confirmed={"request_secret"}))
     asked = assistant.round("request_secret", wanted)
     assert set(asked.input_requests) == {"confirm"}
@@ -99,7 +120,10 @@ def test_a_confirmation_serves_once(connect: Any, person: Any, wanted: Any, anyt
     assert set(shown.input_requests) == {"link"}
     replayed = assistant.round("request_secret", wanted, {"confirm": YES}, asked.request_state)
     assert replayed.structured_content["error"]["kind"] == "PolicyError"
-    first, second = (assistant.round("request_secret", wanted, {"link": YES}, shown.request_state) for _ in range(2))
+    first, second = (
+        assistant.round("request_secret", wanted, {"link": YES}, shown.request_state)
+        for _ in range(2)
+    )
     assert first.structured_content == second.structured_content  # to hear it again changes nothing
     assert requests_of(job) == 1
 
@@ -115,7 +139,9 @@ def test_each_call_is_recorded_once(connect: Any, person: Any, wanted: Any, anyt
     assistant = connect("auto", person, policy, report=report)
     assistant.call("request_secret", **wanted)
     assistant.fail("request_secret", **wanted)
-    asked, done, refused = (f"request_secret {each}" for each in ("UnconfirmedError", "NoneType", "PolicyError"))
+    asked, done, refused = (
+        f"request_secret {each}" for each in ("UnconfirmedError", "NoneType", "PolicyError")
+    )
     assert told == [asked, done, asked, refused]
 
 
@@ -124,7 +150,9 @@ def test_a_person_sees_what_a_call_is_about(connect: Any, person: Any, anything:
     assert "CODE-of-it" in person.asked[0].message
 
 
-def test_a_confirmation_is_for_its_arguments(connect: Any, person: Any, wanted: Any, anything: Any, job: Job) -> None:
+def test_a_confirmation_is_for_its_arguments(
+    connect: Any, person: Any, wanted: Any, anything: Any, job: Job
+) -> None:
     assistant = connect("auto", person, anything(confirmed={"request_secret", "collect_secret"}))
     state = assistant.round("request_secret", wanted).request_state
     for tool, arguments in (
@@ -169,7 +197,9 @@ def test_no_submitter_keeps_a_person_from_being_asked(
 ) -> None:
     assistant = connect(mode, person, anything(confirmed={"status"}))
     for number, value in enumerate(["page", "assistant", "method", "arguments"]):
-        made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/{number}")
+        made = assistant.call(
+            "request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/{number}"
+        )
         job.service.submitter().submit(person.asked[-1].url, {"Password": value})
         assistant.call("collect_secret", code=made["code"])
     assert assistant.call("status", code=made["code"])["state"] == "ended"

@@ -1,4 +1,6 @@
-"""However `sealpipe mcp` ends, or its client, the commands that it runs end too; and what it wrote shows no secret."""
+"""However `sealpipe mcp` ends, or its client, the commands that it runs end too; and what it wrote
+shows no secret.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ variables = ["TOKEN"]
 commands = [["sh", "-c", "**"]]
 """
 SCRIPT = (
-    "tr '\\0' '\\n' < /proc/self/environ > {here}/environ; echo $$ > {here}/new; mv {here}/new {here}/pid; sleep 600"
+    "tr '\\0' '\\n' < /proc/self/environ > {here}/environ; echo $$ > {here}/new; mv {here}/new "
+    "{here}/pid; sleep 600"
 )
 
 
@@ -34,13 +37,19 @@ def test_no_command_outlives_the_server(job: Job, tmp_path: Path, end: str) -> N
     policy = job.terminal.file("mcp.toml", POLICY)
     environ = job.terminal.with_environ({"SEALPIPE_MCP_POLICY": str(policy)})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*SEALPIPE, "mcp"], env=environ, start_new_session=True, **pipes) as server:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        [*SEALPIPE, "mcp"], env=environ, start_new_session=True, **pipes
+    ) as server:  # type: ignore[call-overload]
         arguments = {
             "command": ["sh", "-c", SCRIPT.format(here=tmp_path)],
             "environment": {"TOKEN": "env:DB_PASSWORD"},
             "seconds": 600,
         }
-        for message in initialize(), {"method": "notifications/initialized"}, call("run_with_secrets", arguments):
+        for message in (
+            initialize(),
+            {"method": "notifications/initialized"},
+            call("run_with_secrets", arguments),
+        ):
             server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             server.stdin.flush()
         waits_for((tmp_path / "pid").exists)

@@ -1,4 +1,6 @@
-"""Every tool by the official client, at real servers: over stdio and HTTP, in both eras, with a person and alone."""
+"""Every tool by the official client, at real servers: over stdio and HTTP, in both eras, with a
+person and alone.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ sources = ["env:DB_PASSWORD"]
 variables = ["PGPASSWORD"]
 commands = [["printenv", "PGPASSWORD"]]
 """
-RUN: dict[str, Any] = {"command": ["printenv", "PGPASSWORD"], "environment": {"PGPASSWORD": "env:DB_PASSWORD"}}
+RUN: dict[str, Any] = {
+    "command": ["printenv", "PGPASSWORD"],
+    "environment": {"PGPASSWORD": "env:DB_PASSWORD"},
+}
 SUBMITTED = 'cänary-from-a-person "x"'
 
 
@@ -68,7 +73,9 @@ def http_server(world: World) -> Iterator[tuple[str, str]]:
     environ = world.job.terminal.with_environ({})
     with Popen(command, env=environ, stdout=PIPE, stderr=PIPE, start_new_session=True) as server:
         assert server.stderr is not None
-        found = re.search(r"serving on (\S+); the token is in (\S+)", server.stderr.readline().decode())
+        found = re.search(
+            r"serving on (\S+); the token is in (\S+)", server.stderr.readline().decode()
+        )
         assert found is not None
         yield found[1], Path(found[2]).read_text().strip()
         server.terminate()
@@ -89,7 +96,9 @@ def server(request: pytest.FixtureRequest, transport: str, over_http: Any, world
 @pytest.mark.parametrize("way", ["asking", "alone"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("transport", ["http", "stdio"])
-def test_every_tool(server: Any, mode: str, way: str, world: World, person: Any, connect_to: Any) -> None:
+def test_every_tool(
+    server: Any, mode: str, way: str, world: World, person: Any, connect_to: Any
+) -> None:
     job, used, has_person = world.job, set[str](), way == "asking"
     assistant = connect_to(server, mode, person if has_person else None)
 
@@ -104,13 +113,20 @@ def test_every_tool(server: Any, mode: str, way: str, world: World, person: Any,
     link = person.asked[-1].url if has_person else asked["link"]
     assert call("wait_for_submission", code=asked["code"], seconds=0)["state"] == "pending"
     job.service.submitter().submit(link, {"Password": SUBMITTED})
-    assert call("wait_for_submission", code=asked["code"], seconds=60) == {"state": "submitted", "submissions": 1}
+    assert call("wait_for_submission", code=asked["code"], seconds=60) == {
+        "state": "submitted",
+        "submissions": 1,
+    }
     assert call("status", code=asked["code"])["submissions"] == 1
     assert call("collect_secret", code=asked["code"])["request"] == "expired"
     assert Path(target.removeprefix("file:")).read_text() == SUBMITTED
     unused = call("request_secret", prompts=[{"text": "Password"}], to=f"{target}-2")
     assert call("expire", code=unused["code"])["outcome"] == "expired"
-    share = {"fields": [{"reference": "env:DB_PASSWORD"}], "to": "email:ann@example.com", "title": f"{target}{mode}"}
+    share = {
+        "fields": [{"reference": "env:DB_PASSWORD"}],
+        "to": "email:ann@example.com",
+        "title": f"{target}{mode}",
+    }
     if has_person:
         before = len(world.mailbox.received)
         shared = call("share_secret", **share)
@@ -134,13 +150,23 @@ def test_who_started_the_server_confirms_on_its_terminal(
     world: World, mode: str, over_http: Any, connect_to: Any
 ) -> None:
     job, port = world.job, free_port()
-    words = ["sh", "-c", 'exec "$0" "$@" 2>/dev/tty', *SEALPIPE, "mcp", "--http", f"127.0.0.1:{port}"]
+    words = [
+        "sh",
+        "-c",
+        'exec "$0" "$@" 2>/dev/tty',
+        *SEALPIPE,
+        "mcp",
+        "--http",
+        f"127.0.0.1:{port}",
+    ]
     with Typist(words, job.terminal.with_environ({}), world.here) as typist:
         typist.waits_for("the token is in")
         token = (job.state / "mcp/http-token").read_text().strip()
         assistant = connect_to(over_http(f"http://127.0.0.1:{port}/mcp", token), mode)
         for answer, is_refused in (("yes", False), ("no", True), ("", True)):
-            calling = assistant.portal.start_task_soon(assistant.client.call_tool, "run_with_secrets", RUN)
+            calling = assistant.portal.start_task_soon(
+                assistant.client.call_tool, "run_with_secrets", RUN
+            )
             typist.answers("Type yes to allow it:", answer)
             assert calling.result(60).is_error is is_refused
         question = typist.seen.decode()

@@ -1,4 +1,6 @@
-"""The server over HTTP: loopback only, a token for each request, our own host's name only, and no work while idle."""
+"""The server over HTTP: loopback only, a token for each request, our own host's name only, and no
+work while idle.
+"""
 
 from __future__ import annotations
 
@@ -70,20 +72,35 @@ class Running:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with (
             httpx2.AsyncClient(headers=headers) as line,
-            Client(streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=line), mode=mode) as client,
+            Client(
+                streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=line),
+                mode=mode,
+            ) as client,
         ):
             yield client
 
     async def send(
-        self, headers: Mapping[str, str], body: bytes | None = None, *, method: str = "POST", path: str = "/mcp"
+        self,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        method: str = "POST",
+        path: str = "/mcp",
     ) -> tuple[int, bytes]:
         """Send one request by hand. Returns status and body."""
         return await asyncio.to_thread(self._send, method, path, headers, body)
 
-    def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytes]:
+    def _send(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> tuple[int, bytes]:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            line.request(method, path, json.dumps(INITIALIZE).encode() if body is None else body, dict(headers))
+            line.request(
+                method,
+                path,
+                json.dumps(INITIALIZE).encode() if body is None else body,
+                dict(headers),
+            )
             response = line.getresponse()
             return response.status, response.read()
         finally:
@@ -93,7 +110,9 @@ class Running:
 @asynccontextmanager
 async def serving() -> AsyncIterator[Running]:
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name="wait", input_schema={"type": "object"})])
+        return types.ListToolsResult(
+            tools=[types.Tool(name="wait", input_schema={"type": "object"})]
+        )
 
     async def call_tool(_context: Any, _params: Any) -> types.CallToolResult:
         running.waiting.append("waits")
@@ -161,31 +180,70 @@ def test_a_token_file_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", **HEADERS}
 REFUSED: Mapping[str, tuple[int, Callable[[Running], Coroutine[Any, Any, tuple[int, bytes]]]]] = {
     "no token": (401, lambda it: it.send(HEADERS)),
-    "another token": (401, lambda it: it.send({**HEADERS, "Authorization": "Bearer canary-token-of-this-tess"})),
-    "the token's beginning": (401, lambda it: it.send({**HEADERS, "Authorization": f"Bearer {TOKEN[:-1]}"})),
-    "more than the token": (401, lambda it: it.send({**HEADERS, "Authorization": f"Bearer {TOKEN} x"})),
+    "another token": (
+        401,
+        lambda it: it.send({**HEADERS, "Authorization": "Bearer canary-token-of-this-tess"}),
+    ),
+    "the token's beginning": (
+        401,
+        lambda it: it.send({**HEADERS, "Authorization": f"Bearer {TOKEN[:-1]}"}),
+    ),
+    "more than the token": (
+        401,
+        lambda it: it.send({**HEADERS, "Authorization": f"Bearer {TOKEN} x"}),
+    ),
     "an empty token": (401, lambda it: it.send({**HEADERS, "Authorization": "Bearer "})),
-    "bytes that are no text": (401, lambda it: it.send({**HEADERS, "Authorization": "Bearer \xff\xfe"})),
-    "the token by another scheme": (401, lambda it: it.send({**HEADERS, "Authorization": f"Basic {TOKEN}"})),
+    "bytes that are no text": (
+        401,
+        lambda it: it.send({**HEADERS, "Authorization": "Bearer \xff\xfe"}),
+    ),
+    "the token by another scheme": (
+        401,
+        lambda it: it.send({**HEADERS, "Authorization": f"Basic {TOKEN}"}),
+    ),
     "the token without a scheme": (401, lambda it: it.send({**HEADERS, "Authorization": TOKEN})),
     "the token in the address": (401, lambda it: it.send(HEADERS, path=f"/mcp?token={TOKEN}")),
     "the token as a cookie": (401, lambda it: it.send({**HEADERS, "Cookie": f"token={TOKEN}"})),
     "another path": (404, lambda it: it.send(AUTHORIZED, path="/")),
     "a path that leads here": (404, lambda it: it.send(AUTHORIZED, path="/x/../mcp")),
-    "the path of a login": (404, lambda it: it.send(HEADERS, b"", method="GET", path="/.well-known/oauth")),
+    "the path of a login": (
+        404,
+        lambda it: it.send(HEADERS, b"", method="GET", path="/.well-known/oauth"),
+    ),
     "a stream of the server's own": (405, lambda it: it.send(AUTHORIZED, b"", method="GET")),
     "another method": (405, lambda it: it.send(AUTHORIZED, method="PUT")),
-    "a preflight of a browser": (401, lambda it: it.send({"Origin": "http://x.example"}, b"", method="OPTIONS")),
-    "another host's name": (421, lambda it: it.send({**AUTHORIZED, "Host": f"rebound.example:{it.port}"})),
+    "a preflight of a browser": (
+        401,
+        lambda it: it.send({"Origin": "http://x.example"}, b"", method="OPTIONS"),
+    ),
+    "another host's name": (
+        421,
+        lambda it: it.send({**AUTHORIZED, "Host": f"rebound.example:{it.port}"}),
+    ),
     "our address without the port": (421, lambda it: it.send({**AUTHORIZED, "Host": "127.0.0.1"})),
-    "our name as a part of another": (421, lambda it: it.send({**AUTHORIZED, "Host": "localhost.x.example:80"})),
-    "a page of another origin": (403, lambda it: it.send({**AUTHORIZED, "Origin": "https://x.example"})),
+    "our name as a part of another": (
+        421,
+        lambda it: it.send({**AUTHORIZED, "Host": "localhost.x.example:80"}),
+    ),
+    "a page of another origin": (
+        403,
+        lambda it: it.send({**AUTHORIZED, "Origin": "https://x.example"}),
+    ),
     "a page of a file": (403, lambda it: it.send({**AUTHORIZED, "Origin": "null"})),
-    "a page of another port": (403, lambda it: it.send({**AUTHORIZED, "Origin": f"http://127.0.0.1:{it.port + 1}"})),
+    "a page of another port": (
+        403,
+        lambda it: it.send({**AUTHORIZED, "Origin": f"http://127.0.0.1:{it.port + 1}"}),
+    ),
     "a form of a browser": (400, lambda it: it.send({**AUTHORIZED, "Content-Type": "text/plain"})),
-    "a body that is too large": (413, lambda it: it.send(AUTHORIZED, b" " * (mcp_http.MAX_BODY + 1))),
+    "a body that is too large": (
+        413,
+        lambda it: it.send(AUTHORIZED, b" " * (mcp_http.MAX_BODY + 1)),
+    ),
     "a body that is no JSON": (400, lambda it: it.send(AUTHORIZED, b"{")),
-    "a session that there is not": (404, lambda it: it.send({**AUTHORIZED, "Mcp-Session-Id": "0" * 32})),
+    "a session that there is not": (
+        404,
+        lambda it: it.send({**AUTHORIZED, "Mcp-Session-Id": "0" * 32}),
+    ),
     "a session's end that there is not": (
         404,
         lambda it: it.send({**AUTHORIZED, "Mcp-Session-Id": "1"}, method="DELETE"),
@@ -210,7 +268,11 @@ def test_what_a_stranger_sends_gets_nothing(capfd: pytest.CaptureFixture[str]) -
 
 def test_two_clients_of_both_protocols_are_served_at_once() -> None:
     async def call_both() -> list[types.CallToolResult]:
-        async with serving() as running, running.client("auto") as new, running.client("legacy") as old:
+        async with (
+            serving() as running,
+            running.client("auto") as new,
+            running.client("legacy") as old,
+        ):
             calls = [asyncio.create_task(each.call_tool("wait", {})) for each in (new, old)]
             while len(running.waiting) < 2:
                 await asyncio.sleep(0.01)
@@ -221,7 +283,9 @@ def test_two_clients_of_both_protocols_are_served_at_once() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_open_call_is_cancelled_when_the_server_ends(mode: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_open_call_is_cancelled_when_the_server_ends(
+    mode: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     async def end_in_a_call() -> list[str]:
         async with serving() as running:
             async with running.client(mode) as client:
@@ -251,7 +315,9 @@ def test_the_port_is_free_again_at_once() -> None:
 
 
 def test_nothing_wakes_an_idle_server() -> None:
-    """The loop means to sleep for ever, or until a session ends that nobody used for half an hour."""
+    """The loop means to sleep for ever, or until a session ends that nobody used for half an
+    hour.
+    """
     selector = CountedSelector()
 
     async def sleep_between_calls() -> None:

@@ -1,4 +1,6 @@
-"""A server that is killed while it asks for a secret leaves one request or none, and its next call finds which."""
+"""A server that is killed while it asks for a secret leaves one request or none, and its next call
+finds which.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ DIED = -signal.SIGKILL
 
 
 def die_at(moment: int) -> None:
-    """Have this process killed before its step of that number: a request, its response, or a change of a file."""
+    """Have this process killed before its step of that number: a request, its response, or a change
+    of a file.
+    """
     steps = count(1)
 
     def step() -> None:
@@ -52,7 +56,9 @@ def die_at(moment: int) -> None:
 
 
 def run_in_child(session: Session, work: Callable[[Session], object], moment: int) -> int:
-    """Do work in a process of its own that is killed at that moment; its exit code, or minus its signal."""
+    """Do work in a process of its own that is killed at that moment; its exit code, or minus its
+    signal.
+    """
     child = os.fork()
     if child == 0:
         code = 1
@@ -65,14 +71,21 @@ def run_in_child(session: Session, work: Callable[[Session], object], moment: in
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-NOTES = {"client": "helper", "sent_to": [], "sink": "file:/nowhere", "prompts": [["a", "A", "text"]]}
+NOTES = {
+    "client": "helper",
+    "sent_to": [],
+    "sink": "file:/nowhere",
+    "prompts": [["a", "A", "text"]],
+}
 
 
 def ask(session: Session, state: Path, work: Callable[..., Any] = request) -> records.Record:
     """What `request_secret` does."""
     made_id = records.make_id()
     options = plan_request(["A:text"], name=records.make_name(made_id))
-    return records.create(session, state, made_id, lambda outbox: work(session, options, outbox, notes=NOTES))
+    return records.create(
+        session, state, made_id, lambda outbox: work(session, options, outbox, notes=NOTES)
+    )
 
 
 @pytest.fixture
@@ -127,8 +140,12 @@ def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> No
     assert job.resume().code == 0
     records.settle(session, state)
     listed = records.list_records(session, state)
-    assert {each.known.short_code for each in listed} == {each.short_code for each in client.iter_requests()}
-    assert all(each.known.link is not None and each.receipt.prompts[0].text == "A" for each in listed)
+    assert {each.known.short_code for each in listed} == {
+        each.short_code for each in client.iter_requests()
+    }
+    assert all(
+        each.known.link is not None and each.receipt.prompts[0].text == "A" for each in listed
+    )
 
 
 def test_a_killed_share_is_finished_by_the_same_call(
@@ -137,17 +154,23 @@ def test_a_killed_share_is_finished_by_the_same_call(
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     session, ends = client.session, set[str]()
     with Receiver() as receiver:
-        wanted = shares.SHARE_SECRET.read({"fields": [{"reference": "text:hello"}], "to": receiver.target})
+        wanted = shares.SHARE_SECRET.read(
+            {"fields": [{"reference": "text:hello"}], "to": receiver.target}
+        )
         for moment in count(1):
             state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
             code = run_in_child(
-                session, lambda there, state=state: shares.share_once(there, state, "helper", wanted), moment
+                session,
+                lambda there, state=state: shares.share_once(there, state, "helper", wanted),
+                moment,
             )
             try:
                 _, is_new = shares.share_once(session, state, "helper", wanted)
                 ends.add("new" if is_new else "repeated")
                 assert len(receiver.secrets) == sent + 1
-            except DeliveryError:  # killed while the message was on its way: nobody knows, and it is not sent again
+            except (
+                DeliveryError
+            ):  # killed while the message was on its way: nobody knows, and it is not sent again
                 ends.add("unclear")
                 assert len(receiver.secrets) - sent in (0, 1)
             assert len(job.shares()) == moment

@@ -1,4 +1,6 @@
-"""What a server writes, sends, starts and leaves behind while it serves: no secret, but where it belongs."""
+"""What a server writes, sends, starts and leaves behind while it serves: no secret, but where it
+belongs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ variables = ["PGPASSWORD"]
 commands = [["true"], ["no-such-program"]]
 """
 SUBMITTED = 'cänary-from-a-person "x"'
-SHARE: dict[str, Any] = {"fields": [{"reference": "env:DB_PASSWORD"}], "to": "email:ann@example.com"}
+SHARE: dict[str, Any] = {
+    "fields": [{"reference": "env:DB_PASSWORD"}],
+    "to": "email:ann@example.com",
+}
 RUN: dict[str, Any] = {"command": ["true"], "environment": {"PGPASSWORD": "env:DB_PASSWORD"}}
 
 
@@ -42,7 +47,10 @@ def test_each_secret_goes_where_it_belongs_and_nowhere_else(
 ) -> None:
     user, port = job.terminal, free_port()
     state, target = user.home / "state", user.here / "password"
-    environ = {"SEALPIPE_STATE_DIR": str(state), "SEALPIPE_MCP_POLICY": str(user.file("mcp.toml", ""))}
+    environ = {
+        "SEALPIPE_STATE_DIR": str(state),
+        "SEALPIPE_MCP_POLICY": str(user.file("mcp.toml", "")),
+    }
     user.file("mcp.toml", POLICY.replace("{here}", str(user.here)))
     received: list[str] = []
 
@@ -50,14 +58,18 @@ def test_each_secret_goes_where_it_belongs_and_nowhere_else(
         token = wait_for_token(state / "mcp/http-token", port)
         assistant = connect_to(over_http(f"http://127.0.0.1:{port}/mcp", token), "auto")
         assistant.call("check")
-        asked = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{target}")
+        asked = assistant.call(
+            "request_secret", prompts=[{"text": "Password"}], to=f"file:{target}"
+        )
         job.service.submitter().submit(asked["link"], {"Password": SUBMITTED})
         assistant.call("wait_for_submission", code=asked["code"])
         assistant.call("collect_secret", code=asked["code"])
         shared = assistant.call("share_secret", **SHARE)
         assistant.call("run_with_secrets", **RUN)
         assistant.fail("run_with_secrets", **{**RUN, "command": ["no-such-program"]})
-        assistant.fail("run_with_secrets", **{**RUN, "environment": {"PGPASSWORD": "env:SEALPIPE_API_KEY"}})
+        assistant.fail(
+            "run_with_secrets", **{**RUN, "environment": {"PGPASSWORD": "env:SEALPIPE_API_KEY"}}
+        )
         assistant.call("list")
         assistant.call("status", code=shared["code"])
         assistant.call("expire", code=shared["code"])
@@ -65,12 +77,20 @@ def test_each_secret_goes_where_it_belongs_and_nowhere_else(
 
     with Mailbox(tmp_path) as mailbox:
         command = [*SEALPIPE, "mcp", "--http", f"127.0.0.1:{port}", *words]
-        seen = watch(user, command, environ={**environ, **mailbox.environ()}, interrupt=call_every_tool)
+        seen = watch(
+            user, command, environ={**environ, **mailbox.environ()}, interrupt=call_every_tool
+        )
         (mail,) = mailbox.received
     assert seen.done.code == 0, seen.done
     (link,) = re.findall(r"http://\S+#(\S+)", mail.mail.get_body(("plain",)).get_content())  # type: ignore[union-attr]
     token = (state / "mcp/http-token").read_text().strip()
-    secrets = {"link": link, "theirs": SUBMITTED, "ours": job.secret, "relay": PASSWORD, "token": token}
+    secrets = {
+        "link": link,
+        "theirs": SUBMITTED,
+        "ours": job.secret,
+        "relay": PASSWORD,
+        "token": token,
+    }
     secrets |= dict(zip(("key", "custody"), job.api_key.split(".")[1:], strict=True))
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     assert target.read_text() == SUBMITTED
@@ -98,6 +118,11 @@ def wait_for_token(file: Path, port: int) -> str:
 
 
 def find(detector: Detector, seen: Watched) -> set[tuple[str, str]]:
-    """Which secret stands where. Peers of connections and numbers of nameless files are left out."""
-    places = [(re.sub(r"^left in |(?<=^TCP).*|(?<=#)\d+", "", name), data) for name, data in seen.places()]
+    """Which secret stands where.
+
+    Peers of connections and numbers of nameless files are left out.
+    """
+    places = [
+        (re.sub(r"^left in |(?<=^TCP).*|(?<=#)\d+", "", name), data) for name, data in seen.places()
+    ]
     return {(each.secret, name) for name, data in places for each in detector.find(data)}

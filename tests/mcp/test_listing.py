@@ -1,4 +1,6 @@
-"""An assistant lists, looks at and ends what its server made, and can neither reach nor destroy anything else."""
+"""An assistant lists, looks at and ends what its server made, and can neither reach nor destroy
+anything else.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def asked(connect: Any, tmp_path: Path) -> tuple[Any, dict[str, Any]]:
     """An assistant, and the request that it has made."""
     assistant = connect()
     to = f"file:{tmp_path}/password"
-    return assistant, assistant.call("request_secret", prompts=[{"text": "Password"}], to=to, title="For the app")
+    return assistant, assistant.call(
+        "request_secret", prompts=[{"text": "Password"}], to=to, title="For the app"
+    )
 
 
 def test_what_was_made_is_listed_with_its_state(asked: Any, job: Job, connect: Any) -> None:
@@ -58,11 +62,18 @@ def test_a_request_with_a_submission_is_not_ended(asked: Any, job: Job, tmp_path
     assert (tmp_path / "password").read_text() == SECRET
     for _ in range(2):  # a second DELETE would destroy the submission
         ended = assistant.call("expire", code=code)
-        assert ended == {"code": code, "kind": "request", "outcome": "already-expired", "submissions": 1}
+        assert ended == {
+            "code": code,
+            "kind": "request",
+            "outcome": "already-expired",
+            "submissions": 1,
+        }
     assert SECRET not in "".join(assistant.received)
 
 
-def test_a_submission_at_the_last_moment_is_kept(asked: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_at_the_last_moment_is_kept(
+    asked: Any, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assistant, request = asked
     look = listing._look_at_request
 
@@ -79,7 +90,9 @@ def test_a_submission_at_the_last_moment_is_kept(asked: Any, job: Job, monkeypat
     assert assistant.call("collect_secret", code=request["code"])["stored"]
 
 
-def test_a_share_ends_and_the_same_call_makes_another(connect: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_ends_and_the_same_call_makes_another(
+    connect: Any, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     with Receiver() as receiver:
         assistant = connect()
@@ -103,7 +116,9 @@ def test_a_submission_elsewhere_does_not_count(asked: Any, job: Job) -> None:
     assert assistant.call("expire", code=request["code"])["outcome"] == "expired"
 
 
-def test_a_key_that_cannot_list_still_tells_what_was_made(connect: Any, job: Job, tmp_path: Path) -> None:
+def test_a_key_that_cannot_list_still_tells_what_was_made(
+    connect: Any, job: Job, tmp_path: Path
+) -> None:
     job.api_key = job.service.create_key(account=job.account, scopes=["requests:write"]).reveal()
     assistant = connect()
     to = f"file:{tmp_path}/password"
@@ -120,7 +135,10 @@ def test_what_was_not_sent_stays_unsent_until_a_person_resumes_it(
     with Receiver() as receiver:
         assistant = connect()
         answers, receiver.answers = receiver.answers, lambda _: 403
-        assert assistant.fail("request_secret", **words, send=[receiver.target])["kind"] == "DeliveryError"
+        assert (
+            assistant.fail("request_secret", **words, send=[receiver.target])["kind"]
+            == "DeliveryError"
+        )
         receiver.answers, tried = answers, len(receiver.hooks)
         assistant.call("request_secret", **words)
         rows = assistant.call("list")["made"]

@@ -1,4 +1,6 @@
-"""What goes to an assistant holds no secret in any encoding; text from outside is data that nothing obeys."""
+"""What goes to an assistant holds no secret in any encoding; text from outside is data that nothing
+obeys.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def assistant_of(connect: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def connect_to(tool: Tool[Any, Any], **members: Any) -> Any:
         monkeypatch.setattr(serving, "load_tools", lambda: {"leak": tool})
-        return connect("legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False), **members)
+        return connect(
+            "legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False), **members
+        )
 
     return connect_to
 
@@ -83,7 +87,9 @@ def test_the_client_hears_that_the_answer_is_withheld(assistant_of: Any) -> None
     assert Detector({"secret": SECRET.encode()}).find("".join(assistant.received).encode()) == set()
 
 
-@pytest.mark.parametrize("error", [PluginError(f"bad: {SECRET}", remedy=SECRET), ValueError(SECRET)])
+@pytest.mark.parametrize(
+    "error", [PluginError(f"bad: {SECRET}", remedy=SECRET), ValueError(SECRET)]
+)
 def test_an_error_with_a_secret_keeps_its_kind(assistant_of: Any, error: Exception) -> None:
     assistant = assistant_of(leaking(error))
     told = assistant.fail("leak")
@@ -98,8 +104,12 @@ def test_a_guess_is_not_confirmed_by_a_refusal(assistant_of: Any, guess: str) ->
     assert assistant.call("leak") == {"text": f"you said {guess}"}
 
 
-@pytest.mark.parametrize("value", ["pending", "submitted", "expired", "stored", "untrusted", "The code", "12:00"])
-def test_what_is_submitted_silences_nothing(connect: Any, job: Job, tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["pending", "submitted", "expired", "stored", "untrusted", "The code", "12:00"]
+)
+def test_what_is_submitted_silences_nothing(
+    connect: Any, job: Job, tmp_path: Path, value: str
+) -> None:
     assistant = connect("legacy")
     target = f"file:{tmp_path}/value"
     made = assistant.call("request_secret", prompts=[{"text": "The code"}], to=target)
@@ -107,10 +117,16 @@ def test_what_is_submitted_silences_nothing(connect: Any, job: Job, tmp_path: Pa
     job.service.submitter().submit(made["link"], {"The code": submitted})
     assistant.call("collect_secret", code=made["code"])
     assert (tmp_path / "value").read_text() == submitted
-    assert assistant.call("wait_for_submission", code=made["code"], seconds=0)["state"] == "submitted"
+    assert (
+        assistant.call("wait_for_submission", code=made["code"], seconds=0)["state"] == "submitted"
+    )
     assert assistant.call("collect_secret", code=made["code"])["request"] == "expired"
-    again = assistant.call("request_secret", prompts=[{"text": "Another"}], to=target, title=submitted)
-    assert assistant.call("wait_for_submission", code=again["code"], seconds=0)["state"] == "pending"
+    again = assistant.call(
+        "request_secret", prompts=[{"text": "Another"}], to=target, title=submitted
+    )
+    assert (
+        assistant.call("wait_for_submission", code=again["code"], seconds=0)["state"] == "pending"
+    )
 
 
 def test_the_end_of_a_link_is_a_secret() -> None:
@@ -141,7 +157,8 @@ def test_the_credential_is_never_forgotten_and_nobody_makes_more_of_that() -> No
 
 
 def test_many_large_values_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.mcp.secret_guard._MOST_BYTES", 32 * 1024)  # an eighth: to prepare them takes seconds
+    # An eighth: to prepare them takes seconds.
+    monkeypatch.setattr("sealpipe.mcp.secret_guard._MOST_BYTES", 32 * 1024)
     guard = OutgoingGuard()
     values = [shake_128(bytes([number])).hexdigest(1500) for number in range(18)]
     for value in values:
@@ -165,10 +182,16 @@ def test_either_end_of_a_short_value_is_found(part: slice) -> None:
     assert guard.holds_secret("0123456789abcdefghij"[part])
 
 
-@pytest.mark.parametrize("value", ["detail", "doctor", "server", "terminal", "plugins", "state directory"])
-def test_what_is_submitted_leaves_an_error_its_meaning(connect: Any, job: Job, tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["detail", "doctor", "server", "terminal", "plugins", "state directory"]
+)
+def test_what_is_submitted_leaves_an_error_its_meaning(
+    connect: Any, job: Job, tmp_path: Path, value: str
+) -> None:
     assistant = connect("legacy")
-    made = assistant.call("request_secret", prompts=[{"text": "The code"}], to=f"file:{tmp_path}/value")
+    made = assistant.call(
+        "request_secret", prompts=[{"text": "The code"}], to=f"file:{tmp_path}/value"
+    )
     job.service.submitter().submit(made["link"], {"The code": value})
     assistant.call("collect_secret", code=made["code"])
     assert "short code" in assistant.fail("status", code="other")["message"]
@@ -178,7 +201,13 @@ def test_what_is_submitted_leaves_an_error_its_meaning(connect: Any, job: Job, t
 NEUTRAL = re.compile(r"<[A-Za-z/!?]|\]\(|\]\[|!\[|```|~~~|&[#A-Za-z]|://")
 
 
-@given(st.one_of(st.sampled_from(MAIL + MARKUP + COMMANDS), st.text(), st.text("<>[]()!`~&#:/a\u202e\u200b\x1b\n")))
+@given(
+    st.one_of(
+        st.sampled_from(MAIL + MARKUP + COMMANDS),
+        st.text(),
+        st.text("<>[]()!`~&#:/a\u202e\u200b\x1b\n"),
+    )
+)
 @example("a" * 199 + "<b")
 def test_text_from_outside_is_harmless(text: str) -> None:
     shown = neutralize(text)

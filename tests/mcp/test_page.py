@@ -1,4 +1,5 @@
-"""The blocks of docs/how-to/assistants.md that are a whole run: a script, a command, a secret that is replaced.
+"""The blocks of docs/how-to/assistants.md that are a whole run: a script, a command, a secret that
+is replaced.
 
 Stores are files here: a test with a real Vault is `tests/e2e/browser/test_assistant.py`.
 """
@@ -41,7 +42,10 @@ def test_the_script_lists_the_tools_and_checks_the_set_up(job: Job) -> None:
     less = script.replace('name.startswith("SEALPIPE_")', "False")
     assert less != script
     job.terminal.file("ask.py", less)
-    assert "This server has no SEALPIPE_BASE_URL and" in job.terminal.run([sys.executable, "ask.py"]).out
+    assert (
+        "This server has no SEALPIPE_BASE_URL and"
+        in job.terminal.run([sys.executable, "ask.py"]).out
+    )
 
 
 def test_a_command_runs_with_a_secret_as_the_page_says(start: Any, tmp_path: Path) -> None:
@@ -51,7 +55,9 @@ def test_a_command_runs_with_a_secret_as_the_page_says(start: Any, tmp_path: Pat
     (tmp_path / "app/db").write_text(f"password={SECRET}\n")
     program = tmp_path / "bin/pg_dump"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\n[ "$PGPASSWORD" = {SECRET} ] && echo "CREATE TABLE orders (id integer);"\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$PGPASSWORD" = {SECRET} ] && echo "CREATE TABLE orders (id integer);"\n'
+    )
     program.chmod(0o700)
     folder = tmp_path / "app"
     assistant = start(in_files(policy, folder), PATH=f"{program.parent}:/usr/bin:/bin")
@@ -61,7 +67,9 @@ def test_a_command_runs_with_a_secret_as_the_page_says(start: Any, tmp_path: Pat
     assert assistant.fail("run_with_secrets", **more)["kind"] == "PolicyError"
 
 
-def test_a_stored_secret_is_replaced_where_the_policy_spells_it(start: Any, job: Job, tmp_path: Path) -> None:
+def test_a_stored_secret_is_replaced_where_the_policy_spells_it(
+    start: Any, job: Job, tmp_path: Path
+) -> None:
     (policy,) = read_blocks("Replace a stored secret", "toml")
     (call,) = map(json.loads, read_blocks("Replace a stored secret", "json"))
     (tmp_path / "db").write_text("password=old\n")
@@ -81,7 +89,9 @@ def test_a_stored_secret_is_replaced_where_the_policy_spells_it(start: Any, job:
     assert (tmp_path / "db").read_text() == f"password={SECRET}\n"
 
 
-def test_a_relative_path_is_of_the_working_directory_of_the_server(start: Any, job: Job, tmp_path: Path) -> None:
+def test_a_relative_path_is_of_the_working_directory_of_the_server(
+    start: Any, job: Job, tmp_path: Path
+) -> None:
     assistant = start('schema = 1\n[request]\nsinks = ["file:relative/*"]\n')
     (tmp_path / "relative").mkdir()
     made = assistant.call("request_secret", prompts=[{"text": "Password"}], to="file:relative/db")

@@ -1,4 +1,6 @@
-"""Whatever a client sends, and whatever stands in a file: it is read as what it is, or refused and not quoted."""
+"""Whatever a client sends, and whatever stands in a file: it is read as what it is, or refused and
+not quoted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from sealpipe.mcp import records, stdio
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
 from sealpipe.mcp.models import check_arguments
 from sealpipe.mcp.tools import load_tools
-from sealpipe.reference.parse import parse
+from sealpipe.reference import parse
 from sealpipe.state.creations import Creation, note_creation
 
 TOOLS = load_tools()
@@ -40,7 +42,11 @@ VALID: dict[str, dict[str, Any]] = {
         "expires_in": "2h",
         "views": 2,
     },
-    "run_with_secrets": {"command": ["psql", "-c"], "environment": {"PGPASSWORD": "env:X"}, "seconds": 5},
+    "run_with_secrets": {
+        "command": ["psql", "-c"],
+        "environment": {"PGPASSWORD": "env:X"},
+        "seconds": 5,
+    },
     "list": {},
     "status": {"code": "abc"},
     "expire": {"code": "abc"},
@@ -48,16 +54,30 @@ VALID: dict[str, dict[str, Any]] = {
 }
 CANARY = "canary-that-nobody-quotes"
 junk = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-5, 1000), st.floats(allow_nan=False), st.text(max_size=5))
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-5, 1000),
+        st.floats(allow_nan=False),
+        st.text(max_size=5),
+    )
     | st.sampled_from([CANARY, CANARY * 99, "", "\ud800", 10**30]),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["text", CANARY]), inner)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["text", CANARY]), inner)
+    ),
     max_leaves=5,
 )
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *(place for name, item in items for place in places(item, (*path, name)))]
 
 
@@ -79,7 +99,9 @@ def test_valid_arguments_are_valid(name: str) -> None:
 
 @settings(max_examples=200)
 @given(st.sampled_from(list(VALID)), st.data(), junk)
-def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.DataObject, new: Any) -> None:
+def test_what_a_schema_refuses_is_refused_and_not_quoted(
+    name: str, data: st.DataObject, new: Any
+) -> None:
     schema = TOOLS[name].schema
     value = put(VALID[name], data.draw(st.sampled_from(places(VALID[name]))), new)
     refusal = ""
@@ -92,15 +114,44 @@ def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.Dat
 
 
 LONG = "canary of words " * 9
-LONG_FORMS = ("{}", "{}:x", "env:{}", "{}=env:X", "env:X?{}=1", "env:X?trim={}", "email:{{{}}}", "email:{}")
-ODD = ("", "env:X#a,b", "env:#*", "email:{to}", "email:a\nb", "7d", "0s", "9" * 30 + "d", "a\u202eb", "a\0b", "PATH")
+LONG_FORMS = (
+    "{}",
+    "{}:x",
+    "env:{}",
+    "{}=env:X",
+    "env:X?{}=1",
+    "env:X?trim={}",
+    "email:{{{}}}",
+    "email:{}",
+)
+ODD = (
+    "",
+    "env:X#a,b",
+    "env:#*",
+    "email:{to}",
+    "email:a\nb",
+    "7d",
+    "0s",
+    "9" * 30 + "d",
+    "a\u202eb",
+    "a\0b",
+    "PATH",
+)
 words = st.sampled_from([*ODD, *(form.format(LONG) for form in LONG_FORMS)])
 
 
-@given(st.sampled_from(["share_secret", "run_with_secrets", "request_secret"]), st.data(), words | st.text(max_size=9))
-def test_what_a_parser_refuses_is_refused_and_hardly_quoted(name: str, data: st.DataObject, new: str) -> None:
+@given(
+    st.sampled_from(["share_secret", "run_with_secrets", "request_secret"]),
+    st.data(),
+    words | st.text(max_size=9),
+)
+def test_what_a_parser_refuses_is_refused_and_hardly_quoted(
+    name: str, data: st.DataObject, new: str
+) -> None:
     tool, value = TOOLS[name], VALID[name]
-    path = data.draw(st.sampled_from([each for each in places(value) if isinstance(find(value, each), str)]))
+    path = data.draw(
+        st.sampled_from([each for each in places(value) if isinstance(find(value, each), str)])
+    )
     value = put(value, path, new)
     try:
         use = tool.describe(tool.read(value))
@@ -119,7 +170,9 @@ def find(value: Any, path: tuple[Any, ...]) -> Any:
     return find(value[path[0]], path[1:]) if path else value
 
 
-@given(st.text(), st.sampled_from(["{}", "[]", "1", '{"round": null}', '{"round": ["x"]}', "[" * 9999]))
+@given(
+    st.text(), st.sampled_from(["{}", "[]", "1", '{"round": null}', '{"round": ["x"]}', "[" * 9999])
+)
 def test_no_state_but_ours_is_a_round(text: str, known: str) -> None:
     rounds = Rounds()
     ours = rounds.open(LINK, {})
@@ -150,7 +203,11 @@ creations = st.builds(
     name=st.text("0123456789abcdef", min_size=12, max_size=12).map(records.make_name),
     title=st.none() | texts,
     notes=st.builds(
-        records.Notes, client=texts, sent_to=st.lists(texts), sink=st.none() | texts, prompts=st.lists(st.lists(texts))
+        records.Notes,
+        client=texts,
+        sent_to=st.lists(texts),
+        sink=st.none() | texts,
+        prompts=st.lists(st.lists(texts)),
     ).map(records.Notes.model_dump),
 )
 

@@ -1,4 +1,6 @@
-"""The policy of the local MCP server: its file, what it says to a call, and `sealpipe mcp policy`."""
+"""The policy of the local MCP server: its file, what it says to a call, and `sealpipe mcp
+policy`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from sealpipe.errors import PolicyError, SealpipeError, SettingError
 from sealpipe.mcp.tool_policy import LISTS, TABLES, TOOLS, Policy
 from sealpipe.mcp.tool_policy_file import EXAMPLE, load_policy, write_example
 from sealpipe.mcp.tools import Use
-from sealpipe.reference.parse import Reference, parse, parse_target
+from sealpipe.reference import Reference, parse, parse_target
 
 POLICY = """
 schema = 1
@@ -60,23 +62,53 @@ ALLOWED = (
 OTHER, EVE = parse("vault:secret/root#key=API key"), parse_target("email:eve@example.org")
 REFUSED = (
     (Use("request_secret", expires_in=DAY), "names no sink"),
-    (Use("request_secret", sinks=(SINK, OTHER), expires_in=DAY), 'sinks in [request] allow "vault:secret/vendor/*"'),
-    (Use("request_secret", sinks=(SINK,), recipients=(ANN, EVE), expires_in=DAY), '"email:*@example.com"'),
-    (Use("request_secret", sinks=(SINK,), sources=(SOURCE,), expires_in=DAY), "sources in [request] allow none"),
+    (
+        Use("request_secret", sinks=(SINK, OTHER), expires_in=DAY),
+        'sinks in [request] allow "vault:secret/vendor/*"',
+    ),
+    (
+        Use("request_secret", sinks=(SINK,), recipients=(ANN, EVE), expires_in=DAY),
+        '"email:*@example.com"',
+    ),
+    (
+        Use("request_secret", sinks=(SINK,), sources=(SOURCE,), expires_in=DAY),
+        "sources in [request] allow none",
+    ),
     (Use("request_secret", sinks=(SINK,)), "must expire within 2d"),
-    (Use("request_secret", sinks=(SINK,), expires_in=2 * DAY + timedelta(seconds=1)), "must expire within 2d"),
+    (
+        Use("request_secret", sinks=(SINK,), expires_in=2 * DAY + timedelta(seconds=1)),
+        "must expire within 2d",
+    ),
     (Use("request_secret", sinks=(SINK,), expires_in=timedelta(0)), "must expire within 2d"),
-    (Use("request_secret", sinks=(parse("vault:secret/vendor/../x"),), expires_in=DAY), "empty, . or .."),
+    (
+        Use("request_secret", sinks=(parse("vault:secret/vendor/../x"),), expires_in=DAY),
+        "empty, . or ..",
+    ),
     (Use("collect_secret", sinks=(OTHER,)), "sinks in [request]"),
     (Use("share_secret", sources=(SOURCE,), expires_in=DAY), "names no recipient"),
     (Use("share_secret", recipients=(ANN,), expires_in=DAY), "names no source"),
     (Use("share_secret", sources=(SOURCE,), recipients=(ANN,)), "must expire within 2d"),
-    (Use("share_secret", sources=(SOURCE, OTHER), recipients=(ANN,), expires_in=DAY), "sources in [share]"),
-    (Use("share_secret", sources=(SOURCE,), sinks=(SINK,), recipients=(ANN,), expires_in=DAY), "sinks in [share]"),
+    (
+        Use("share_secret", sources=(SOURCE, OTHER), recipients=(ANN,), expires_in=DAY),
+        "sources in [share]",
+    ),
+    (
+        Use("share_secret", sources=(SOURCE,), sinks=(SINK,), recipients=(ANN,), expires_in=DAY),
+        "sinks in [share]",
+    ),
     (Use("run_with_secrets", sources=(SOURCE,), variables=("PGPASSWORD",)), "names no command"),
-    (Use("run_with_secrets", command=("sh", "-c", "x")), 'allow ["pg_dump", "--host=db.example.com", "*"]'),
-    (Use("run_with_secrets", command=ALLOWED[6].command, variables=("PATH",)), "variables in [run]"),
-    (Use("run_with_secrets", command=ALLOWED[6].command, sources=(parse("env:HOME"),)), "sources in [run]"),
+    (
+        Use("run_with_secrets", command=("sh", "-c", "x")),
+        'allow ["pg_dump", "--host=db.example.com", "*"]',
+    ),
+    (
+        Use("run_with_secrets", command=ALLOWED[6].command, variables=("PATH",)),
+        "variables in [run]",
+    ),
+    (
+        Use("run_with_secrets", command=ALLOWED[6].command, sources=(parse("env:HOME"),)),
+        "sources in [run]",
+    ),
     (Use("list", sources=(SOURCE,)), "sources in [request] allow none"),
     (Use("no_such_tool"), "there is no tool"),
     (Use("x" * 5000), "there is no tool"),
@@ -103,11 +135,17 @@ def test_a_call_within_the_policy_is_allowed(write: Callable[[str], Path]) -> No
     assert {use.tool for use in ALLOWED} == set(TOOLS)
     assert all(map(policy.allows, TOOLS))
     assert [tool for tool in TOOLS if policy.confirms(tool)] == ["share_secret"]
-    assert [policy.per_hour(tool) for tool in ("request_secret", "share_secret", "list")] == [2, 10, None]
+    assert [policy.per_hour(tool) for tool in ("request_secret", "share_secret", "list")] == [
+        2,
+        10,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("use", "reason"), REFUSED)
-def test_a_call_beyond_it_is_refused_with_what_it_allows(write: Callable[[str], Path], use: Use, reason: str) -> None:
+def test_a_call_beyond_it_is_refused_with_what_it_allows(
+    write: Callable[[str], Path], use: Use, reason: str
+) -> None:
     file = write(POLICY)
     with pytest.raises(PolicyError) as caught:
         load_policy(file, {}).check(use)
@@ -128,9 +166,13 @@ def test_a_refusal_names_the_line_that_would_allow_it(write: Callable[[str], Pat
 
 
 @pytest.mark.parametrize("body", ["x\u202e\u200b", "\u0430", "a" * 900, "b\u2028"])
-def test_a_refusal_shows_what_hides_and_stays_short(write: Callable[[str], Path], body: str) -> None:
+def test_a_refusal_shows_what_hides_and_stays_short(
+    write: Callable[[str], Path], body: str
+) -> None:
     with pytest.raises(PolicyError) as caught:
-        load_policy(write(POLICY), {}).check(Use("request_secret", sinks=(Reference("file", body),), expires_in=DAY))
+        load_policy(write(POLICY), {}).check(
+            Use("request_secret", sinks=(Reference("file", body),), expires_in=DAY)
+        )
     text = caught.value.message + caught.value.remedy
     assert text.isascii()
     assert text.isprintable()
@@ -152,7 +194,9 @@ def test_a_list_of_keys_asks_for_the_key_to_write(write: Callable[[str], Path]) 
         policy.check(Use("request_secret", sinks=(parse("vault:a/b#password"),), expires_in=DAY))
     assert "left of =" in caught.value.remedy
     with pytest.raises(PolicyError) as caught:
-        policy.check(Use("request_secret", sinks=(parse("vault:a/b#root=password"),), expires_in=DAY))
+        policy.check(
+            Use("request_secret", sinks=(parse("vault:a/b#root=password"),), expires_in=DAY)
+        )
     assert "left of =" not in caught.value.remedy
 
 
@@ -163,7 +207,9 @@ def test_what_the_file_does_not_say_is_careful(write: Callable[[str], Path]) -> 
     with pytest.raises(PolicyError, match="must expire within 7d"):
         policy.check(Use("request_secret", sinks=(sink,), expires_in=week + timedelta(seconds=1)))
     assert [tool for tool in TOOLS if policy.confirms(tool)] == ["share_secret", "run_with_secrets"]
-    assert [policy.per_hour(tool) for tool in ("request_secret", "share_secret", "run_with_secrets")] == [10, 10, 10]
+    assert [
+        policy.per_hour(tool) for tool in ("request_secret", "share_secret", "run_with_secrets")
+    ] == [10, 10, 10]
 
 
 def test_without_a_file_only_check_is_offered(tmp_path: Path) -> None:
@@ -176,7 +222,9 @@ def test_without_a_file_only_check_is_offered(tmp_path: Path) -> None:
             assert "sealpipe mcp policy init" in caught.value.remedy
 
 
-def test_nothing_is_read_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sealpipe").mkdir()
     for name in ("mcp.toml", "sealpipe/mcp.toml"):
         (tmp_path / name).write_text(POLICY)
@@ -218,11 +266,20 @@ def test_nothing_is_read_from_the_working_directory(tmp_path: Path, monkeypatch:
         ('schema = 1\n[request]\nsinks = "vault:a"', "request.sinks is not a list"),
         ("schema = 1\n[request]\nsinks = [true]", "request.sinks, pattern 1,"),
         ('schema = 1\n[request]\nsinks = ["vault:a", ["vault:b"]]', "request.sinks, pattern 2,"),
-        ('schema = 1\n[request]\nsinks = ["vault:a", "*"]', "request.sinks, pattern 2: the pattern is not a reference"),
-        ('schema = 1\n[request]\nsinks = ["vault:' + "a" * 1000 + '"]', "request.sinks, pattern 1,"),
+        (
+            'schema = 1\n[request]\nsinks = ["vault:a", "*"]',
+            "request.sinks, pattern 2: the pattern is not a reference",
+        ),
+        (
+            'schema = 1\n[request]\nsinks = ["vault:' + "a" * 1000 + '"]',
+            "request.sinks, pattern 1,",
+        ),
         ("schema = 1\n[request]\nsinks = [" + '"vault:a",' * 201 + "]", "at most 200 patterns"),
         ('schema = 1\n[run]\ncommands = ["psql"]', "run.commands, pattern 1,"),
-        ("schema = 1\n[run]\ncommands = [[]]", "run.commands, pattern 1: the pattern has no program"),
+        (
+            "schema = 1\n[run]\ncommands = [[]]",
+            "run.commands, pattern 1: the pattern has no program",
+        ),
         ("schema = 1\n[run]\ncommands = [[1]]", "run.commands, pattern 1,"),
         ('schema = 1\n[run]\nvariables = ["LD_PRELOAD"]', "the dynamic loader would obey it"),
         ("schema = 1\n[other]", "'other'"),
@@ -233,7 +290,9 @@ def test_nothing_is_read_from_the_working_directory(tmp_path: Path, monkeypatch:
         ("#" * 300_000, "larger than 256 KiB"),
     ],
 )
-def test_a_mistake_in_the_file_is_named_by_its_place(write: Callable[[str], Path], text: str, place: str) -> None:
+def test_a_mistake_in_the_file_is_named_by_its_place(
+    write: Callable[[str], Path], text: str, place: str
+) -> None:
     file = write(text)
     with pytest.raises(SettingError) as caught:
         load_policy(file, {})
@@ -241,14 +300,28 @@ def test_a_mistake_in_the_file_is_named_by_its_place(write: Callable[[str], Path
     assert place in f"{caught.value.message}; {caught.value.remedy}"
 
 
-_WORDS = ["vault:a", "*", "email:*@b.c", "psql", "DB_*", "share_secret", "7d", "", "x" * 1001, "\0", "\u202e"]
+_WORDS = [
+    "vault:a",
+    "*",
+    "email:*@b.c",
+    "psql",
+    "DB_*",
+    "share_secret",
+    "7d",
+    "",
+    "x" * 1001,
+    "\0",
+    "\u202e",
+]
 _VALUES = st.recursive(
     st.booleans() | st.integers(-1, 2000) | st.sampled_from(_WORDS),
     lambda each: st.lists(each, max_size=3),
     max_leaves=6,
 )
 _TOP = st.dictionaries(
-    st.sampled_from(["longest_expiry", "confirm", "schema", "request", "other"]), _VALUES, max_size=2
+    st.sampled_from(["longest_expiry", "confirm", "schema", "request", "other"]),
+    _VALUES,
+    max_size=2,
 )
 _INNER = st.dictionaries(st.sampled_from([*LISTS, "share_secret", "other"]), _VALUES, max_size=3)
 
@@ -256,12 +329,17 @@ _INNER = st.dictionaries(st.sampled_from([*LISTS, "share_secret", "other"]), _VA
 @settings(max_examples=50)
 @given(_TOP, st.dictionaries(st.sampled_from(["per_hour", *TABLES]), _INNER, max_size=2))
 def test_any_file_is_a_policy_or_a_mistake_with_its_place(
-    tmp_path_factory: pytest.TempPathFactory, top: dict[str, object], tables: dict[str, dict[str, object]]
+    tmp_path_factory: pytest.TempPathFactory,
+    top: dict[str, object],
+    tables: dict[str, dict[str, object]],
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.toml"
     lines = [f"{name} = {json.dumps(value)}" for name, value in {"schema": 1, **top}.items()]
     for table, members in tables.items():
-        lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in members.items())]
+        lines += [
+            f"[{table}]",
+            *(f"{name} = {json.dumps(value)}" for name, value in members.items()),
+        ]
     file.write_text("\n".join(lines))
     try:
         policy = load_policy(file, {})
@@ -314,5 +392,15 @@ def test_the_documented_policy_and_its_patterns_are_as_described(tmp_path: Path)
     policy = load_policy(tmp_path / "mcp.toml", {})
     for use in ALLOWED[:6]:
         policy.check(use)
-    assert [policy.per_hour(tool) for tool in TOOLS] == [5, None, None, 10, 10, None, None, None, None]
+    assert [policy.per_hour(tool) for tool in TOOLS] == [
+        5,
+        None,
+        None,
+        10,
+        10,
+        None,
+        None,
+        None,
+        None,
+    ]
     assert [tool for tool in TOOLS if policy.confirms(tool)] == ["share_secret", "run_with_secrets"]

@@ -43,26 +43,40 @@ def test_init_writes_a_policy_that_allows_nothing_yet(job: Job, tmp_path: Path) 
     assert (done.code, done.out) == (0, "")
     assert f"wrote {file}: it allows nothing yet" in done.err
     assert file.stat().st_mode & 0o777 == 0o600
-    assert job.run("mcp", "policy", "test", "check", "{}").out.startswith("check is allowed: without confirmation")
+    assert job.run("mcp", "policy", "test", "check", "{}").out.startswith(
+        "check is allowed: without confirmation"
+    )
     again = job.run("mcp", "policy", "init")
     assert (again.code, "exists already" in again.err) == (2, True)
-    other = job.run("mcp", "policy", "init", "--policy", str(tmp_path / "b.toml"), "--output", "json")
+    other = job.run(
+        "mcp", "policy", "init", "--policy", str(tmp_path / "b.toml"), "--output", "json"
+    )
     assert other.json["policy"] == str(tmp_path / "b.toml")
 
 
 def test_test_says_what_the_server_would_say(job: Job, policy: Path, tmp_path: Path) -> None:
     allowed, refused = ({**ASK, "to": f"file:{folder}/password"} for folder in (tmp_path, "/etc"))
     done = job.run("mcp", "policy", "test", "request_secret", json.dumps(allowed))
-    assert done.out == "request_secret is allowed: without confirmation, 1 of 1 call left in this hour\n"
-    as_json = job.run("mcp", "policy", "test", "request_secret", json.dumps(allowed), "--output", "json")
+    assert (
+        done.out
+        == "request_secret is allowed: without confirmation, 1 of 1 call left in this hour\n"
+    )
+    as_json = job.run(
+        "mcp", "policy", "test", "request_secret", json.dumps(allowed), "--output", "json"
+    )
     answer = {"tool": "request_secret", "allowed": True, "confirmation": False, "left_this_hour": 1}
     assert as_json.json == {"schema": 1, **answer}
     done = job.run("mcp", "policy", "test", "request_secret", json.dumps(refused))
     assert (done.code, done.out) == (2, "")
-    assert f'the sink "file:/etc/password" is not allowed; sinks in [request] allow "file:{tmp_path}/*"' in done.err
+    assert (
+        'the sink "file:/etc/password" is not allowed; sinks in [request] allow '
+        f'"file:{tmp_path}/*"'
+    ) in done.err
     assert f"ask the owner of {policy} to add" in done.err
     (tmp_path / "arguments.json").write_text(json.dumps(allowed))
-    assert job.run("mcp", "policy", "test", "request_secret", f"@{tmp_path}/arguments.json").code == 0
+    assert (
+        job.run("mcp", "policy", "test", "request_secret", f"@{tmp_path}/arguments.json").code == 0
+    )
     elsewhere = policy.rename(tmp_path / "elsewhere.toml")
     named = {"SEALPIPE_MCP_POLICY": str(elsewhere)}
     words = ("mcp", "policy", "test", "request_secret", f"@{tmp_path}/arguments.json")
@@ -89,7 +103,9 @@ def test_test_says_what_the_server_would_say(job: Job, policy: Path, tmp_path: P
         ("check", '{"x": 1}', "a member that is not known"),
     ],
 )
-def test_test_refuses_what_is_no_call(job: Job, policy: Path, tool: str, arguments: str, reason: str) -> None:
+def test_test_refuses_what_is_no_call(
+    job: Job, policy: Path, tool: str, arguments: str, reason: str
+) -> None:
     done = job.run("mcp", "policy", "test", tool, arguments)
     assert (done.code, done.out) == (2, "")
     assert reason in done.err
@@ -107,12 +123,16 @@ def test_a_policy_with_a_mistake_stops_the_server(job: Job, policy: Path) -> Non
 def serve(job: Job, work: Callable[[Any, Client], Any], *words: str) -> Any:
     """Start `sealpipe mcp`, work with the official client, and end it."""
     program, *arguments = (*SEALPIPE, "mcp", *words)
-    client = Client(StdioServerParameters(command=program, args=arguments, env=job.terminal.with_environ({})))
+    client = Client(
+        StdioServerParameters(command=program, args=arguments, env=job.terminal.with_environ({}))
+    )
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as entered:
         return work(portal, entered)
 
 
-def test_a_server_that_is_started_again_remembers_the_hour(job: Job, policy: Path, tmp_path: Path) -> None:
+def test_a_server_that_is_started_again_remembers_the_hour(
+    job: Job, policy: Path, tmp_path: Path
+) -> None:
     def ask(portal: Any, client: Client) -> Any:
         names = [tool.name for tool in portal.call(client.list_tools).tools]
         assert set(names) >= {"request_secret", "wait_for_submission", "collect_secret", "check"}
@@ -126,5 +146,12 @@ def test_a_server_that_is_started_again_remembers_the_hour(job: Job, policy: Pat
     assert "call it again after" in error["next"]
     log = job.state / "mcp" / "audit.jsonl"
     assert verify(log, None).findings == []
-    events = [(line["event"], line["outcome"]) for line in map(json.loads, log.read_text().splitlines())]
-    assert events == [("request", "sending"), ("request", "created"), ("mcp", "done"), ("mcp", "refused")]
+    events = [
+        (line["event"], line["outcome"]) for line in map(json.loads, log.read_text().splitlines())
+    ]
+    assert events == [
+        ("request", "sending"),
+        ("request", "created"),
+        ("mcp", "done"),
+        ("mcp", "refused"),
+    ]

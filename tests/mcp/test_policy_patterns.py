@@ -19,7 +19,7 @@ from sealpipe.mcp import tool_policy as policies
 from sealpipe.mcp.tool_policy import Pattern
 from sealpipe.mcp.tool_policy_file import load_policy
 from sealpipe.mcp.tools import Use, load_tools
-from sealpipe.reference.parse import Reference, Target, parse, parse_target
+from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.wildcards import Wildcard
 
 # pattern -> (references that it covers, walks around it)
@@ -99,17 +99,31 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
             "vault:other/a",
         ],
     ),
-    "vault:a#*": (["vault:a#*", "vault:a#x", "vault:a#/p/0", "vault:a#y=x"], ["vault:a", "vault:a/b#x"]),
+    "vault:a#*": (
+        ["vault:a#*", "vault:a#x", "vault:a#/p/0", "vault:a#y=x"],
+        ["vault:a", "vault:a/b#x"],
+    ),
     "vault:secret/app?version=3": (
         ["vault:secret/app?version=3", "vault:secret/app?trim=1&version=3#x"],
         ["vault:secret/app", "vault:secret/app?version=33", "vault:secret/app?version=3&mount=x"],
     ),
     "gen:password?length=*": (
         ["gen:password?length=24"],
-        ["gen:password", "gen:password?length=1/2", "gen:pin?length=4", "gen:password?length=24&name=x"],
+        [
+            "gen:password",
+            "gen:password?length=1/2",
+            "gen:pin?length=4",
+            "gen:password?length=24&name=x",
+        ],
     ),
-    "env:DB_*": (["env:DB_PASSWORD", "env:DB_"], ["env:DB", "env:db_password", "env:XDB_A", "env:DB_A/B", "env:*"]),
-    "env:A*B*C": (["env:ABC", "env:A1B2C", "env:ABBC"], ["env:AC", "env:AB", "env:ABCD", "env:A/BC"]),
+    "env:DB_*": (
+        ["env:DB_PASSWORD", "env:DB_"],
+        ["env:DB", "env:db_password", "env:XDB_A", "env:DB_A/B", "env:*"],
+    ),
+    "env:A*B*C": (
+        ["env:ABC", "env:A1B2C", "env:ABBC"],
+        ["env:AC", "env:AB", "env:ABCD", "env:A/BC"],
+    ),
     "file:/srv/app/*.pem": (
         ["file:/srv/app/tls.pem", "file:///srv/app/tls.pem"],
         [
@@ -128,20 +142,36 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "doppler:backend/prd#DB_*,HOST": (
         ["doppler:backend/prd#DB_PASSWORD", "doppler:backend/prd#x=DB_A,HOST"],
-        ["doppler:backend/prd#*", "doppler:backend/prd", "doppler:backend/prd#DB_A,ROOT", "doppler:backend/prd#%2A"],
+        [
+            "doppler:backend/prd#*",
+            "doppler:backend/prd",
+            "doppler:backend/prd#DB_A,ROOT",
+            "doppler:backend/prd#%2A",
+        ],
     ),
     "aws-sm:app#/conn/*/pw": (
         ["aws-sm:app#/conn/0/pw", "aws-sm:app#Label=/conn/b/pw"],
-        ["aws-sm:app#/conn/0", "aws-sm:app#/conn/0/1/pw", "aws-sm:app#/conn/a~1b/pw", "aws-sm:app#conn"],
+        [
+            "aws-sm:app#/conn/0",
+            "aws-sm:app#/conn/0/1/pw",
+            "aws-sm:app#/conn/a~1b/pw",
+            "aws-sm:app#conn",
+        ],
     ),
     "aws-ssm:/app/": (["aws-ssm:/app/"], ["aws-ssm:/app", "aws-ssm:/app/x", "aws-ssm:app/"]),
-    "aws-sm:*": (["aws-sm:db"], ["aws-sm:arn:aws:secretsmanager:eu-west-1:1:secret:db", "aws-sm:", "aws-sm:a/b"]),
+    "aws-sm:*": (
+        ["aws-sm:db"],
+        ["aws-sm:arn:aws:secretsmanager:eu-west-1:1:secret:db", "aws-sm:", "aws-sm:a/b"],
+    ),
     "stdin:": (["stdin:"], ["stdin:x", "text:x"]),
     "vault:" + "x" * 994: (["vault:" + "x" * 994], ["vault:" + "x" * 995, "vault:" + "x" * 993]),
 }
 SINKS: dict[str, tuple[list[str], list[str]]] = {
     "vault:secret/vendor/*#password": (
-        ["vault:secret/vendor/acme#password=Staging password", "vault:secret/vendor/acme?mode=create#password=x"],
+        [
+            "vault:secret/vendor/acme#password=Staging password",
+            "vault:secret/vendor/acme?mode=create#password=x",
+        ],
         [
             "vault:secret/vendor/acme",
             "vault:secret/vendor/acme#*",
@@ -168,10 +198,16 @@ SINKS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "dir:all#*": (["dir:all#*", "dir:all#x", "dir:all#x=y"], ["dir:all", "dir:all#../x=y"]),
-    "vault:secret/{request}?mode=merge": (["vault:secret/{request}?mode=merge"], ["vault:secret/{name}?mode=merge"]),
+    "vault:secret/{request}?mode=merge": (
+        ["vault:secret/{request}?mode=merge"],
+        ["vault:secret/{name}?mode=merge"],
+    ),
     "github-secret:acme/*#API_*": (
         ["github-secret:acme/app#API_TOKEN=x"],
-        ["github-secret:acme/app/prod#API_TOKEN=x", "github-secret:acme/app?visibility=all#API_TOKEN=x"],
+        [
+            "github-secret:acme/app/prod#API_TOKEN=x",
+            "github-secret:acme/app?visibility=all#API_TOKEN=x",
+        ],
     ),
 }
 RECIPIENTS: dict[str, tuple[list[str], list[str]]] = {
@@ -206,7 +242,8 @@ RECIPIENTS: dict[str, tuple[list[str], list[str]]] = {
             "slack:ann@example.com",
         ],
     ),
-    "email:ann@example.com": (["email:ann@example.com"], ["email:ann+1@example.com", "email:Ann@example.com"]),
+    "email:ann@example.com": (["email:ann@example.com"],
+        ["email:ann+1@example.com", "email:Ann@example.com"]),
     "slack:#*": (["slack:#ops"], ["slack:@U024BE7LH", "slack:", "slack:#a,#b", "slack:#a b"]),
     "webhook:https://hooks.example.com/app/*": (
         ["webhook:https://hooks.example.com/app/x"],
@@ -254,7 +291,11 @@ COMMANDS: dict[tuple[str, ...], tuple[list[list[str]], list[list[str]]]] = {
     ),
     ("/usr/bin/deploy", "--env=*", "**"): (
         [["/usr/bin/deploy", "--env=prod"], ["/usr/bin/deploy", "--env=prod", "-x", "any\nthing"]],
-        [["deploy", "--env=prod"], ["/usr/bin/deploy", "--env=a/../b"], ["/usr/bin/deploy", "--env=prod", "a\0b"]],
+        [
+            ["deploy", "--env=prod"],
+            ["/usr/bin/deploy", "--env=a/../b"],
+            ["/usr/bin/deploy", "--env=prod", "a\0b"],
+        ],
     ),
     ("true",): ([["true"]], [["true", "x"], ["false"]]),
     ("cat", "/srv/*"): (
@@ -267,8 +308,22 @@ VARIABLES: dict[str, tuple[list[str], list[str]]] = {
     "*": (
         ["DB_PASSWORD"],
         [
-            *("LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "BASH_ENV", "NODE_OPTIONS", "MAKEFILES"),
-            *("TAR_OPTIONS", "GIT_SEQUENCE_EDITOR", "NPM_CONFIG_SCRIPT_SHELL", "PERLLIB", "SEALPIPE_API_KEY"),
+            *(
+                "LD_PRELOAD",
+                "PATH",
+                "GIT_SSH_COMMAND",
+                "GIT_CONFIG_COUNT",
+                "BASH_ENV",
+                "NODE_OPTIONS",
+                "MAKEFILES",
+            ),
+            *(
+                "TAR_OPTIONS",
+                "GIT_SEQUENCE_EDITOR",
+                "NPM_CONFIG_SCRIPT_SHELL",
+                "PERLLIB",
+                "SEALPIPE_API_KEY",
+            ),
         ],
     ),
     "LD*": ([], ["LD_PRELOAD", "LD_LIBRARY_PATH"]),
@@ -302,7 +357,9 @@ def test_a_pattern_covers_what_it_spells_and_no_walk_around_it(kind: str) -> Non
 USES: dict[str, Callable[[Any], Use]] = {
     "sources": lambda ref: Use("share_secret", sources=(ref,), recipients=(ANN,), expires_in=HOUR),
     "sinks": lambda ref: Use("request_secret", sinks=(ref,), expires_in=HOUR),
-    "recipients": lambda target: Use("share_secret", sources=(SOURCE,), recipients=(target,), expires_in=HOUR),
+    "recipients": lambda target: Use(
+        "share_secret", sources=(SOURCE,), recipients=(target,), expires_in=HOUR
+    ),
     "commands": lambda words: Use("run_with_secrets", command=words),
     "variables": lambda name: Use("run_with_secrets", command=("true",), variables=(name,)),
 }
@@ -331,24 +388,40 @@ def test_a_walk_around_is_refused_and_told_what_is_allowed(kind: str, tmp_path: 
             with pytest.raises(PolicyError) as caught:
                 guarded.check(USES[kind](read(walk)))
             says = f"{kind} in [{section}] allow "
-            assert says in caught.value.message or "is not allowed: it" in caught.value.message, walk
+            assert says in caught.value.message or "is not allowed: it" in caught.value.message, (
+                walk
+            )
             assert "add" in caught.value.remedy or "write it plainly" in caught.value.remedy
             assert (caught.value.message + caught.value.remedy).isprintable()
 
 
 @given(
     st.sampled_from(list(policies.TOOLS)),
-    st.lists(st.sampled_from([SOURCE, parse("env:HOME"), parse("exec:x"), parse("stdin:")]), max_size=2),
+    st.lists(
+        st.sampled_from([SOURCE, parse("env:HOME"), parse("exec:x"), parse("stdin:")]), max_size=2
+    ),
     st.lists(st.sampled_from([ANN, parse_target("email:a@b.c")]), max_size=2),
     st.lists(st.sampled_from(["true", "sh", "env"]), max_size=2),
     st.sampled_from([None, HOUR, timedelta(days=400)]),
 )
-def test_what_no_list_names_is_refused(tool: str, refs: Any, to: Any, command: Any, expiry: Any) -> None:
+def test_what_no_list_names_is_refused(
+    tool: str, refs: Any, to: Any, command: Any, expiry: Any
+) -> None:
     """Deny by default: tables that are there with no list, or with an empty one."""
-    for lists in ({}, {name: {} for name in policies.TABLES}, {"run": {"commands": ()}, "share": {"sources": ()}}):
+    for lists in (
+        {},
+        {name: {} for name in policies.TABLES},
+        {"run": {"commands": ()}, "share": {"sources": ()}},
+    ):
         policy = policies.Policy(Path("/p"), lists)
         for use in (
-            Use(tool, sources=tuple(refs), recipients=tuple(to), command=tuple(command), expires_in=expiry),
+            Use(
+                tool,
+                sources=tuple(refs),
+                recipients=tuple(to),
+                command=tuple(command),
+                expires_in=expiry,
+            ),
             Use(tool, sinks=tuple(refs), variables=tuple(command), expires_in=expiry),
         ):
             names_nothing = not any(use[1:6])
@@ -361,10 +434,20 @@ def test_what_no_list_names_is_refused(tool: str, refs: Any, to: Any, command: A
 
 @pytest.mark.parametrize(
     ("text", "is_allowed"),
-    [("48h", True), ("2880m", True), ("172800s", True), ("2d", True), ("49h", False), ("2881m", False), ("1w", False)],
+    [
+        ("48h", True),
+        ("2880m", True),
+        ("172800s", True),
+        ("2d", True),
+        ("49h", False),
+        ("2881m", False),
+        ("1w", False),
+    ],
 )
 def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed: bool) -> None:  # noqa: FBT001
-    (tmp_path / "mcp.toml").write_text('schema = 1\nlongest_expiry = "2d"\n[request]\nsinks = ["file:x"]\n')
+    (tmp_path / "mcp.toml").write_text(
+        'schema = 1\nlongest_expiry = "2d"\n[request]\nsinks = ["file:x"]\n'
+    )
     tool = load_tools()["request_secret"]
     asked = tool.read({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
     check = load_policy(tmp_path / "mcp.toml", {}).check
@@ -375,10 +458,14 @@ def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed
         check(tool.describe(asked))
 
 
-@pytest.mark.parametrize("text", ["never", "0d", "-1d", "1.5h", "P1D", "1 d", "\u0661d", "", "forever"])
+@pytest.mark.parametrize(
+    "text", ["never", "0d", "-1d", "1.5h", "P1D", "1 d", "\u0661d", "", "forever"]
+)
 def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
     with pytest.raises(UsageError):
-        load_tools()["request_secret"].read({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
+        load_tools()["request_secret"].read(
+            {"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text}
+        )
 
 
 @pytest.mark.parametrize(
@@ -422,7 +509,9 @@ def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
         (patterns.parse_variable, "A=B"),
     ],
 )
-def test_a_pattern_that_means_nothing_clear_is_refused(parser: Callable[[object], object], text: object) -> None:
+def test_a_pattern_that_means_nothing_clear_is_refused(
+    parser: Callable[[object], object], text: object
+) -> None:
     with pytest.raises(UsageError) as caught:
         parser(text)
     assert caught.value.remedy
@@ -435,12 +524,16 @@ _REFERENCES = st.builds(
     st.sampled_from(["vault", "env", "file"]),
     _BODIES,
     st.sampled_from([(), (("version", "1"),), (("version", "a/b"),)]),
-    st.sampled_from([None, parse("xx:a#k").selector, parse("xx:a#k,l").selector, parse("xx:a#/p/0").selector]),
+    st.sampled_from(
+        [None, parse("xx:a#k").selector, parse("xx:a#k,l").selector, parse("xx:a#/p/0").selector]
+    ),
 )
 
 
 @given(_REFERENCES, _REFERENCES, st.sets(st.sampled_from(["name", "body", "params", "selector"])))
-def test_a_pattern_without_a_wildcard_matches_only_itself(own: Reference, other: Reference, same: set[str]) -> None:
+def test_a_pattern_without_a_wildcard_matches_only_itself(
+    own: Reference, other: Reference, same: set[str]
+) -> None:
     """Also where a reference differs in one part only."""
     other = replace(other, **{name: getattr(own, name) for name in same})
     try:
@@ -456,7 +549,9 @@ def test_a_pattern_without_a_wildcard_matches_only_itself(own: Reference, other:
 @given(_TEXT, _TEXT)
 @example("ab*b", "ab")
 def test_no_wildcard_covers_more_than_its_characters(pattern: str, text: str) -> None:
-    """By another road: as an expression, in which each * is one of the harmless characters, any number of times."""
+    """By another road: as an expression, in which each * is one of the harmless characters, any
+    number of times.
+    """
     expected = "[A-Za-z0-9._+-]*".join(map(re.escape, pattern.split("*")))
     if Wildcard(pattern).matches(text):
         assert re.fullmatch(expected, text, re.DOTALL)
@@ -471,7 +566,9 @@ def test_of_harmless_characters_a_wildcard_covers_all(pattern: str, text: str) -
 
 @given(_BODIES)
 def test_decoding_never_widens(body: str) -> None:
-    """What is covered has a canonical text that is covered, and whose segments are those of the decoded body."""
+    """What is covered has a canonical text that is covered, and whose segments are those of the
+    decoded body.
+    """
     pattern = patterns.parse_source("vault:a/*")
     ref = Reference("vault", body)
     if pattern.matches(ref):
@@ -484,4 +581,6 @@ def test_decoding_never_widens(body: str) -> None:
 @given(_TEXT)
 def test_no_recipient_crosses_an_at_sign(text: str) -> None:
     target = parse_target("email:x")._replace(to=text)
-    assert not patterns.parse_recipient("email:*@b").matches(target) or (text.count("@") == 1 and text.endswith("@b"))
+    assert not patterns.parse_recipient("email:*@b").matches(target) or (
+        text.count("@") == 1 and text.endswith("@b")
+    )

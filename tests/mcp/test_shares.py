@@ -1,4 +1,6 @@
-"""An assistant sends a secret to a person: the link goes by mail only, once, and its call can be repeated."""
+"""An assistant sends a secret to a person: the link goes by mail only, once, and its call can be
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ from support.terminal import opened
 
 TO = "email:kim@acme.example"
 PATIENCE = 60.0
-ONE: dict[str, Any] = {"fields": [{"reference": "env:DB_PASSWORD", "label": "Password"}], "to": TO, "title": "For Kim"}
+ONE: dict[str, Any] = {
+    "fields": [{"reference": "env:DB_PASSWORD", "label": "Password"}],
+    "to": TO,
+    "title": "For Kim",
+}
 
 
 @pytest.fixture
@@ -63,11 +69,21 @@ def test_only_the_recipient_gets_the_link(
 ) -> None:
     caplog.set_level(logging.NOTSET)
     made = assistant.call("share_secret", **ONE, expires_in="2h")
-    assert made == {"code": job.shares()[0], "expires_at": made["expires_at"], "sent_to": [TO], "repeated": False}
+    assert made == {
+        "code": job.shares()[0],
+        "expires_at": made["expires_at"],
+        "sent_to": [TO],
+        "repeated": False,
+    }
     (link,) = links(mailbox)
     assert mailbox.received[0].recipients == ["kim@acme.example"]
     assert opened(job.service, link) == {"Password": job.secret}
-    secrets = {"fragment": link.partition("#")[2], "value": job.secret, "mail": PASSWORD, "key": job.api_key}
+    secrets = {
+        "fragment": link.partition("#")[2],
+        "value": job.secret,
+        "mail": PASSWORD,
+        "key": job.api_key,
+    }
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     assert detector.find("".join(assistant.received).encode()) == set()
     assert detector.find(caplog.text.encode()) == set()
@@ -98,7 +114,10 @@ def test_what_was_not_sent_is_sent_by_the_same_call(
     failed = assistant.fail("share_secret", **ONE)
     (code,), (entry,) = job.shares(), job.entries()
     assert failed["kind"] == "DeliveryError"
-    assert all(word in str(failed) for word in (code, f"sealpipe resume {entry}", "repeat the call", "has no mailbox"))
+    assert all(
+        word in str(failed)
+        for word in (code, f"sealpipe resume {entry}", "repeat the call", "has no mailbox")
+    )
     mailbox.answers.rcpt = ""
     (row,) = assistant.call("list")["made"]
     assert (row["code"], row["finished"], row["sent_to"]) == (code, False, [])
@@ -109,7 +128,9 @@ def test_what_was_not_sent_is_sent_by_the_same_call(
     assert job.entries() == []
 
 
-def test_what_was_not_sent_of_a_share_that_has_ended_is_dropped(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+def test_what_was_not_sent_of_a_share_that_has_ended_is_dropped(
+    assistant: Any, job: Job, mailbox: Mailbox
+) -> None:
     mailbox.answers.rcpt = "550 5.1.1 no such user"
     assistant.fail("share_secret", **ONE)
     (code,) = job.shares()
@@ -129,13 +150,17 @@ def test_a_record_that_cannot_be_read_is_named(assistant: Any, job: Job, mailbox
     assert len(mailbox.received) == 1
 
 
-def test_what_may_have_arrived_is_not_sent_again(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+def test_what_may_have_arrived_is_not_sent_again(
+    assistant: Any, job: Job, mailbox: Mailbox
+) -> None:
     mailbox.answers.breaks = {"data"}
     for _ in range(2):
         failed = assistant.fail("share_secret", **ONE)
-        assert [word for word in (job.shares()[0], "may have arrived", "--resend") if word not in str(failed)] == [], (
-            failed
-        )
+        assert [
+            word
+            for word in (job.shares()[0], "may have arrived", "--resend")
+            if word not in str(failed)
+        ] == [], failed
         mailbox.answers.breaks = set()
     assert len(mailbox.received) == len(job.shares()) == 1
 
@@ -143,7 +168,9 @@ def test_what_may_have_arrived_is_not_sent_again(assistant: Any, job: Job, mailb
 def test_the_address_of_links_hides_no_code_and_no_reason(
     connect: Any, client_options: dict[str, Any], job: Job, mailbox: Mailbox
 ) -> None:
-    client_options["link_base_url"] = "http://127.0.0.1:4283/s"  # so long that the code is a piece of the mail's text
+    client_options["link_base_url"] = (
+        "http://127.0.0.1:4283/s"  # so long that the code is a piece of the mail's text
+    )
     mailbox.answers.breaks = {"data"}
     failed = connect().fail("share_secret", **ONE)
     assert job.shares()[0] in failed["detail"]["untrusted"]

@@ -1,4 +1,6 @@
-"""`sealpipe mcp` as a client starts it: one process, JSON on stdin and stdout, and nothing of a secret anywhere."""
+"""`sealpipe mcp` as a client starts it: one process, JSON on stdin and stdout, and nothing of a
+secret anywhere.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,20 @@ def find_secrets(job: Job) -> Detector:
 
 def test_the_transcript_holds_no_secret(start: Any, policy: str, job: Job, tmp_path: Path) -> None:
     assistant = start(policy)
-    assert [tool.name for tool in assistant.tools()][:3] == ["request_secret", "wait_for_submission", "collect_secret"]
+    assert [tool.name for tool in assistant.tools()][:3] == [
+        "request_secret",
+        "wait_for_submission",
+        "collect_secret",
+    ]
     target = f"file:{tmp_path}/password"
     made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=target)
     job.service.submitter().submit(made["link"], {"Password": SECRET})
     assert assistant.call("wait_for_submission", code=made["code"])["state"] == "submitted"
     assert assistant.call("collect_secret", code=made["code"])["request"] == "expired"
-    assert assistant.fail("request_secret", prompts=[{"text": "x"}], to="env:X")["kind"] == "PolicyError"
+    assert (
+        assistant.fail("request_secret", prompts=[{"text": "x"}], to="env:X")["kind"]
+        == "PolicyError"
+    )
     assert (tmp_path / "password").read_text() == SECRET
     (tmp_path / "password").unlink()
     left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
@@ -85,7 +94,9 @@ def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) 
 
 def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
     environ = job.terminal.with_environ({})
-    with subprocess.Popen([*SEALPIPE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ) as server:
+    with subprocess.Popen(
+        [*SEALPIPE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         for _ in range(64):

@@ -25,7 +25,9 @@ def codes_of(job: Job) -> set[str]:
         return {each.short_code for each in client.iter_requests()}
 
 
-@pytest.mark.parametrize(("mode", "ending"), [("auto", "cancelled"), ("legacy", "cancelled"), ("legacy", "vanished")])
+@pytest.mark.parametrize(
+    ("mode", "ending"), [("auto", "cancelled"), ("legacy", "cancelled"), ("legacy", "vanished")]
+)
 def test_what_was_being_made_is_found_again(
     connect: Any, job: Job, proxied: Callable[..., Faulty], tmp_path: Path, mode: str, ending: str
 ) -> None:
@@ -46,7 +48,9 @@ def test_what_was_being_made_is_found_again(
         assistant = connect(mode)
     codes = {assistant.call("request_secret", **wanted)["code"]}
     deadline = time.monotonic() + PATIENCE  # the cancelled call may still be at its end
-    while (found := {row["code"] for row in assistant.call("list")["made"]}) != codes_of(job) or job.entries():
+    while (found := {row["code"] for row in assistant.call("list")["made"]}) != codes_of(
+        job
+    ) or job.entries():
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
     assert len(found) == 2
@@ -55,22 +59,36 @@ def test_what_was_being_made_is_found_again(
 
 def test_two_clients_collect_one_submission_once(connect: Any, job: Job, tmp_path: Path) -> None:
     first, second = connect("auto"), connect("legacy")
-    made = first.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
+    made = first.call(
+        "request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password"
+    )
     job.service.submitter().submit(made["link"], {"Password": SECRET})
-    calls = [each.begin("collect_secret", code=made["code"]) for each in (first, second, first, second)]
+    calls = [
+        each.begin("collect_secret", code=made["code"]) for each in (first, second, first, second)
+    ]
     answers = [call.result(PATIENCE).structured_content for call in calls]
     assert sorted(answer["stored"][0]["already"] for answer in answers) == [False, True, True, True]
     assert {answer["request"] for answer in answers} == {"expired"}
     assert (tmp_path / "password").read_text() == SECRET
-    ended = [each for each in job.service.seen() if each.method == "DELETE" and made["code"] in each.target]
+    ended = [
+        each
+        for each in job.service.seen()
+        if each.method == "DELETE" and made["code"] in each.target
+    ]
     assert len(ended) == 1
 
 
-def test_only_so_many_calls_wait_at_once(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_calls_wait_at_once(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "MOST_CALLS", 2)
     assistant = connect("legacy")
-    made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
-    waits = [assistant.begin("wait_for_submission", code=made["code"], seconds=900) for _ in range(3)]
+    made = assistant.call(
+        "request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password"
+    )
+    waits = [
+        assistant.begin("wait_for_submission", code=made["code"], seconds=900) for _ in range(3)
+    ]
     refused = next(each for each in as_completed(waits, PATIENCE))
     assert "too many calls" in refused.result().structured_content["error"]["message"]
     for each in waits:
@@ -79,7 +97,9 @@ def test_only_so_many_calls_wait_at_once(connect: Any, tmp_path: Path, monkeypat
 
 def test_a_wait_can_be_cancelled(connect: Any, job: Job, tmp_path: Path) -> None:
     assistant = connect("legacy")
-    made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
+    made = assistant.call(
+        "request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password"
+    )
     call = assistant.begin("wait_for_submission", code=made["code"], seconds=900)
     with pytest.raises(TimeoutError):
         call.result(0.3)

@@ -1,4 +1,6 @@
-"""An assistant shares and uses secrets of a real Vault, as far as a policy file says, and gets no byte of them."""
+"""An assistant shares and uses secrets of a real Vault, as far as a policy file says, and gets no
+byte of them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def test_secrets_of_a_vault_are_shared_and_used_and_not_seen(
 
         done = run("import os; print(len(os.environ['PGPASSWORD']), os.environ['PGPASSWORD'])")
         assert done["stdout"] == {"untrusted": f"{len(VALUES['password'])} ***\n"}
-        for reference in ("vault:secret/app/db#other", "vault:secret/boss/db#password", "vault:secret/app/db"):
+        for reference in (
+            "vault:secret/app/db#other",
+            "vault:secret/boss/db#password",
+            "vault:secret/app/db",
+        ):
             assert run("", reference, assistant.fail)["kind"] == "PolicyError"
         failed = run("import os; print(os.environ['VAULT_TOKEN'])", call=assistant.fail)
         assert "withheld" in failed["message"]  # the server has used it, so it is known as a secret

@@ -52,8 +52,12 @@ def rows(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
     return [(name, value) for name, values in table.items() for value in values]
 
 
-def by_hand(running: RunningService, method: str, path: str, headers: dict[str, str]) -> tuple[int, Any]:
-    """Send a head as it stands: httpx tidies paths up and refuses header values that it finds odd."""
+def by_hand(
+    running: RunningService, method: str, path: str, headers: dict[str, str]
+) -> tuple[int, Any]:
+    """Send a head as it stands: httpx tidies paths up and refuses header values that it finds
+    odd.
+    """
     connection = http.client.HTTPConnection(*running.address, timeout=30)
     try:
         connection.request(method, path, headers=headers)
@@ -75,7 +79,10 @@ class Api:
         self.credential = credential
         self.http = httpx.Client(
             base_url=running.base_url,
-            headers={"Authorization": f"Bearer {two_parts(credential)}", "Content-Type": "application/json"},
+            headers={
+                "Authorization": f"Bearer {two_parts(credential)}",
+                "Content-Type": "application/json",
+            },
             trust_env=False,
             verify=NO_TLS,
             timeout=30,
@@ -90,7 +97,9 @@ class Api:
         return self.credential.reveal().partition("_sk_live_")[2].partition(".")[0]
 
     def post(self, content: bytes, key: str | None = "", **headers: str) -> httpx.Response:
-        """POST /v1/shares. A fresh idempotency key unless one is given; None leaves the header out."""
+        """POST /v1/shares. A fresh idempotency key unless one is given; None leaves the header
+        out.
+        """
         if key is not None:
             headers["Idempotency-Key"] = key or f"key-{next(_numbers)}"
         return self.http.post("/shares", content=content, headers=headers)

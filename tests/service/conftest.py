@@ -1,4 +1,6 @@
-"""One service for all tests of this folder, forgotten between them, and callers that close their sockets."""
+"""One service for all tests of this folder, forgotten between them, and callers that close their
+sockets.
+"""
 
 from __future__ import annotations
 

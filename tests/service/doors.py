@@ -1,4 +1,6 @@
-"""Two ways to the same service for the state machine: its handlers called in process, or a real socket."""
+"""Two ways to the same service for the state machine: its handlers called in process, or a real
+socket.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class Door:
         self._folder.cleanup()
 
     def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
-        """A call: `sent` is a body, in bytes or to be JSON; `path` is below the service's address."""
+        """A call: `sent` is a body, in bytes or to be JSON; `path` is below the service's
+        address.
+        """
         raise NotImplementedError
 
     def open(self) -> None:
@@ -79,10 +83,11 @@ class InProcess(Door):
 
     def open(self) -> None:
         store = Store(self.state)
-        store.change(
-            "PRAGMA synchronous=OFF", {}
-        )  # no power fails here, and an endurance run starts again thousands of times
-        self.service = Service(store, Clock(self.now), Log(), "svc", self.token_bytes, extended=True)
+        # No power fails here, and an endurance run starts again thousands of times.
+        store.change("PRAGMA synchronous=OFF", {})
+        self.service = Service(
+            store, Clock(self.now), Log(), "svc", self.token_bytes, extended=True
+        )
 
     def shut(self) -> None:
         self.service.store.close()
@@ -90,7 +95,9 @@ class InProcess(Door):
     def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
         path, _, query = path.partition("?")
         names = tuple((name.replace("_", "-").lower(), value) for name, value in headers.items())
-        http_request = HttpRequest(method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent))
+        http_request = HttpRequest(
+            method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent)
+        )
         handle: Callable[[Service, HttpRequest], Any] = app.find_handler(http_request)[0]
         answer = handle(self.service, http_request)
         return answer.status, dict(answer.headers), json.loads(answer.body)
@@ -100,7 +107,9 @@ class OverASocket(Door):
     """The service as it runs, and a connection for each call, which sends headers as they stand."""
 
     def open(self) -> None:
-        self._running = start(state=self.state, clock=self.now, token_bytes=self.token_bytes, extended=True)
+        self._running = start(
+            state=self.state, clock=self.now, token_bytes=self.token_bytes, extended=True
+        )
         self.service = self._running.service
 
     def shut(self) -> None:

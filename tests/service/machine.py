@@ -1,6 +1,7 @@
 """The service as a state machine: every step is a call, and what it answers is what `model` says.
 
-Two accounts and an organisation that both have keys in; every share and request is tried by every one of them.
+Two accounts and an organisation that both have keys in; every share and request is tried by every
+one of them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,18 @@ names = st.sampled_from(["new", "new", "new", "new", "a", "b", " a\t", "\x85", "
 ends = st.sampled_from([None, None, None, 0, -5, 1, 60, 3600, 2 * DAY])
 words = st.sampled_from([None, "right", "right", "wrong"])
 some = st.sampled_from([None, None, 1, 2])
-wrong_members = st.sampled_from([None, None, None, None, None, None, "expired_at", "access_counts_left"])
-PLANS = [Plan(), Plan(), Plan(rate=15), Plan(rate=1), Plan(rate=0), Plan(shares=3), Plan(view_protection=False)]
+wrong_members = st.sampled_from(
+    [None, None, None, None, None, None, "expired_at", "access_counts_left"]
+)
+PLANS = [
+    Plan(),
+    Plan(),
+    Plan(rate=15),
+    Plan(rate=1),
+    Plan(rate=0),
+    Plan(shares=3),
+    Plan(view_protection=False),
+]
 
 
 class Machine(Base):
@@ -36,24 +47,47 @@ class Machine(Base):
 
     # Creating
 
-    @rule(kind=what, number=who, name=names, end=ends, views=some, most=some, secret=st.booleans(), wrap=st.booleans(), wrong=wrong_members)  # fmt: skip  # noqa: E501
-    def create(self, kind: str, number: int, name: str, end: int | None, views: int | None, most: int | None, secret: bool, wrap: bool, wrong: str | None) -> None:  # fmt: skip  # noqa: E501, FBT001
+    @rule(kind=what, number=who, name=names, end=ends, views=some, most=some, secret=st.booleans(),
+        wrap=st.booleans(), wrong=wrong_members)  # fmt: skip
+    def create(self, kind: str, number: int, name: str, end: int | None, views: int | None,
+        most: int | None, secret: bool, wrap: bool,  # noqa: FBT001
+        wrong: str | None) -> None:  # fmt: skip
         expires = None if end is None else self.model.now + end
         self.made += 1
         given: dict[str, Any] = {"expired_at": expires, "access_counts_left": views}
         if kind == "shares":
             data = DATA[:-8] + f"{self.made:08}"
-            given |= {"data": data, "access_token": TOKENS[self.made % 2], "encryption_type": "e2ee-aes256-gcm"}
-            given |= {"passcode_verifier": "right" if secret else None, "item_key_wrap": WRAP if wrap else None}
+            given |= {
+                "data": data,
+                "access_token": TOKENS[self.made % 2],
+                "encryption_type": "e2ee-aes256-gcm",
+            }
+            given |= {
+                "passcode_verifier": "right" if secret else None,
+                "item_key_wrap": WRAP if wrap else None,
+            }
         else:
             given |= {"title": "T", "public_key": POINT, "fields": [], "max_submission": most}
             given |= {"passcode": "right" if secret else None}
         sent = given | {"expired_at": self.model.text(expires)} | ({wrong: "no"} if wrong else {})
         name = f"new-{self.made}" if name == "new" else name
-        self.carry_out(kind, self.keys[number], name, json.dumps(sent).encode(), given, {wrong} if wrong else set())
+        self.carry_out(
+            kind,
+            self.keys[number],
+            name,
+            json.dumps(sent).encode(),
+            given,
+            {wrong} if wrong else set(),
+        )
 
     def carry_out(
-        self, kind: str, caller: Caller, name: str, body: bytes, given: dict[str, Any], wrong: set[str]
+        self,
+        kind: str,
+        caller: Caller,
+        name: str,
+        body: bytes,
+        given: dict[str, Any],
+        wrong: set[str],
     ) -> Seen:
         seen = self.call(caller, "POST", f"/{kind}", body, idempotency_key=name)
         expected = (
@@ -67,11 +101,25 @@ class Machine(Base):
 
     @initialize()
     def begin_with_some(self) -> None:
-        for kind, secret in (("shares", False), ("shares", True), ("requests", False), ("requests", True)):
+        for kind, secret in (
+            ("shares", False),
+            ("shares", True),
+            ("requests", False),
+            ("requests", True),
+        ):
             self.create(kind, 0, "new", None, None, None, secret=secret, wrap=False, wrong=None)
 
-    @rule(kind=what, number=st.sampled_from([0, 0, 0, 2]), views=some, most=some, secret=st.booleans())
-    def create_one_that_lasts(self, kind: str, number: int, views: int | None, most: int | None, secret: bool) -> None:  # noqa: FBT001
+    @rule(
+        kind=what, number=st.sampled_from([0, 0, 0, 2]), views=some, most=some, secret=st.booleans()
+    )
+    def create_one_that_lasts(
+        self,
+        kind: str,
+        number: int,
+        views: int | None,
+        most: int | None,
+        secret: bool,  # noqa: FBT001
+    ) -> None:
         self.create(kind, number, "new", None, views, most, secret=secret, wrap=False, wrong=None)
 
     @rule(kind=what, early=st.booleans())
@@ -92,47 +140,69 @@ class Machine(Base):
         if self.model.now - self.model.records[key_id, name][2] < DAY:
             self.carry_out(kind, caller, f"{name} ", body + b" " if other else body, {}, set())
 
-    @rule(number=st.sampled_from([0, 2]), other=st.booleans(), moment=st.sampled_from(["begun", "committed"]))
+    @rule(
+        number=st.sampled_from([0, 2]),
+        other=st.booleans(),
+        moment=st.sampled_from(["begun", "committed"]),
+    )
     def create_while_the_same_is_in_flight(self, number: int, other: bool, moment: str) -> None:  # noqa: FBT001
         caller = self.keys[number]
         inner: list[tuple[Seen, Told]] = []
 
         def at(name: str) -> None:
             if name == f"shares.{moment}" and not inner:
-                seen = self.call(caller, "POST", "/shares", b"{}" if other else body, idempotency_key="flying")
+                seen = self.call(
+                    caller, "POST", "/shares", b"{}" if other else body, idempotency_key="flying"
+                )
                 in_flight = (409, 105 if other else 106)
                 inner.append((seen, self.model.admitted(caller, "shares:write") or in_flight))
 
         self.made += 1
         given = {"data": DATA, "access_token": TOKENS[0], "encryption_type": "e2ee-aes256-gcm"}
         body = json.dumps(given | {"organization_id": str(self.made)}).encode()
-        expected = self.model.admitted(caller, "shares:write") or self.model.replay(caller, "flying", body)
+        expected = self.model.admitted(caller, "shares:write") or self.model.replay(
+            caller, "flying", body
+        )
         self.door.service.on_moment = at
         try:
             seen = self.call(caller, "POST", "/shares", body, idempotency_key="flying")
         finally:
             self.door.service.on_moment = lambda _: None
         refused = expected or self.model.refused(caller, "shares", given, set())
-        self.agree("create", seen, refused or self.model.created(caller, "shares", "flying", body, given, seen[2]))
+        self.agree(
+            "create",
+            seen,
+            refused or self.model.created(caller, "shares", "flying", body, given, seen[2]),
+        )
         for each in inner:
             self.agree("create in flight", *each)
 
     # Reading and ending
 
-    @rule(kind=what, number=who, page=st.integers(1, 3), limit=st.sampled_from([1, 2, 25, 100]), ended=st.booleans())
+    @rule(
+        kind=what,
+        number=who,
+        page=st.integers(1, 3),
+        limit=st.sampled_from([1, 2, 25, 100]),
+        ended=st.booleans(),
+    )
     def list_them(self, kind: str, number: int, page: int, limit: int, ended: bool) -> None:  # noqa: FBT001
         caller = self.keys[number]
         state = "&status=expired" if ended else ""
         seen = self.call(caller, "GET", f"/{kind}?page={page}&limit={limit}{state}")
         refused = self.model.admitted(caller, f"{kind}:read")
-        self.agree(f"list {kind}", seen, refused or self.model.page(kind, caller, page, limit, ended=ended))
+        self.agree(
+            f"list {kind}", seen, refused or self.model.page(kind, caller, page, limit, ended=ended)
+        )
 
     @rule(kind=what, number=who, index=which)
     def show(self, kind: str, number: int, index: int) -> None:
         caller, code = self.keys[number], self.code(kind, index)
         seen = self.call(caller, "GET", f"/{kind}/{code}")
         self.agree(
-            f"show {kind}", seen, self.model.admitted(caller, f"{kind}:read") or self.model.show(kind, caller, code)
+            f"show {kind}",
+            seen,
+            self.model.admitted(caller, f"{kind}:read") or self.model.show(kind, caller, code),
         )
 
     @rule(kind=what, number=who, index=which, none=st.sampled_from([False] * 7 + [True]))
@@ -154,7 +224,9 @@ class Machine(Base):
         caller = self.keys[number]
         for _ in range(times):
             seen = self.call(caller, "GET", "/stats")
-            self.agree("stats", seen, self.model.admitted(caller, "stats:read") or self.model.stats(caller))
+            self.agree(
+                "stats", seen, self.model.admitted(caller, "stats:read") or self.model.stats(caller)
+            )
 
     # People
 
@@ -162,11 +234,16 @@ class Machine(Base):
     def look(self, kind: str, index: int) -> None:
         code = self.code(kind, index)
         self.agree(
-            f"look at {kind}", self.door.ask("GET", f"/rehearsal/{kind}/{code}"), people.look(self.model, kind, code)
+            f"look at {kind}",
+            self.door.ask("GET", f"/rehearsal/{kind}/{code}"),
+            people.look(self.model, kind, code),
         )
 
     @rule(
-        index=which, right=st.sampled_from([True, True, True, False]), verifier=words, times=st.sampled_from([1, 1, 5])
+        index=which,
+        right=st.sampled_from([True, True, True, False]),
+        verifier=words,
+        times=st.sampled_from([1, 1, 5]),
     )
     def open_share(self, index: int, right: bool, verifier: str | None, times: int) -> None:  # noqa: FBT001
         share = self.model.find("shares", self.code("shares", index))
@@ -174,7 +251,9 @@ class Machine(Base):
         token = (share.token if share else TOKENS[0]) if right else "w" * 43
         for _ in range(times):
             seen = self.door.ask(
-                "POST", f"/rehearsal/shares/{code}/open", {"access_token": token, "passcode_verifier": verifier}
+                "POST",
+                f"/rehearsal/shares/{code}/open",
+                {"access_token": token, "passcode_verifier": verifier},
             )
             self.agree("open share", seen, people.open_share(self.model, code, token, verifier))
 
@@ -188,7 +267,9 @@ class Machine(Base):
     def submit(self, index: int, passcode: str | None, sealed: bool) -> None:  # noqa: FBT001
         code = self.code("requests", index)
         sent = {"data": DATA, "encryption_type": "e2ee-aes256-gcm" if sealed else "none"}
-        seen = self.door.ask("POST", f"/rehearsal/requests/{code}/submit", {**sent, "passcode": passcode})
+        seen = self.door.ask(
+            "POST", f"/rehearsal/requests/{code}/submit", {**sent, "passcode": passcode}
+        )
         self.agree("submit", seen, people.submit(self.model, code, passcode, sent, seen[2]))
 
     # What changes around them
@@ -237,5 +318,8 @@ class Machine(Base):
     def the_events_are_those_of_the_deletes(self) -> None:
         Base.steps += 1  # this is asked after each
         events = [(event.account, event.payload) for event in self.door.service.log.events()]
-        deleted = [(account, {"event": "share.deleted", "short_code": code}) for account, code in self.model.events]
+        deleted = [
+            (account, {"event": "share.deleted", "short_code": code})
+            for account, code in self.model.events
+        ]
         assert events == deleted

@@ -1,4 +1,6 @@
-"""What each tool is called with in these tests: the scope that it needs, and arguments that it takes."""
+"""What each tool is called with in these tests: the scope that it needs, and arguments that it
+takes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The specification's states as plain Python: what a service that follows it must answer to every step.
+"""The specification's states as plain Python: what a service that follows it must answer to every
+step.
 
-Written from the specification's tables and not from the service: lists that are walked, no SQL, no counters.
-A refusal is (status, error_code); the gateway's is (status, None); anything else is (status, body).
+Written from the specification's tables and not from the service: lists that are walked, no SQL, no
+counters. A refusal is (status, error_code); the gateway's is (status, None); anything else is
+(status, body).
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ class Model:
             return None
         return (200, known[1]) if known[0] == body else (409, 105)
 
-    def refused(self, caller: Caller, what: str, sent: dict[str, Any], wrong: set[str]) -> Told | None:
+    def refused(
+        self, caller: Caller, what: str, sent: dict[str, Any], wrong: set[str]
+    ) -> Told | None:
         """Validation, then the plan. `wrong` names the members that break their rule."""
         if sent.get("item_key_wrap") is not None and not caller.custody:
             wrong = wrong | {"item_key_wrap"}
@@ -79,21 +83,38 @@ class Model:
         plan = self.plan_of(caller)
         if what == "shares" and sent.get("passcode_verifier") and not plan.view_protection:
             return 403, 53
-        if what == "shares" and plan.shares is not None and len(self.listed("shares", caller)) >= plan.shares:
+        if (
+            what == "shares"
+            and plan.shares is not None
+            and len(self.listed("shares", caller)) >= plan.shares
+        ):
             return 403, 61
         return None
 
-    def created(self, caller: Caller, what: str, name: str, body: bytes, sent: dict[str, Any], told: Any) -> Told:
-        """A create that succeeded: what it answers, but for the code, which is taken from `told`."""
+    def created(
+        self, caller: Caller, what: str, name: str, body: bytes, sent: dict[str, Any], told: Any
+    ) -> Told:
+        """A create that succeeded: what it answers, but for the code, which is taken from
+        `told`.
+        """
         self.made += 1
         expires = sent.get("expired_at")
         common = (told.get("short_code"), caller, self.made)
         if what == "shares":
             custody = "none" if sent.get("item_key_wrap") is None else "stored"
-            share = Share(*common, expires, token=sent["access_token"].strip(), verifier=sent.get("passcode_verifier"))
+            share = Share(
+                *common,
+                expires,
+                token=sent["access_token"].strip(),
+                verifier=sent.get("passcode_verifier"),
+            )
             share.views, share.data = sent.get("access_counts_left"), sent["data"]
             self.things[what].append(share)
-            answer = {"short_code": share.code, "expired_at": self.text(expires), "custody": custody}
+            answer = {
+                "short_code": share.code,
+                "expired_at": self.text(expires),
+                "custody": custody,
+            }
         else:
             request = Request(*common, self.now + 30 * DAY if expires is None else expires)
             request.public_key, request.passcode = sent["public_key"], sent.get("passcode")
@@ -118,7 +139,12 @@ class Model:
 
     def page(self, what: str, caller: Caller, page: int, limit: int, *, ended: bool) -> Told:
         found = self.listed(what, caller, ended=ended)
-        figures = {"page": page, "limit": limit, "total_pages": -(-len(found) // limit), "total": len(found)}
+        figures = {
+            "page": page,
+            "limit": limit,
+            "total_pages": -(-len(found) // limit),
+            "total": len(found),
+        }
         shown = found[(page - 1) * limit : page * limit]
         return 200, {what: [self.item(what, each) for each in shown], "pagination": figures}
 
@@ -135,7 +161,9 @@ class Model:
     def find(self, what: str, code: str, caller: Caller | None = None) -> Any:
         """The one of that code, if it is the caller's."""
         found = (each for each in self.things[what] if each.code == code)
-        return next((each for each in found if caller is None or each.owner.space == caller.space), None)
+        return next(
+            (each for each in found if caller is None or each.owner.space == caller.space), None
+        )
 
     def show(self, what: str, caller: Caller, code: str) -> Told:
         thing = self.find(what, code, caller)
@@ -152,7 +180,11 @@ class Model:
             return NOT_FOUND["requests"]
         sealed = [each for each in request.answers if each["encryption_type"] == "e2ee-aes256-gcm"]
         skipped = len(request.answers) - len(sealed)
-        return 200, {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped}
+        return 200, {
+            "submissions": sealed,
+            "count": len(sealed),
+            "skipped_not_end_to_end_encrypted": skipped,
+        }
 
     def stats(self, caller: Caller) -> Told:
         today = self.now // DAY
@@ -164,7 +196,10 @@ class Model:
                 "total_viewed": sum(views.values()),
             },
             "daily_views": [
-                {"date": (self.start + timedelta(days=day)).date().isoformat(), "count": views.get(day, 0)}
+                {
+                    "date": (self.start + timedelta(days=day)).date().isoformat(),
+                    "count": views.get(day, 0),
+                }
                 for day in range(today - 13, today + 1)
             ],
         }
@@ -198,11 +233,18 @@ class Model:
     # Starting again, and times
 
     def restarted(self) -> None:
-        """What lives in memory alone is gone: buckets are full, plans looked up anew, the log is empty."""
+        """What lives in memory alone is gone: buckets are full, plans looked up anew, the log is
+        empty.
+        """
         for forgotten in (self.buckets, self.seen_plans, self.events, self.failing):
             forgotten.clear()
 
     def text(self, seconds: int | None) -> str | None:
         if seconds is None:
             return None
-        return (self.start + timedelta(seconds=seconds)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return (
+            (self.start + timedelta(seconds=seconds))
+            .astimezone(UTC)
+            .isoformat()
+            .replace("+00:00", "Z")
+        )

@@ -1,7 +1,9 @@
-"""Deliberate rule breaks of the rehearsal service, made in this process; and the pytest plugin that runs tests on them.
+"""Deliberate rule breaks of the rehearsal service, made in this process; and the pytest plugin that
+runs tests on them.
 
-A break is a change of one module's source text: it is compiled anew, and the module's functions get the changed code
-in place, so that whoever holds one of them has the change. tests/endurance/mutants.py starts the plugin.
+A break is a change of one module's source text: it is compiled anew, and the module's functions get
+the changed code in place, so that whoever holds one of them has the change.
+tests/endurance/mutants.py starts the plugin.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ CLIENT, DISCOVER = "SEALPIPE_MUTANTS_CLIENT", "SEALPIPE_MUTANTS_DISCOVER"
 class Mutant:
     """One broken rule: in `module` the text `old`, which stands there exactly once, becomes `new`.
 
-    `noticed_by` are the tests that must fail then, as PATH::TEST below tests/; `client` those of our own client.
+    `noticed_by` are the tests that must fail then, as PATH::TEST below tests/; `client` those of
+    our own client.
     """
 
     name: str
@@ -52,10 +55,15 @@ class Mutant:
         return self.client if client else (*self.noticed_by, *self.client)
 
     def source(self) -> str:
-        """The module's text with its rule broken; ValueError where `old` does not occur exactly once."""
+        """The module's text with its rule broken; ValueError where `old` does not occur exactly
+        once.
+        """
         text = inspect.getsource(self._original())
         if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: its text stands {text.count(self.old)} times in {self.module}, not once")
+            raise ValueError(
+                f"{self.name}: its text stands {text.count(self.old)} times in "
+                f"{self.module}, not once"
+            )
         return text.replace(self.old, self.new)
 
     def _original(self) -> ModuleType:
@@ -84,7 +92,10 @@ def _replaced(original: ModuleType, broken: ModuleType) -> Iterator[tuple[object
     """Give everything the broken module's code and values; yields what was there before."""
     for name, value in list(vars(original).items()):
         other = vars(broken).get(name)
-        if name.startswith("__") or getattr(value, "__module__", original.__name__) != original.__name__:
+        if (
+            name.startswith("__")
+            or getattr(value, "__module__", original.__name__) != original.__name__
+        ):
             continue
         if isinstance(value, FunctionType):
             yield from _code(original, value, other)
@@ -114,17 +125,28 @@ def mutants() -> list[Mutant]:
     """The table."""
     rows: dict[str, dict[str, Any]] = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return [
-        Mutant(name, row["module"], row["old"], row["new"], tuple(row["noticed_by"]), tuple(row.get("client", ())))
+        Mutant(
+            name,
+            row["module"],
+            row["old"],
+            row["new"],
+            tuple(row["noticed_by"]),
+            tuple(row.get("client", ())),
+        )
         for name, row in rows.items()
     ]
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
-    """What is wanted with nothing broken, then on each chosen mutant the tests that are to notice it."""
+    """What is wanted with nothing broken, then on each chosen mutant the tests that are to notice
+    it.
+    """
     if session.testsfailed:
         raise session.Interrupted(f"{session.testsfailed} errors while collecting")
     runs = list(_runs(session.items))
-    failing: dict[str, set[str]] = {mutant.name if mutant else "": set() for mutant, _ in runs} | {"": set()}
+    failing: dict[str, set[str]] = {mutant.name if mutant else "": set() for mutant, _ in runs} | {
+        "": set()
+    }
     most = int(os.environ.get(DISCOVER) or len(runs))
     for number, (mutant, item) in enumerate(runs):
         following = runs[number + 1][1] if number + 1 < len(runs) else None
@@ -135,8 +157,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             session._setupstate.teardown_exact(keep)
         elif not _passes(item, mutant, keep):
             found.add(_name(item))
-        if following is None or item.parent is not following.parent:  # now and then, for who watches
-            Path(os.environ[RESULTS]).write_text(json.dumps({name: sorted(tests) for name, tests in failing.items()}))
+        # Now and then, for who watches.
+        if following is None or item.parent is not following.parent:
+            Path(os.environ[RESULTS]).write_text(
+                json.dumps({name: sorted(tests) for name, tests in failing.items()})
+            )
     return True
 
 
@@ -172,7 +197,10 @@ def _passes(item: pytest.Item, mutant: Mutant | None, keep: Any) -> bool:
 def run(
     chosen: Iterable[Mutant], *, client: bool = False, discover: int = 0, files: Sequence[str] = ()
 ) -> dict[str, set[str]]:
-    """Which tests failed, by mutant; under "" those that failed with nothing broken. One pytest for all of them."""
+    """Which tests failed, by mutant; under "" those that failed with nothing broken.
+
+    One pytest for all of them.
+    """
     chosen = list(chosen)
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.json"
@@ -184,19 +212,33 @@ def run(
             CLIENT: "1" if client else "",
             DISCOVER: str(discover or ""),
         }
-        named = {test.partition("::")[0] for mutant in chosen for test in mutant.tests(client=client)}
+        named = {
+            test.partition("::")[0] for mutant in chosen for test in mutant.tests(client=client)
+        }
         paths = list(files) or sorted(str(TESTS / path) for path in named)
         # Most of these tests fail, and nobody reads why: whole tracebacks take a fifth of the time.
         options = ["-n0", "-q", "--tb=line", "-p", "service.mutating", "-p", "no:cacheprovider"]
         words = [sys.executable, "-m", "pytest", *options, *paths]
-        done = subprocess.run(words, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False
+        )
         if not results.exists():
-            raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+            raise RuntimeError(
+                f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n"
+                f"{done.stderr[-3000:]}"
+            )
         return {name: set(tests) for name, tests in json.loads(results.read_text()).items()}
 
 
-def unnoticed(chosen: Iterable[Mutant], failing: dict[str, set[str]], *, client: bool = False) -> dict[str, list[str]]:
-    """By mutant, the tests that were to notice it and did not; and under "" those that failed on the sound service."""
-    found = {m.name: [test for test in m.tests(client=client) if test not in failing[m.name]] for m in chosen}
+def unnoticed(
+    chosen: Iterable[Mutant], failing: dict[str, set[str]], *, client: bool = False
+) -> dict[str, list[str]]:
+    """By mutant, the tests that were to notice it and did not; and under "" those that failed on
+    the sound service.
+    """
+    found = {
+        m.name: [test for test in m.tests(client=client) if test not in failing[m.name]]
+        for m in chosen
+    }
     found = {name: tests for name, tests in found.items() if tests}
     return found | ({"": sorted(failing[""])} if failing[""] else {})

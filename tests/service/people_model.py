@@ -17,16 +17,26 @@ def look(model: Model, what: str, code: str) -> Told:
         return closed
     if isinstance(thing, Share):
         wanted = thing.verifier is not None
-        told: dict[str, Any] = {"passcode_required": wanted, "timed_view": None, "views_left": thing.views}
+        told: dict[str, Any] = {
+            "passcode_required": wanted,
+            "timed_view": None,
+            "views_left": thing.views,
+        }
         told["attempts_left"] = thing.attempts if wanted else None
     else:
-        told = {"passcode_required": thing.passcode is not None, "title": "T", "accesses_left": thing.forms}
+        told = {
+            "passcode_required": thing.passcode is not None,
+            "title": "T",
+            "accesses_left": thing.forms,
+        }
         told["account"] = thing.owner.account
     return 200, {"short_code": code, "expired_at": model.text(thing.expires), **told}
 
 
 def open_share(model: Model, code: str, token: str | None, verifier: str | None) -> Told:
-    """Whoever cannot prove the token learns nothing; a wrong verifier spends an attempt, success a view."""
+    """Whoever cannot prove the token learns nothing; a wrong verifier spends an attempt, success a
+    view.
+    """
     share = model.find("shares", code)
     if share is None or token != share.token:
         return 404, "not-found"
@@ -78,7 +88,9 @@ def submit(model: Model, code: str, passcode: str | None, sent: dict[str, Any], 
     request = model.find("requests", code)
     if refused := _kept_out(model, request, passcode):
         return refused
-    request.answers.append({"short_code": told.get("short_code"), "created_at": model.text(model.now), **sent})
+    request.answers.append(
+        {"short_code": told.get("short_code"), "created_at": model.text(model.now), **sent}
+    )
     return 201, {"short_code": told.get("short_code")}
 
 
@@ -87,7 +99,9 @@ def _kept_out(model: Model, request: Request | None, passcode: str | None) -> To
         return 404, "not-found"
     if closed := _closed(model, request):
         return closed
-    return (403, "passcode") if request.passcode is not None and passcode != request.passcode else None
+    return (
+        (403, "passcode") if request.passcode is not None and passcode != request.passcode else None
+    )
 
 
 def _closed(model: Model, thing: Any) -> Told | None:

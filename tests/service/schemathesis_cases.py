@@ -1,4 +1,6 @@
-"""Requests that schemathesis makes up from the service's OpenAPI document, and what every answer has to be."""
+"""Requests that schemathesis makes up from the service's OpenAPI document, and what every answer
+has to be.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ CHECKS = [
 
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 BEYOND_A_SCHEMA = {"expired_at", "public_key", "access_counts_left", "timed_view", "max_submission"}
-"""What a valid body may be rejected for: calendars, curves, and 1.0, which JSON Schema takes for an integer."""
+"""What a valid body may be rejected for: calendars, curves, and 1.0, which JSON Schema takes for an
+integer.
+"""
 
 Counts = Counter[tuple[str, GenerationMode, int]]
 
@@ -40,8 +44,8 @@ Counts = Counter[tuple[str, GenerationMode, int]]
 class Run:
     """Cases against a service, and how often each status was the answer.
 
-    Half of the cases are valid, and half of those are made to hit something: a code that there is, a key that is
-    a point, an idempotency key that is new.
+    Half of the cases are valid, and half of those are made to hit something: a code that there is,
+    a key that is a point, an idempotency key that is new.
     """
 
     def __init__(self, running: RunningService, first_seed: int = 1) -> None:
@@ -51,16 +55,21 @@ class Run:
         self._known: dict[str, list[str]] = {"shares": [], "requests": []}
 
     def all(self, cases: int) -> Counts:
-        """At least so many cases over all operations, and then a few of each at a rate that is used up."""
+        """At least so many cases over all operations, and then a few of each at a rate that is used
+        up.
+        """
         running = self._running
         with requests.Session() as session:
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {two_parts(running.create_key())}"
-            schema = schemathesis.openapi.from_dict(session.get(f"{running.origin}/rehearsal/openapi.json").json())
+            schema = schemathesis.openapi.from_dict(
+                session.get(f"{running.origin}/rehearsal/openapi.json").json()
+            )
             schema.config.update(base_url=running.base_url)
             # Creates first, so that the others find something.
             operations = sorted(
-                (each.ok() for each in schema.get_all_operations()), key=lambda operation: operation.method != "post"
+                (each.ok() for each in schema.get_all_operations()),
+                key=lambda operation: operation.method != "post",
             )
             for rate, number in ((10**6, -(-cases // (len(operations) * len(MODES)))), (1, 3)):
                 running.set_account(requests_per_minute=rate)
@@ -71,7 +80,11 @@ class Run:
         return self.counts
 
     def _some(
-        self, operation: APIOperation[Any, Any, Any], mode: GenerationMode, cases: int, session: requests.Session
+        self,
+        operation: APIOperation[Any, Any, Any],
+        mode: GenerationMode,
+        cases: int,
+        session: requests.Session,
     ) -> None:
         @seed(self._seed)
         @settings(
@@ -81,7 +94,11 @@ class Run:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(case=operation.as_strategy(generation_mode=mode), hit=st.booleans(), which=st.integers(0, 9))
+        @given(
+            case=operation.as_strategy(generation_mode=mode),
+            hit=st.booleans(),
+            which=st.integers(0, 9),
+        )
         def one(case: Case, hit: bool, which: int) -> None:  # noqa: FBT001
             if mode is GenerationMode.POSITIVE and hit:
                 self._aim(case, which)

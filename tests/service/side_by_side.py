@@ -1,4 +1,6 @@
-"""What the steps of `machine` stand on: the service and its model side by side, and that they agree."""
+"""What the steps of `machine` stand on: the service and its model side by side, and that they
+agree.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Scopes = tuple[str, ...]
 POINT: str = SCHEMAS[p256_point]["examples"][0]
 SCOPES = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read")
 
-# account, organisation, scopes, custody: two of one account, one of another, both in the organisation, and less.
+# account, organisation, scopes, custody: two of one account, one of another, both in the
+# organisation, and less.
 KEYS: tuple[tuple[str, str | None, Scopes, bool], ...] = (
     ("default", None, SCOPES, True),
     ("other", None, SCOPES, True),
@@ -36,7 +39,12 @@ def told(seen: Seen) -> Told:
         return status, None
     if body.get("success") is False:
         code = body["error_code"]
-        assert body.keys() == {"success", "message", "error_code", *(["additional_data"] if code == 19 else [])}
+        assert body.keys() == {
+            "success",
+            "message",
+            "error_code",
+            *(["additional_data"] if code == 19 else []),
+        }
         if code == 19:
             return status, (code, set(body["additional_data"]))
         return status, (code, int(headers["retry-after"])) if code == 107 else code
@@ -47,7 +55,9 @@ def told(seen: Seen) -> Told:
 
 
 class Base(RuleBasedStateMachine):
-    """A service, its model, and callers: the handlers in process, unless `door_class` says otherwise."""
+    """A service, its model, and callers: the handlers in process, unless `door_class` says
+    otherwise.
+    """
 
     door_class: type[Door] = InProcess
     steps = 0  # these three over all runs, for an endurance run to print
@@ -64,7 +74,14 @@ class Base(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.door.close()
 
-    def new_key(self, number: int, account: str, organization: str | None, scopes: Scopes, custody: bool) -> Caller:  # noqa: FBT001
+    def new_key(
+        self,
+        number: int,
+        account: str,
+        organization: str | None,
+        scopes: Scopes,
+        custody: bool,  # noqa: FBT001
+    ) -> Caller:
         key_id, secret = f"key-{number:012}", f"{number:043}"
         key = {
             "key_id": key_id,
@@ -85,7 +102,9 @@ class Base(RuleBasedStateMachine):
         things = self.model.things[kind]
         return things[-1 - number % len(things)].code if things and number else "unknown"
 
-    def call(self, caller: Caller, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
+    def call(
+        self, caller: Caller, method: str, path: str, sent: Any = None, **headers: str
+    ) -> Seen:
         headers |= {"authorization": caller.credential, "content_type": "application/json"}
         return self.door.ask(method, f"/v1{path}", sent, **headers)
 

@@ -1,4 +1,6 @@
-"""What the specification says of the service (specification.toml), its text in the same pieces, and who names what."""
+"""What the specification says of the service (specification.toml), its text in the same pieces, and
+who names what.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,29 @@ TESTS = Path(__file__).resolve().parents[1]
 _TABLE = tomllib.loads((Path(__file__).parent / "specification.toml").read_text(encoding="utf-8"))
 
 ROWS: Mapping[str, Mapping[str, str]] = _TABLE["rows"]
-"""By section of the specification: our name of a row or sentence, and the text that finds it there."""
+"""By section of the specification: our name of a row or sentence, and the text that finds it
+there.
+"""
 ELSEWHERE: Mapping[str, Mapping[str, str]] = _TABLE["elsewhere"]
-"""By section: the text of what no test of the service can show, and why not, or which other test does."""
+"""By section: the text of what no test of the service can show, and why not, or which other test
+does.
+"""
 GAPS: Mapping[str, str] = _TABLE["gaps"]
 GAPS_ELSEWHERE: Mapping[str, str] = _TABLE["gaps-elsewhere"]
 
-NAMES: Mapping[str, str] = {name: text for rows in (*ROWS.values(), GAPS) for name, text in rows.items()}
+NAMES: Mapping[str, str] = {
+    name: text for rows in (*ROWS.values(), GAPS) for name, text in rows.items()
+}
 """Every name that a test can give, and the row's text."""
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.;])\s+(?=[A-Z`\d(])")
 
 
 def pieces(document: str) -> dict[str, list[str]]:
-    """A Markdown document as its sections' rows and sentences. Rows lose their outer bars, the heads of tables go."""
+    """A Markdown document as its sections' rows and sentences.
+
+    Rows lose their outer bars, the heads of tables go.
+    """
     found: dict[str, list[str]] = {}
     section: list[str] = []
     lines = document.splitlines()
@@ -60,5 +71,8 @@ def _marks(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
     for function in ast.walk(module):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in function.decorator_list:
-                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.spec":
+                if (
+                    isinstance(decorator, ast.Call)
+                    and ast.unparse(decorator.func) == "pytest.mark.spec"
+                ):
                     yield function.name, [ast.literal_eval(argument) for argument in decorator.args]

@@ -1,4 +1,6 @@
-"""What every answer has in common: envelopes, content type, the base address; and that nothing else is under /v1."""
+"""What every answer has in common: envelopes, content type, the base address; and that nothing else
+is under /v1.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from sealpipe_rehearsal.service.responses import REFUSALS
 from service.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, request_body, two_parts
 
 CODES = {
-    (400, 19), (400, 44), (400, 104), (403, 53), (403, 61), (403, 78), (403, 98), (403, 100), (404, 1), (404, 70),
+    (400, 19), (400, 44), (400, 104), (403, 53), (403, 61), (403, 78), (403, 98), (403, 100),
+    (404, 1), (404, 70),
     (409, 105), (409, 106), (429, 107), (500, 42), (500, 11),
 }  # fmt: skip
 """The specification's table of errors, and 61 of the gaps."""
@@ -27,8 +30,16 @@ def test_the_refusals_are_the_specifications_table() -> None:
     assert len(REFUSALS) == len(CODES)
 
 
-@pytest.mark.spec("endpoints.content-type", "errors.envelope", "envelope.error", "errors.gateway", "gateway.own-body")
-def test_every_answer_is_json_and_every_refusal_the_flat_envelope(service: RunningService, api: Api) -> None:
+@pytest.mark.spec(
+    "endpoints.content-type",
+    "errors.envelope",
+    "envelope.error",
+    "errors.gateway",
+    "gateway.own-body",
+)
+def test_every_answer_is_json_and_every_refusal_the_flat_envelope(
+    service: RunningService, api: Api
+) -> None:
     share, request = api.created(), api.asked()
     paths = [
         "/shares",
@@ -39,7 +50,12 @@ def test_every_answer_is_json_and_every_refusal_the_flat_envelope(service: Runni
         "/stats",
     ]
     fine = [api.http.get(path) for path in paths] + [api.create(), api.ask()]
-    refused = [api.create(title=1), api.create(None), api.http.get("/shares/x"), api.http.delete("/requests")]
+    refused = [
+        api.create(title=1),
+        api.create(None),
+        api.http.get("/shares/x"),
+        api.http.delete("/requests"),
+    ]
     gateway = [
         httpx.get(f"{service.base_url}/shares", headers=headers, trust_env=False, verify=NO_TLS)
         for headers in ({}, {"Authorization": "Bearer x"})
@@ -49,7 +65,10 @@ def test_every_answer_is_json_and_every_refusal_the_flat_envelope(service: Runni
     for response in refused:
         refusal(response)
         assert ("additional_data" in response.json()) is (response.json()["error_code"] == 19)
-    assert [(each.status_code, list(each.json())) for each in gateway] == [(401, ["message"]), (403, ["Message"])]
+    assert [(each.status_code, list(each.json())) for each in gateway] == [
+        (401, ["message"]),
+        (403, ["Message"]),
+    ]
 
 
 @pytest.mark.spec("envelope.success", "rules.no-url")
@@ -60,7 +79,11 @@ def test_a_success_is_a_bare_object_without_wrapper_meta_or_request_id(api: Api)
         f"/shares/{share}": {"short_code", "expired_at"},
         "/requests": {"requests", "pagination"},
         f"/requests/{request}": {"short_code", "expired_at", "public_key"},
-        f"/requests/{request}/submissions": {"submissions", "count", "skipped_not_end_to_end_encrypted"},
+        f"/requests/{request}/submissions": {
+            "submissions",
+            "count",
+            "skipped_not_end_to_end_encrypted",
+        },
         "/stats": {"shares", "daily_views"},
     }
     for path, expected in members.items():
@@ -71,11 +94,18 @@ def test_a_success_is_a_bare_object_without_wrapper_meta_or_request_id(api: Api)
     assert api.ask().json().keys() == {"short_code", "expired_at", "public_key"}
 
 
-@pytest.mark.spec("rules.no-content", "rules.metadata-only", "endpoints.none-for-keys", "gap.reading")
+@pytest.mark.spec(
+    "rules.no-content", "rules.metadata-only", "endpoints.none-for-keys", "gap.reading"
+)
 def test_no_route_of_the_api_gives_content_or_metadata_in_clear(api: Api) -> None:
-    code = api.created(data="Y2FuYXJ5LWRhdGE=", title="canary-title", description="canary-description")
+    code = api.created(
+        data="Y2FuYXJ5LWRhdGE=", title="canary-title", description="canary-description"
+    )
     paths = ["/shares", "/shares?status=expired", f"/shares/{code}", "/requests", "/stats"]
-    paths += [f"/shares/{code}/{more}" for more in ("content", "data", "open", "view", "access-log", "passcode")]
+    paths += [
+        f"/shares/{code}/{more}"
+        for more in ("content", "data", "open", "view", "access-log", "passcode")
+    ]
     told = "".join(api.http.get(path).text for path in paths)
     told += api.http.post(f"/shares/{code}/open", json={"access_token": TOKEN}).text
     told += api.http.post(f"/shares/{code}", json={"access_token": TOKEN}).text
@@ -84,14 +114,42 @@ def test_no_route_of_the_api_gives_content_or_metadata_in_clear(api: Api) -> Non
     assert code in told
 
 
-ANYTHING = ["", "/", "/nothing", "/mcp/x", "/webhooks", "/keys", "/users", "/shares/x/y", "/shares/x/content"]
-ANYTHING += ["/requests/x/submissions/y", "/requests/x/submit", "/requests/x/open", "/stats/x", "/capabilities"]
-ANYTHING += ["/rehearsal", "/rehearsal/keys", "/shares//", "//shares", "/v1/shares", "/dev/shares", "/SHARES"]
+ANYTHING = [
+    "",
+    "/",
+    "/nothing",
+    "/mcp/x",
+    "/webhooks",
+    "/keys",
+    "/users",
+    "/shares/x/y",
+    "/shares/x/content",
+]
+ANYTHING += [
+    "/requests/x/submissions/y",
+    "/requests/x/submit",
+    "/requests/x/open",
+    "/stats/x",
+    "/capabilities",
+]
+ANYTHING += [
+    "/rehearsal",
+    "/rehearsal/keys",
+    "/shares//",
+    "//shares",
+    "/v1/shares",
+    "/dev/shares",
+    "/SHARES",
+]
 
 
 @pytest.mark.spec("endpoints.no-other", "version.no-header", "gap.newer-endpoints")
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"])
-def test_nothing_but_the_specifications_routes_answers(service: RunningService, api: Api, method: str) -> None:
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"]
+)
+def test_nothing_but_the_specifications_routes_answers(
+    service: RunningService, api: Api, method: str
+) -> None:
     # By hand: a HEAD has no body to parse.
     request = httpx.Client(trust_env=False, verify=NO_TLS, headers={"Authorization": api.bearer})
     with request as http:
@@ -101,13 +159,26 @@ def test_nothing_but_the_specifications_routes_answers(service: RunningService, 
     for path in ("/shares/", "/requests/", "/requests/x/submissions/", "/stats/"):
         if method != "DELETE":
             expected = (404, {"message": "Not Found"})
-            assert method == "HEAD" or by_hand(service, method, f"/v1{path}", {"Authorization": api.bearer}) == expected
+            assert (
+                method == "HEAD"
+                or by_hand(service, method, f"/v1{path}", {"Authorization": api.bearer}) == expected
+            )
 
 
 @pytest.mark.spec("version.base", "version.no-header")
-def test_the_base_address_ends_in_v1_and_nothing_of_the_api_is_outside(service: RunningService, api: Api) -> None:
+def test_the_base_address_ends_in_v1_and_nothing_of_the_api_is_outside(
+    service: RunningService, api: Api
+) -> None:
     assert service.base_url.endswith("/v1")
-    for path in ("/shares", "/requests", "/stats", "/v2/shares", "/V1/shares", "/prod/v1/shares", "/v1x/shares"):
+    for path in (
+        "/shares",
+        "/requests",
+        "/stats",
+        "/v2/shares",
+        "/V1/shares",
+        "/prod/v1/shares",
+        "/v1x/shares",
+    ):
         assert by_hand(service, "GET", path, {"Authorization": api.bearer})[0] == 404
     for version in ("0", "2", "2099-01-01"):
         response = api.http.get("/shares", headers={"Api-Version": version, "X-Version": version})
@@ -136,7 +207,9 @@ def test_a_delete_needs_no_body_and_looks_at_none(api: Api, what: str) -> None:
 
 
 @pytest.mark.spec("share.delete.42", "errors.42")
-def test_a_share_that_could_not_be_expired_is_500_with_42_and_is_as_it_was(service: RunningService, api: Api) -> None:
+def test_a_share_that_could_not_be_expired_is_500_with_42_and_is_as_it_was(
+    service: RunningService, api: Api
+) -> None:
     code = api.created()
     service.service.failing["share.expiring"] = 1
     assert refusal(api.http.delete("/shares/unknown")) == (404, 1), "it is found first"
@@ -160,12 +233,23 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
     monkeypatch.setattr(credentials, "hmac", Watched)
     monkeypatch.setattr(share_link, "hmac", Watched)
     unknown = f"Bearer svc_sk_live_{'x' * 16}.{two_parts(api.credential)[-43:]}"
-    httpx.get(f"{service.base_url}/shares", headers={"Authorization": unknown}, trust_env=False, verify=NO_TLS)
+    httpx.get(
+        f"{service.base_url}/shares",
+        headers={"Authorization": unknown},
+        trust_env=False,
+        verify=NO_TLS,
+    )
     assert compared == [(64, 64)], "for a key id that nobody has, too"
     code = api.created(access_token=f" {TOKEN} ")
-    assert service.service.store.row("SELECT 1 FROM shares WHERE access_token_sha256 LIKE '%ttt%'", {}) is None
+    assert (
+        service.service.store.row("SELECT 1 FROM shares WHERE access_token_sha256 LIKE '%ttt%'", {})
+        is None
+    )
     httpx.post(
-        f"{service.origin}/rehearsal/shares/{code}/open", json={"access_token": TOKEN}, trust_env=False, verify=NO_TLS
+        f"{service.origin}/rehearsal/shares/{code}/open",
+        json={"access_token": TOKEN},
+        trust_env=False,
+        verify=NO_TLS,
     ).raise_for_status()
     assert compared == [(64, 64)] * 3
 
@@ -176,10 +260,18 @@ def test_a_create_takes_both_headers(
     service: RunningService, caller: Callable[..., Api], leave_out: str | None
 ) -> None:
     api = caller(service)
-    headers = {"Authorization": api.bearer, "Idempotency-Key": "k", "Content-Type": "application/json"}
+    headers = {
+        "Authorization": api.bearer,
+        "Idempotency-Key": "k",
+        "Content-Type": "application/json",
+    }
     headers.pop(leave_out or "", None)
-    response = httpx.post(f"{service.base_url}/shares", json=body(), headers=headers, trust_env=False, verify=NO_TLS)
-    assert response.status_code == {"Authorization": 401, "Idempotency-Key": 400, None: 201}[leave_out]
+    response = httpx.post(
+        f"{service.base_url}/shares", json=body(), headers=headers, trust_env=False, verify=NO_TLS
+    )
+    assert (
+        response.status_code == {"Authorization": 401, "Idempotency-Key": 400, None: 201}[leave_out]
+    )
 
 
 CONTENT_TYPES = {

@@ -37,7 +37,9 @@ def key_members(**changes: Any) -> dict[str, Any]:
 
 def post(service: RunningService, path: str, members: Any) -> httpx.Response:
     content = json.dumps(members).encode()
-    return httpx.post(f"{service.origin}/rehearsal{path}", content=content, trust_env=False, verify=NO_TLS)
+    return httpx.post(
+        f"{service.origin}/rehearsal{path}", content=content, trust_env=False, verify=NO_TLS
+    )
 
 
 def test_it_says_what_it_is(service: RunningService) -> None:
@@ -47,21 +49,32 @@ def test_it_says_what_it_is(service: RunningService) -> None:
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", ""])
 @pytest.mark.parametrize("path", DOOR)
-def test_it_refuses_whatever_a_web_page_sends(service: RunningService, path: str, origin: str) -> None:
-    response = httpx.get(service.origin + path, headers={"Origin": origin}, trust_env=False, verify=NO_TLS)
+def test_it_refuses_whatever_a_web_page_sends(
+    service: RunningService, path: str, origin: str
+) -> None:
+    response = httpx.get(
+        service.origin + path, headers={"Origin": origin}, trust_env=False, verify=NO_TLS
+    )
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""]
+)
 @pytest.mark.parametrize("path", [*DOOR, "/rehearsal/shares/x", "/s/x"])
 def test_it_refuses_a_foreign_host_name(service: RunningService, path: str, host: str) -> None:
-    response = httpx.get(service.origin + path, headers={"Host": host}, trust_env=False, verify=NO_TLS)
+    response = httpx.get(
+        service.origin + path, headers={"Host": host}, trust_env=False, verify=NO_TLS
+    )
     assert response.status_code == 403
 
 
 def test_it_refuses_even_a_page_of_the_service_itself(service: RunningService) -> None:
     response = httpx.get(
-        f"{service.origin}/rehearsal", headers={"Origin": service.origin}, trust_env=False, verify=NO_TLS
+        f"{service.origin}/rehearsal",
+        headers={"Origin": service.origin},
+        trust_env=False,
+        verify=NO_TLS,
     )
     assert response.status_code == 403
 
@@ -72,7 +85,9 @@ def test_it_answers_under_every_name_of_loopback(service: RunningService, host: 
     assert httpx.get(url, headers={"Host": host}, trust_env=False, verify=NO_TLS).status_code == 200
 
 
-def test_the_recipients_route_answers_its_own_page_and_no_other(service: RunningService, api: Api) -> None:
+def test_the_recipients_route_answers_its_own_page_and_no_other(
+    service: RunningService, api: Api
+) -> None:
     url = f"{service.origin}/rehearsal/shares/{api.created()}"
     statuses = [
         httpx.get(url, headers={"Origin": origin}, trust_env=False, verify=NO_TLS).status_code
@@ -101,7 +116,9 @@ REJECTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("name", "value"), rows(REJECTED), ids=lambda value: ascii(value)[:30])
-def test_a_key_that_breaks_a_rule_is_not_registered(service: RunningService, name: str, value: Any) -> None:
+def test_a_key_that_breaks_a_rule_is_not_registered(
+    service: RunningService, name: str, value: Any
+) -> None:
     response = post(service, "/keys", key_members(**{name: value}))
     assert response.status_code == 400
     assert list(response.json()["members"]) == [name]
@@ -117,7 +134,9 @@ def test_a_key_id_is_registered_once(service: RunningService) -> None:
     assert [post(service, "/keys", members).status_code for _ in range(2)] == [201, 409]
 
 
-def test_registering_the_custody_key_raises_the_effective_level_to_self_at_most(service: RunningService) -> None:
+def test_registering_the_custody_key_raises_the_effective_level_to_self_at_most(
+    service: RunningService,
+) -> None:
     for asked, effective in (("none", "none"), ("self", "self"), ("account", "self")):
         members = key_members(custody=asked)
         public_key = members.pop("custody_public_key")
@@ -133,7 +152,9 @@ def test_what_is_not_there_is_404(service: RunningService, path: str) -> None:
     assert post(service, path, {}).status_code == 404
 
 
-def test_a_revoked_key_stays_listed_with_the_time_of_its_first_revocation(service: RunningService, api: Api) -> None:
+def test_a_revoked_key_stays_listed_with_the_time_of_its_first_revocation(
+    service: RunningService, api: Api
+) -> None:
     service.revoke_key(api.credential)
     (first,) = control_client.call_control_api(service.origin, "GET", "/keys")["keys"]
     service.advance(60)
@@ -179,10 +200,14 @@ def test_time_goes_forward_only(service: RunningService) -> None:
     assert 90 < (service.service.clock.now() - before).total_seconds() < 100
     for seconds in (-1, 1e10, "1", True, None):
         with pytest.raises(control_client.RehearsalError):
-            control_client.call_control_api(service.origin, "POST", "/clock", {"advance_seconds": seconds})
+            control_client.call_control_api(
+                service.origin, "POST", "/clock", {"advance_seconds": seconds}
+            )
 
 
-def test_the_log_shows_every_request_as_it_came_and_leaves_the_door_out(service: RunningService, api: Api) -> None:
+def test_the_log_shows_every_request_as_it_came_and_leaves_the_door_out(
+    service: RunningService, api: Api
+) -> None:
     content = b'{"not": "a share", "bytes": "\xff"}'
     api.post(content, "k")
     api.http.get("/shares?page=2&x=%C3%A9")
@@ -212,7 +237,9 @@ def test_the_log_is_bounded_by_number_and_by_bytes(service: RunningService) -> N
     assert [len(entry.body) for entry in log.requests()] == [1000]
 
 
-def test_reset_forgets_everything(service: RunningService, api: Api, caller: Callable[..., Api]) -> None:
+def test_reset_forgets_everything(
+    service: RunningService, api: Api, caller: Callable[..., Api]
+) -> None:
     api.create("k")
     service.advance(1000)
     control_client.reset(service.base_url)
@@ -222,7 +249,9 @@ def test_reset_forgets_everything(service: RunningService, api: Api, caller: Cal
     assert caller(service).codes() == []
 
 
-@pytest.mark.parametrize("base", ["https://127.0.0.1:1", "http://example.org/v1", "127.0.0.1:80", ""])
+@pytest.mark.parametrize(
+    "base", ["https://127.0.0.1:1", "http://example.org/v1", "127.0.0.1:80", ""]
+)
 def test_our_side_of_the_door_goes_to_this_machine_only(base: str) -> None:
     with pytest.raises(control_client.RehearsalError):
         control_client.send_request(base, "GET", "/rehearsal")

@@ -19,7 +19,11 @@ def show(title: str, found: list[str]) -> None:
 def test_every_row_is_named_by_a_test_and_every_name_is_a_row() -> None:
     named = specification.named()
     unnamed = [f"{name}: {text}" for name, text in NAMES.items() if name not in named]
-    unknown = [f"{name}, in {', '.join(sorted(tests))}" for name, tests in named.items() if name not in NAMES]
+    unknown = [
+        f"{name}, in {', '.join(sorted(tests))}"
+        for name, tests in named.items()
+        if name not in NAMES
+    ]
     show("rows that no test names", unnamed)
     show("names that are no rows", unknown)
     assert (unnamed, unknown) == ([], [])
@@ -30,7 +34,10 @@ def test_no_name_is_given_twice() -> None:
 
 
 def test_the_tests_that_the_reasons_name_are_there() -> None:
-    reasons = [*GAPS_ELSEWHERE.values(), *(reason for rows in ELSEWHERE.values() for reason in rows.values())]
+    reasons = [
+        *GAPS_ELSEWHERE.values(),
+        *(reason for rows in ELSEWHERE.values() for reason in rows.values()),
+    ]
     named = {found[0] for reason in reasons if (found := re.search(r"tests/\S+\.py\S*", reason))}
     assert len(named) > 15
     for path, _, test in (name.removeprefix("tests/").partition("::") for name in named):
@@ -43,7 +50,9 @@ def without_a_name(document: Mapping[str, list[str]]) -> list[str]:
         f"{section}: {piece}"
         for section, pieces in document.items()
         for piece in pieces
-        if not any(text in piece for text in (*ROWS.get(section, {}).values(), *ELSEWHERE.get(section, {})))
+        if not any(
+            text in piece for text in (*ROWS.get(section, {}).values(), *ELSEWHERE.get(section, {}))
+        )
     ]
 
 
@@ -68,7 +77,12 @@ def test_our_list_and_the_specification_hold_the_same() -> None:
 
 
 def test_our_list_and_the_gaps_hold_the_same() -> None:
-    (rows,) = (pieces for pieces in specification.pieces(shared("spec/gaps.md").read_text(encoding="utf-8")).values())
+    (rows,) = (
+        pieces
+        for pieces in specification.pieces(
+            shared("spec/gaps.md").read_text(encoding="utf-8")
+        ).values()
+    )
     topics = [row.partition(" | ")[0] for row in rows if row.endswith(" |")]
     assert sorted(topics) == sorted([*GAPS.values(), *GAPS_ELSEWHERE])
 

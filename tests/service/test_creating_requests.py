@@ -1,4 +1,6 @@
-"""POST /v1/requests: every member, every refusal, idempotency, the default expiry (gaps: its body and response)."""
+"""POST /v1/requests: every member, every refusal, idempotency, the default expiry (gaps: its body
+and response).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,14 @@ REJECTED: dict[str, list[Any]] = {
         [{"item": "x", "type": 1}],
     ],
     "description": [1, [], "\udfff"],
-    "expired_at": ["", "tomorrow", 1893456000, "2030-01-01", "2030-01-01T00:00:00", "2030-13-01T00:00:00Z"],
+    "expired_at": [
+        "",
+        "tomorrow",
+        1893456000,
+        "2030-01-01",
+        "2030-01-01T00:00:00",
+        "2030-13-01T00:00:00Z",
+    ],
     "max_submission": [0, -1, 1.5, "1", True, []],
     "access_counts_left": [0, -1, 1.0, "1", True, 2**63],
     "passcode": ["", " ", 1, []],
@@ -74,7 +83,10 @@ ACCEPTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.spec(
-    "route.requests.create", "request.create.returns", "scopes.requests-write", "gap.request-create.response"
+    "route.requests.create",
+    "request.create.returns",
+    "scopes.requests-write",
+    "gap.request-create.response",
 )
 def test_a_request_is_201_with_three_members(api: Api) -> None:
     response = api.ask(expired_at="2099-01-01T00:00:00Z")
@@ -128,14 +140,18 @@ def test_left_out_a_request_ends_after_30_days(service: RunningService, api: Api
 
 @pytest.mark.spec("gap.request-create.body")
 @pytest.mark.parametrize("key", [None, "", "  "])
-def test_the_idempotency_key_is_required_here_too(service: RunningService, api: Api, key: str | None) -> None:
+def test_the_idempotency_key_is_required_here_too(
+    service: RunningService, api: Api, key: str | None
+) -> None:
     headers = {"Authorization": api.bearer} | ({} if key is None else {"Idempotency-Key": key})
     status, envelope = by_hand(service, "POST", "/v1/requests", headers)
     assert (status, envelope["error_code"]) == (400, 104)
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_idempotency_is_that_of_shares(service: RunningService, api: Api, caller: Callable[..., Api]) -> None:
+def test_idempotency_is_that_of_shares(
+    service: RunningService, api: Api, caller: Callable[..., Api]
+) -> None:
     first = api.post_request(CONTENT, "k")
     replay = api.post_request(CONTENT, "k")
     assert (first.status_code, replay.status_code, replay.content) == (201, 200, first.content)

@@ -1,4 +1,6 @@
-"""POST /v1/shares: every member, every refusal, custody (specification: Share create body, rules 1-6)."""
+"""POST /v1/shares: every member, every refusal, custody (specification: Share create body, rules
+1-6).
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ def test_what_is_not_a_json_object_is_a_validation_failure(api: Api, content: by
         ("2001-01-01T00:00:00Z", "2001-01-01T00:00:00Z"),
     ],
 )
-def test_the_expiry_comes_back_as_the_same_moment_in_utc(api: Api, sent: str, answered: str) -> None:
+def test_the_expiry_comes_back_as_the_same_moment_in_utc(
+    api: Api, sent: str, answered: str
+) -> None:
     response = api.create(expired_at=sent)
     assert response.json()["expired_at"] == answered
     shown = api.http.get(f"/shares/{response.json()['short_code']}").json()
@@ -211,7 +215,9 @@ CUSTODY: list[tuple[str, bool, dict[str, Any], str | None]] = [
 ]
 
 
-@pytest.mark.spec("rules.19-wrap", "rules.custody-failed", "share.created.custody", "share.item_key_wrap")
+@pytest.mark.spec(
+    "rules.19-wrap", "rules.custody-failed", "share.created.custody", "share.item_key_wrap"
+)
 @pytest.mark.parametrize(("level", "register", "switches", "custody"), CUSTODY)
 def test_custody_follows_level_registration_and_account(
     service: RunningService,
@@ -236,7 +242,9 @@ def test_custody_follows_level_registration_and_account(
 
 
 @pytest.mark.spec("rules.53", "errors.53", "share.passcode_verifier")
-def test_a_verifier_on_a_plan_without_view_protection_is_53(service: RunningService, api: Api) -> None:
+def test_a_verifier_on_a_plan_without_view_protection_is_53(
+    service: RunningService, api: Api
+) -> None:
     service.set_account(view_protection=False)
     assert refusal(api.create(passcode_verifier="v" * 43)) == (403, 53)
     assert api.codes() == []

@@ -1,4 +1,6 @@
-"""share.deleted at the owner's webhook endpoints: signed, limited by plan, sent again, and in nobody's way."""
+"""share.deleted at the owner's webhook endpoints: signed, limited by plan, sent again, and in
+nobody's way.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +54,24 @@ def verified(service: RunningService, hook: Asked, webhook: Webhook, *secrets: s
     """When it was signed, as sealpipe's own check finds it by the service's clock."""
     keys = list(secrets) or [webhook.secret.reveal()]
     header = hook.headers[webhook.header.lower()]
-    return webhooks.verify(hook.body, header, keys, now=service.service.clock.timestamp()).timestamp()
+    return webhooks.verify(
+        hook.body, header, keys, now=service.service.clock.timestamp()
+    ).timestamp()
 
 
 @pytest.mark.spec("events.emitted", "events.deleted", "gap.webhook-signature")
-def test_the_owner_is_sent_the_payload_and_nothing_else(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_the_owner_is_sent_the_payload_and_nothing_else(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     webhook = service.add_webhook(receiver.url)
     code = deleted(api)
     (delivery,) = service.deliveries()
-    assert (delivery.state, delivery.attempts, delivery.answered, delivery.due) == ("delivered", 1, "204", None)
+    assert (delivery.state, delivery.attempts, delivery.answered, delivery.due) == (
+        "delivered",
+        1,
+        "204",
+        None,
+    )
     (hook,) = receiver.hooks
     assert hook.body == payload(code)
     assert json.loads(hook.body) == service.events()[0].payload
@@ -73,7 +84,9 @@ def test_the_owner_is_sent_the_payload_and_nothing_else(service: RunningService,
 def test_when_a_team_key_expires_a_share_the_owners_endpoints_get_the_event(
     service: RunningService, caller: Callable[..., Api], receiver: Receiver
 ) -> None:
-    owner, colleague = (caller(service, account=name, organization="team") for name in ("owner", "colleague"))
+    owner, colleague = (
+        caller(service, account=name, organization="team") for name in ("owner", "colleague")
+    )
     service.add_webhook(receiver.url, account="owner")
     with Receiver() as other:
         service.add_webhook(other.url, account="colleague")
@@ -83,7 +96,9 @@ def test_when_a_team_key_expires_a_share_the_owners_endpoints_get_the_event(
         assert ([hook.body for hook in receiver.hooks], other.hooks) == ([payload(code)], [])
 
 
-def test_every_endpoint_of_the_account_gets_every_event_in_order(service: RunningService, api: Api) -> None:
+def test_every_endpoint_of_the_account_gets_every_event_in_order(
+    service: RunningService, api: Api
+) -> None:
     with Receiver() as one, Receiver() as two:
         service.add_webhook(one.url)
         service.add_webhook(two.url)
@@ -93,7 +108,9 @@ def test_every_endpoint_of_the_account_gets_every_event_in_order(service: Runnin
             assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
 
 
-def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service: RunningService) -> None:
+def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(
+    service: RunningService,
+) -> None:
     with Receiver() as one, Receiver() as two, Receiver() as three:
         endpoints = (one, two, three)
         for each in endpoints:
@@ -101,14 +118,18 @@ def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service
         codes = [str(number) for number in range(120)]
         for code in codes:
             told = {"event": "share.deleted", "short_code": code}
-            queue_event(service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp())
+            queue_event(
+                service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp()
+            )
         service.service.deliverer.wake()
         assert {each.state for each in service.deliveries()} == {"delivered"}
         for each in endpoints:
             assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
 
 
-def test_a_delete_that_is_refused_sends_nothing(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_a_delete_that_is_refused_sends_nothing(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     service.add_webhook(receiver.url)
     code = deleted(api)
     assert api.http.delete(f"/shares/{code}").status_code == 404
@@ -122,11 +143,15 @@ def test_a_delete_that_is_refused_sends_nothing(service: RunningService, api: Ap
 
 @pytest.mark.spec("events.webhooks", "limits.business", "limits.enterprise", "limits.other-plans")
 @pytest.mark.parametrize(("plan", "room"), [("business", 3), ("enterprise", 10), ("none", 0)])
-def test_a_plan_has_room_for_so_many_endpoints(service: RunningService, plan: str, room: int) -> None:
+def test_a_plan_has_room_for_so_many_endpoints(
+    service: RunningService, plan: str, room: int
+) -> None:
     service.set_account(plan=plan)
     for number in range(room):
         service.add_webhook(f"https://example.com/{number}")
-    with pytest.raises(RehearsalError, match=f"the plan allows {room} webhook endpoints") as refused:
+    with pytest.raises(
+        RehearsalError, match=f"the plan allows {room} webhook endpoints"
+    ) as refused:
         service.add_webhook("https://example.com/more")
     assert refused.value.status == 403
     service.set_account("other", plan="business")
@@ -134,7 +159,9 @@ def test_a_plan_has_room_for_so_many_endpoints(service: RunningService, plan: st
 
 
 @pytest.mark.spec("limits.raised")
-def test_the_operator_can_raise_the_number_and_removing_one_makes_room(service: RunningService) -> None:
+def test_the_operator_can_raise_the_number_and_removing_one_makes_room(
+    service: RunningService,
+) -> None:
     service.set_account(webhooks=4)
     made = [service.add_webhook(f"https://example.com/{number}") for number in range(4)]
     with pytest.raises(RehearsalError):
@@ -145,7 +172,9 @@ def test_the_operator_can_raise_the_number_and_removing_one_makes_room(service: 
         service.remove_webhook(made[0].id)
 
 
-def test_without_api_access_nothing_is_sent(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_without_api_access_nothing_is_sent(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     service.add_webhook(receiver.url)
     code = api.created()
     service.set_account(plan="none", at_once=False)  # the call itself still goes by what it knew
@@ -153,7 +182,12 @@ def test_without_api_access_nothing_is_sent(service: RunningService, api: Api, r
     assert (service.deliveries(), receiver.hooks, len(service.events())) == ([], [], 1)
 
 
-TAKEN = ["https://example.com", "https://example.com:8443/a?b=c", "https://127.0.0.1/", "http://127.0.0.1:1/x"]
+TAKEN = [
+    "https://example.com",
+    "https://example.com:8443/a?b=c",
+    "https://127.0.0.1/",
+    "http://127.0.0.1:1/x",
+]
 TAKEN += [
     "http://[::1]/",
     "https://[2001:db8::abcd]/x",
@@ -174,10 +208,30 @@ REFUSED = [
     "https://",
     "https:///x",
 ]
-REFUSED += ["https://user:pw@example.com/", "https://example.com/#x", "https://example.com:99999/", "//example.com/"]
-REFUSED += ["http://127.0.0.1.example.com/", "http://localhost.example.com/", "http://127.1/", "http://0.0.0.0/"]
-REFUSED += ["https://ex ample.com/", "https://example.com/\r\nX: y", "https://ex\u00e4mple.com/", "file:///etc/passwd"]
-REFUSED += ["https://example.com:0/", "https://[::1/", "https://example.com/" + "a" * 2048, "javascript:alert(1)"]
+REFUSED += [
+    "https://user:pw@example.com/",
+    "https://example.com/#x",
+    "https://example.com:99999/",
+    "//example.com/",
+]
+REFUSED += [
+    "http://127.0.0.1.example.com/",
+    "http://localhost.example.com/",
+    "http://127.1/",
+    "http://0.0.0.0/",
+]
+REFUSED += [
+    "https://ex ample.com/",
+    "https://example.com/\r\nX: y",
+    "https://ex\u00e4mple.com/",
+    "file:///etc/passwd",
+]
+REFUSED += [
+    "https://example.com:0/",
+    "https://[::1/",
+    "https://example.com/" + "a" * 2048,
+    "javascript:alert(1)",
+]
 
 
 @pytest.mark.parametrize("url", TAKEN)
@@ -187,7 +241,9 @@ def test_an_endpoint_is_https_or_http_on_this_machine(service: RunningService, u
 
 @pytest.mark.parametrize("url", REFUSED, ids=repr)
 def test_and_nothing_else(service: RunningService, url: object) -> None:
-    status, told = control_client.send_request(service.origin, "POST", "/rehearsal/webhooks", {"url": url})
+    status, told = control_client.send_request(
+        service.origin, "POST", "/rehearsal/webhooks", {"url": url}
+    )
     assert (status, list(told["members"])) == (400, ["url"])
     assert control_client.list_webhooks(service.origin)["webhooks"] == []
 
@@ -203,8 +259,12 @@ def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(
         json.dumps(control_client.call_control_api(service.origin, "GET", path))
         for path in ("/webhooks", "/log", "/keys")
     )
-    told += repr((webhook, rotated, service.deliveries(), service.seen(), service.events(), service.notes()))
-    told += json.dumps(control_client.call_control_api(service.origin, "GET", "/webhooks/deliveries"))
+    told += repr(
+        (webhook, rotated, service.deliveries(), service.seen(), service.events(), service.notes())
+    )
+    told += json.dumps(
+        control_client.call_control_api(service.origin, "GET", "/webhooks/deliveries")
+    )
     assert webhook.id in told
     for secret in (webhook.secret.reveal(), rotated.secret.reveal()):
         assert len(secret) == len("whsec_") + 43
@@ -236,11 +296,16 @@ def test_an_ipv6_address_without_a_port_is_no_port_and_holds_up_no_other(
     deleted(api)
     nobody_there, ours = service.deliveries()
     assert (nobody_there.state, nobody_there.attempts, ours.state) == ("waiting", 1, "delivered")
-    connections = [webhook_post.WebhookPost(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
+    connections = [
+        webhook_post.WebhookPost(f"{scheme}://[::1]/", b"", {})._connection
+        for scheme in ("http", "https")
+    ]
     assert [(each.host, each.port) for each in connections] == [("::1", 80), ("::1", 443)]
 
 
-def test_half_an_answer_is_none(service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_an_answer_is_none(
+    service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(webhook_post, "TOTAL_SECONDS", 0.3)
     with closing(socket.create_server(("127.0.0.1", 0))) as slow:
         service.add_webhook(f"http://127.0.0.1:{slow.getsockname()[1]}/")
@@ -248,11 +313,17 @@ def test_half_an_answer_is_none(service: RunningService, api: Api, monkeypatch: 
         connection, _ = slow.accept()
         connection.sendall(b"HTTP/1.1 200 OK\r\nX-Header: that never ends")
         [delivery] = service.deliveries()
-        assert (delivery.state, delivery.attempts, delivery.answered) == ("waiting", 1, "TimeoutError")
+        assert (delivery.state, delivery.attempts, delivery.answered) == (
+            "waiting",
+            1,
+            "TimeoutError",
+        )
         connection.close()
 
 
-def test_the_service_ends_at_once_though_an_endpoint_says_nothing(caller: Callable[..., Api]) -> None:
+def test_the_service_ends_at_once_though_an_endpoint_says_nothing(
+    caller: Callable[..., Api],
+) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         with start() as running:
             running.add_webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/")
@@ -268,7 +339,15 @@ def test_an_answer_that_was_lost_changes_nothing_of_the_event(
 ) -> None:
     service.add_webhook(receiver.url)
     code = api.created()
-    service.set_faults({"when": "DELETE /shares/*", "fault": "error", "status": 500, "code": 42, "after_commit": True})
+    service.set_faults(
+        {
+            "when": "DELETE /shares/*",
+            "fault": "error",
+            "status": 500,
+            "code": 42,
+            "after_commit": True,
+        }
+    )
     assert api.http.delete(f"/shares/{code}").status_code == 500
     assert [each.state for each in service.deliveries()] == ["delivered"]
     assert [hook.body for hook in receiver.hooks] == [payload(code)]
@@ -291,7 +370,9 @@ def test_what_is_not_taken_is_sent_again_by_the_services_clock(
         (early,) = service.deliveries()
         service.advance(1 if seconds else 0)
         (delivery,) = service.deliveries()
-        assert delivery.attempts == early.attempts + (1 if seconds else 0), "not a second before it is due"
+        assert delivery.attempts == early.attempts + (1 if seconds else 0), (
+            "not a second before it is due"
+        )
         found.append((delivery.state, delivery.answered))
         signed.append(verified(service, receiver.hooks[-1], webhook))
     assert found == [
@@ -316,12 +397,16 @@ def test_after_the_last_attempt_the_operator_gets_a_note(service: RunningService
     (delivery,) = service.deliveries()
     assert (delivery.state, delivery.attempts, delivery.due) == ("given-up", len(BACKOFF) + 1, None)
     assert delivery.answered == "ConnectionRefusedError"
-    assert [(note.what, note.about) for note in service.notes()] == [("webhook.given-up", webhook.id)]
+    assert [(note.what, note.about) for note in service.notes()] == [
+        ("webhook.given-up", webhook.id)
+    ]
     (told,) = control_client.list_webhooks(service.origin)["webhooks"]
     assert told["deliveries"] == {"given-up": 1}
 
 
-def test_what_waits_survives_a_restart(tmp_path: Path, caller: Callable[..., Api], receiver: Receiver) -> None:
+def test_what_waits_survives_a_restart(
+    tmp_path: Path, caller: Callable[..., Api], receiver: Receiver
+) -> None:
     receiver.answers = lambda _: 503
     with start(state=tmp_path / "state") as running:
         webhook = running.add_webhook(receiver.url)
@@ -335,7 +420,9 @@ def test_what_waits_survives_a_restart(tmp_path: Path, caller: Callable[..., Api
         assert verified(running, receiver.hooks[-1], webhook)
 
 
-def test_a_removed_endpoint_gets_nothing_more(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_a_removed_endpoint_gets_nothing_more(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     receiver.answers = lambda _: 503
     webhook = service.add_webhook(receiver.url)
     deleted(api)
@@ -350,7 +437,9 @@ def test_a_removed_endpoint_gets_nothing_more(service: RunningService, api: Api,
 
 
 @pytest.mark.spec("gap.webhook-signature")
-def test_after_a_rotation_both_secrets_sign_for_24_hours(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_after_a_rotation_both_secrets_sign_for_24_hours(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     first = service.add_webhook(receiver.url)
 
     def sent() -> Asked:
@@ -382,7 +471,9 @@ def test_after_a_rotation_both_secrets_sign_for_24_hours(service: RunningService
     assert refused.value.reason == "no-match"
 
 
-def test_a_second_rotation_forgets_the_first_secret(service: RunningService, api: Api, receiver: Receiver) -> None:
+def test_a_second_rotation_forgets_the_first_secret(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     made = [service.add_webhook(receiver.url)]
     made += [service.rotate_webhook(made[0].id) for _ in range(2)]
     deleted(api)
@@ -394,7 +485,9 @@ def test_a_second_rotation_forgets_the_first_secret(service: RunningService, api
         verified(service, hook, made[0])
 
 
-def test_the_headers_name_is_the_services_to_choose(caller: Callable[..., Api], receiver: Receiver) -> None:
+def test_the_headers_name_is_the_services_to_choose(
+    caller: Callable[..., Api], receiver: Receiver
+) -> None:
     with start(signature_header="X-Acme-Signature") as running:
         webhook = running.add_webhook(receiver.url)
         deleted(caller(running))

@@ -1,4 +1,6 @@
-"""What only `--extended` offers: access log, capabilities, lists of what has ended, timed_view, notify_on."""
+"""What only `--extended` offers: access log, capabilities, lists of what has ended, timed_view,
+notify_on.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def open_share(service: RunningService, code: str, agent: str = "curl/8", **memb
     """What a page does when somebody presses the button."""
     url = f"{service.origin}/rehearsal/shares/{code}/open"
     body = {"access_token": TOKEN, **members}
-    return httpx.post(url, json=body, headers={"User-Agent": agent}, trust_env=False, verify=NO_TLS).status_code
+    return httpx.post(
+        url, json=body, headers={"User-Agent": agent}, trust_env=False, verify=NO_TLS
+    ).status_code
 
 
 def log(api: Api, code: str, query: str = "", **headers: str) -> httpx.Response:
@@ -101,10 +105,14 @@ def test_the_log_has_who_opened_it_and_who_had_a_wrong_passcode_newest_first(
 
 
 @pytest.mark.parametrize("how", ["looked at", "of somebody without its token"])
-def test_who_does_not_open_it_is_not_in_the_log(extended: RunningService, api: Api, how: str) -> None:
+def test_who_does_not_open_it_is_not_in_the_log(
+    extended: RunningService, api: Api, how: str
+) -> None:
     code = api.created()
     if how == "looked at":
-        httpx.get(f"{extended.origin}/rehearsal/shares/{code}", trust_env=False, verify=NO_TLS).raise_for_status()
+        httpx.get(
+            f"{extended.origin}/rehearsal/shares/{code}", trust_env=False, verify=NO_TLS
+        ).raise_for_status()
     else:
         assert open_share(extended, code, access_token="x" * 43) == 404
     assert log(api, code).json()["entries"] == []
@@ -133,15 +141,20 @@ def test_it_comes_in_pages_by_a_cursor(extended: RunningService, api: Api) -> No
     assert (found, sizes) == (every, [3, 3, 1])
 
 
-@pytest.mark.parametrize(("limit", "size"), [("", 50), ("1", 1), ("100", 100), ("1000", 100), ("0", 50), ("x", 50)])
-def test_a_limit_is_corrected_as_in_the_lists(extended: RunningService, api: Api, limit: str, size: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "size"), [("", 50), ("1", 1), ("100", 100), ("1000", 100), ("0", 50), ("x", 50)]
+)
+def test_a_limit_is_corrected_as_in_the_lists(
+    extended: RunningService, api: Api, limit: str, size: int
+) -> None:
     code = api.created()
     share = extended.service.store.row("SELECT number FROM shares", {})
     assert share is not None
     now = extended.service.clock.timestamp()
     for _ in range(101):
         extended.service.store.change(
-            "INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, platform, failed_passcode, signed_in)"
+            "INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, platform, "
+            "failed_passcode, signed_in)"
             " VALUES (:share, :now, '2026-01-01T00:00:00Z', '::1', 'Linux', 0, 0)",
             {"share": share["number"], "now": now},
         )
@@ -149,7 +162,9 @@ def test_a_limit_is_corrected_as_in_the_lists(extended: RunningService, api: Api
     assert (len(told["entries"]), bool(told["next_cursor"])) == (size, True)
 
 
-def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(extended: RunningService, api: Api) -> None:
+def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(
+    extended: RunningService, api: Api
+) -> None:
     code = api.created()
     begun = extended.service.clock.now().replace(microsecond=0)
     for _ in range(4):
@@ -169,7 +184,9 @@ def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(extended: Runnin
 
     assert (days(), days(since=0.5), days(until=1.5), days(since=0.5, until=1.5)) == (4, 3, 2, 1)
     extended.advance(88 * 24 * 60 * 60 + 10)
-    assert (days(), days(since=-1)) == (1, 1), "what is older than 90 days is not told, whatever is asked for"
+    assert (days(), days(since=-1)) == (1, 1), (
+        "what is older than 90 days is not told, whatever is asked for"
+    )
     extended.set_account(plan="enterprise")
     assert days() == 4
 
@@ -231,11 +248,15 @@ def test_it_needs_audit_read_and_is_its_spaces_own(
 
 
 def public_key_of(api: Api) -> str:
-    point = keys.from_custody_secret(api.credential.reveal().rpartition(".")[2], tag="svc").public_key
+    point = keys.from_custody_secret(
+        api.credential.reveal().rpartition(".")[2], tag="svc"
+    ).public_key
     return base64.urlsafe_b64encode(point).decode().rstrip("=")
 
 
-def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, caller: Callable[..., Api]) -> None:
+def test_capabilities_tell_what_key_and_plan_can_do(
+    extended: RunningService, caller: Callable[..., Api]
+) -> None:
     api = caller(extended, scopes=[], organization="acme")
     extended.set_account("org:acme", shares=2, view_protection=False)
     maker = caller(extended, scopes=["shares:write"], organization="acme")
@@ -270,7 +291,9 @@ def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, ca
 
 
 @pytest.mark.spec("gap.share-members")
-def test_the_owner_is_notified_only_of_events_in_notify_on(extended: RunningService, api: Api) -> None:
+def test_the_owner_is_notified_only_of_events_in_notify_on(
+    extended: RunningService, api: Api
+) -> None:
     every = ["viewed", "denied", "expired", "deleted"]
     in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     told, silent, timed = (
@@ -304,7 +327,9 @@ def either(request: pytest.FixtureRequest, service: RunningService) -> Any:
     service.service.extended = False
 
 
-def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: RunningService, tmp_path: Any) -> None:
+def test_a_share_with_timed_view_and_notify_on_is_made_with_both(
+    either: RunningService, tmp_path: Any
+) -> None:
     user = Terminal(tmp_path).at(either)
     words = ("--timed-view", "30", "--notify-on", "viewed,expired", "--views", "2")
     shared = user.sealpipe("share", "-f", "Greeting=text:hello", *words)
@@ -313,7 +338,9 @@ def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: Running
     assert field.value == "hello"
     row = either.service.store.row("SELECT timed_view, notify_on FROM shares", {})
     assert row is not None
-    assert tuple(row) == ((30, '["viewed", "expired"]') if either.service.extended else (None, None))
+    assert tuple(row) == (
+        (30, '["viewed", "expired"]') if either.service.extended else (None, None)
+    )
     code = user.sealpipe("shares", "list").out.partition("\t")[0]
     logged = user.sealpipe("shares", "log", code)
     assert logged.code == 0
@@ -330,7 +357,10 @@ def test_the_walk_over_a_log_has_all_of_it(extended: RunningService, api: Api) -
     for _ in range(120):
         open_share(extended, code)
     with Client(
-        api_key=api.credential, base_url=extended.base_url, link_base_url=extended.link_base_url, deadline=20
+        api_key=api.credential,
+        base_url=extended.base_url,
+        link_base_url=extended.link_base_url,
+        deadline=20,
     ) as client:
         assert len(list(client.iter_share_log(code))) == 120
         assert list(client.iter_share_log(code, until=datetime.now(UTC) - timedelta(days=1))) == []
@@ -364,7 +394,9 @@ def test_what_has_ended_is_listed_or_said_not_to_be(either: RunningService, tmp_
     told = user.sealpipe(*listing, "--output", "json").json
     assert [row["short_code"] for row in told["requests"]] == ([ended] if offered else [])
     by_key = user.sealpipe(*listing, "--sealed-to", "credential")
-    assert by_key.code == (0 if offered else 2), "nobody is told that nothing needs a key where that is not known"
+    assert by_key.code == (0 if offered else 2), (
+        "nobody is told that nothing needs a key where that is not known"
+    )
     assert active not in by_key.out
 
 
@@ -372,14 +404,18 @@ def test_the_service_can_be_started_with_it() -> None:
     with start(extended=True) as running:
         assert "audit:read" in control_client.list_scopes(running.origin)
         with Client(
-            api_key=running.create_key(), base_url=running.base_url, link_base_url=running.link_base_url
+            api_key=running.create_key(),
+            base_url=running.base_url,
+            link_base_url=running.link_base_url,
         ) as client:
             assert client.get_capabilities() is not None
 
 
 def test_rehearse_runs_a_command_on_an_extended_service(tmp_path: Any) -> None:
     user = Terminal(tmp_path)
-    program = "from sealpipe import Client; print(Client.from_settings().get_capabilities() is not None)"
+    program = (
+        "from sealpipe import Client; print(Client.from_settings().get_capabilities() is not None)"
+    )
     for words, offered in ((["--extended"], "True\n"), ([], "False\n")):
         done = user.sealpipe("rehearse", *words, "--", "python", "-c", program)
         assert (done.code, done.out) == (0, offered), done

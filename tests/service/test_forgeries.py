@@ -1,4 +1,6 @@
-"""What the service sends during a rotation is taken, and thirty forgeries of it are each refused, with the reason."""
+"""What the service sends during a rotation is taken, and thirty forgeries of it are each refused,
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,16 @@ def digest(key: str | bytes, signed: bytes, how: str = "sha256") -> str:
 
 def under(key: str | bytes) -> Callable[[Sent], Sent]:
     """Signed right, with a key that is not one of the two."""
-    return lambda sent: replace(sent, header=f"t={sent.stamp},v1={digest(key, sent.stamp.encode() + b'.' + sent.body)}")
+    return lambda sent: replace(
+        sent, header=f"t={sent.stamp},v1={digest(key, sent.stamp.encode() + b'.' + sent.body)}"
+    )
 
 
 def over(signed: Callable[[Sent], bytes], how: str = "sha256") -> Callable[[Sent], Sent]:
     """The right secret, over something else than time, point and body."""
-    return lambda sent: replace(sent, header=f"t={sent.stamp},v1={digest(sent.new, signed(sent), how)}")
+    return lambda sent: replace(
+        sent, header=f"t={sent.stamp},v1={digest(sent.new, signed(sent), how)}"
+    )
 
 
 def body(change: Callable[[bytes], bytes]) -> Callable[[Sent], Sent]:
@@ -90,7 +96,10 @@ FORGERIES: dict[str, tuple[Callable[[Sent], Sent], str]] = {
     "another event": (body(lambda b: b.replace(b"share.deleted", b"share.created")), "no-match"),
     "one more member": (body(lambda b: b[:-1] + b',"reason":"x"}'), "no-match"),
     "a line end behind it": (body(lambda b: b + b"\n"), "no-match"),
-    "a blank more, as when it is written again": (body(lambda b: b.replace(b":", b": ")), "no-match"),
+    "a blank more, as when it is written again": (
+        body(lambda b: b.replace(b":", b": ")),
+        "no-match",
+    ),
     "members in another order": (
         body(lambda b: b"{" + b",".join(reversed(b[1:-1].split(b","))) + b"}"),
         "no-match",
@@ -111,7 +120,11 @@ FORGERIES: dict[str, tuple[Callable[[Sent], Sent], str]] = {
     "no point between them": (over(lambda s: s.stamp.encode() + s.body), "no-match"),
     "another hash": (over(lambda s: s.stamp.encode() + b"." + s.body, "sha1"), "malformed-header"),
     "a hash that needs no secret": (
-        header(lambda s: f"t={s.stamp},v1={hashlib.sha256(s.stamp.encode() + b'.' + s.body).hexdigest()}"),
+        header(
+            lambda s: (
+                f"t={s.stamp},v1={hashlib.sha256(s.stamp.encode() + b'.' + s.body).hexdigest()}"
+            )
+        ),
         "no-match",
     ),
     "a newer time under the old digests": (
@@ -123,12 +136,26 @@ FORGERIES: dict[str, tuple[Callable[[Sent], Sent], str]] = {
         "no-match",
     ),
     "one digit of each digest changed": (
-        header(lambda s: f"t={s.stamp}," + ",".join(f"v1={'0' if d[0] != '0' else '1'}{d[1:]}" for d in s.digests)),
+        header(
+            lambda s: (
+                f"t={s.stamp},"
+                + ",".join(f"v1={'0' if d[0] != '0' else '1'}{d[1:]}" for d in s.digests)
+            )
+        ),
         "no-match",
     ),
-    "digests cut short": (header(lambda s: f"t={s.stamp},v1={s.digests[0][:32]}"), "malformed-header"),
-    "the digests under another scheme": (header(lambda s: s.header.replace("v1=", "v0=")), "malformed-header"),
-    "the digests without their time": (header(lambda s: s.header.partition(",")[2]), "malformed-header"),
+    "digests cut short": (
+        header(lambda s: f"t={s.stamp},v1={s.digests[0][:32]}"),
+        "malformed-header",
+    ),
+    "the digests under another scheme": (
+        header(lambda s: s.header.replace("v1=", "v0=")),
+        "malformed-header",
+    ),
+    "the digests without their time": (
+        header(lambda s: s.header.partition(",")[2]),
+        "malformed-header",
+    ),
     "a second time": (header(lambda s: f"{s.header},t={int(s.stamp) + 60}"), "malformed-header"),
     "no digest": (header(lambda s: f"t={s.stamp}"), "malformed-header"),
     "no header": (header(lambda _: ""), "missing-header"),
@@ -137,9 +164,17 @@ FORGERIES: dict[str, tuple[Callable[[Sent], Sent], str]] = {
 }
 
 
-def test_what_the_service_sent_is_taken_under_both_secrets_and_within_300_seconds(sent: Sent) -> None:
+def test_what_the_service_sent_is_taken_under_both_secrets_and_within_300_seconds(
+    sent: Sent,
+) -> None:
     assert len(sent.digests) == 2
-    for one in (sent, replace(sent, old=sent.new), replace(sent, new=sent.old), later(300)(sent), later(-300)(sent)):
+    for one in (
+        sent,
+        replace(sent, old=sent.new),
+        replace(sent, new=sent.old),
+        later(300)(sent),
+        later(-300)(sent),
+    ):
         assert one.accepted()
 
 
@@ -157,8 +192,12 @@ def test_a_forgery_is_refused_with_its_reason(sent: Sent, name: str) -> None:
     assert refused.value.reason == reason
 
 
-def test_a_forger_without_the_secret_is_refused_where_the_true_one_is_taken(service: RunningService, api: Api) -> None:
-    """The receiver's own view: of two messages in its hands it acts on the one that the service sent."""
+def test_a_forger_without_the_secret_is_refused_where_the_true_one_is_taken(
+    service: RunningService, api: Api
+) -> None:
+    """The receiver's own view: of two messages in its hands it acts on the one that the service
+    sent.
+    """
     with Receiver() as receiver:
         webhook = service.add_webhook(receiver.url)
         code = api.created()
@@ -168,4 +207,6 @@ def test_a_forger_without_the_secret_is_refused_where_the_true_one_is_taken(serv
         name = webhook.header.lower()
         assert webhooks.verify(hook.body, hook.headers[name], webhook.secret)
         with pytest.raises(WebhookError):
-            webhooks.verify(hook.body.replace(code.encode(), b"another"), hook.headers[name], webhook.secret)
+            webhooks.verify(
+                hook.body.replace(code.encode(), b"another"), hook.headers[name], webhook.secret
+            )

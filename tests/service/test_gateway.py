@@ -1,4 +1,6 @@
-"""What stands before every route: the credential, then the scope (specification: Authentication)."""
+"""What stands before every route: the credential, then the scope (specification:
+Authentication).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ UNUSABLE: dict[str, Callable[[str], str]] = {
     "three parts": lambda sent: f"Bearer {sent}.{'c' * 43}",
     "three parts, the third malformed": lambda sent: f"Bearer {sent}.c",
     "three parts, the third empty": lambda sent: f"Bearer {sent}.",
-    "three parts of an unknown key": lambda _: f"Bearer svc_sk_live_{'x' * 16}.{'a' * 43}.{'c' * 43}",
+    "three parts of an unknown key": lambda _: (
+        f"Bearer svc_sk_live_{'x' * 16}.{'a' * 43}.{'c' * 43}"
+    ),
 }
 
 
@@ -46,7 +50,9 @@ def test_no_authorization_header_is_401_with_message(service: RunningService) ->
 
 @pytest.mark.spec("gateway.403", "gateway.identical", "errors.gateway", "credential.three-parts")
 @pytest.mark.parametrize("how", UNUSABLE)
-def test_a_credential_that_is_not_usable_gets_the_one_answer(service: RunningService, api: Api, how: str) -> None:
+def test_a_credential_that_is_not_usable_gets_the_one_answer(
+    service: RunningService, api: Api, how: str
+) -> None:
     nobody = get(service, "/shares", "Bearer nonsense")
     response = get(service, "/shares", UNUSABLE[how](two_parts(api.credential)))
     assert response.status_code == 403
@@ -56,14 +62,18 @@ def test_a_credential_that_is_not_usable_gets_the_one_answer(service: RunningSer
 
 
 @pytest.mark.spec("credential.reverified", "gateway.403", "gateway.identical")
-def test_a_revoked_key_gets_the_one_answer_from_its_next_call_on(service: RunningService, api: Api) -> None:
+def test_a_revoked_key_gets_the_one_answer_from_its_next_call_on(
+    service: RunningService, api: Api
+) -> None:
     assert api.http.get("/shares").status_code == 200
     service.revoke_key(api.credential)
     assert api.http.get("/shares").content == get(service, "/shares", "Bearer nonsense").content
 
 
 @pytest.mark.spec("plan.capability", "gateway.403", "gateway.identical", "limits.other-plans")
-def test_an_account_without_api_access_gets_the_one_answer(service: RunningService, api: Api) -> None:
+def test_an_account_without_api_access_gets_the_one_answer(
+    service: RunningService, api: Api
+) -> None:
     service.set_account(plan="none")
     assert api.http.get("/shares").content == get(service, "/shares", "Bearer nonsense").content
     service.set_account(plan="enterprise")
@@ -81,7 +91,9 @@ def test_two_authorization_headers_are_not_a_credential(service: RunningService,
 
 
 @pytest.mark.spec("credential.three-parts", "credential.custody-nowhere")
-def test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere(service: RunningService, api: Api) -> None:
+def test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere(
+    service: RunningService, api: Api
+) -> None:
     whole = api.credential.reveal()
     custody_part = whole.rpartition(".")[2]
     assert get(service, "/shares", f"Bearer {whole}").status_code == 403
@@ -99,7 +111,9 @@ def test_three_parts_of_an_unknown_key_are_not_recorded(service: RunningService)
     assert service.notes() == []
 
 
-def test_a_compromised_key_works_in_two_parts_until_it_is_revoked(service: RunningService, api: Api) -> None:
+def test_a_compromised_key_works_in_two_parts_until_it_is_revoked(
+    service: RunningService, api: Api
+) -> None:
     get(service, "/shares", f"Bearer {api.credential.reveal()}")
     assert api.http.get("/shares").status_code == 200
     service.revoke_key(api.credential)
@@ -134,13 +148,19 @@ def test_rotating_works_with_both_keys_until_one_is_revoked(
     "submissions.scope",
     "stats.scope",
 )
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {'/'.join(route.path)}")
-def test_every_route_wants_exactly_its_scope(service: RunningService, caller: Callable[..., Api], route: Route) -> None:
+@pytest.mark.parametrize(
+    "route", ROUTES, ids=lambda route: f"{route.method} {'/'.join(route.path)}"
+)
+def test_every_route_wants_exactly_its_scope(
+    service: RunningService, caller: Callable[..., Api], route: Route
+) -> None:
     path = "/" + "/".join(segment.replace("{shortCode}", "none") for segment in route.path)
     others = [scope for scope in SCOPES if scope != route.scope]
     for scopes, allowed in (([route.scope], True), (others, False), ([], False)):
         api = caller(service, scopes=scopes)
-        response = api.http.request(route.method, path, json=body(), headers={"Idempotency-Key": "k"})
+        response = api.http.request(
+            route.method, path, json=body(), headers={"Idempotency-Key": "k"}
+        )
         if allowed:
             assert response.json().get("error_code") != 78
         else:
@@ -183,7 +203,9 @@ def test_a_stranger_does_not_learn_which_routes_exist(service: RunningService) -
     assert get(service, "/nothing", "Bearer nonsense").status_code == 403
 
 
-def test_a_body_beyond_the_limit_is_413(service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_beyond_the_limit_is_413(
+    service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(service.service, "max_body", 1000)
     assert api.post(b"x" * 1001).status_code == 413
     assert api.post(b"x" * 1000).status_code == 400
@@ -209,7 +231,9 @@ def test_of_the_auth_secret_the_service_keeps_the_hash(service: RunningService, 
 
 def test_the_key_list_tells_when_a_key_was_last_used(service: RunningService, api: Api) -> None:
     def last_used() -> object:
-        return control_client.call_control_api(service.origin, "GET", "/keys")["keys"][0]["last_used_at"]
+        return control_client.call_control_api(service.origin, "GET", "/keys")["keys"][0][
+            "last_used_at"
+        ]
 
     assert last_used() is None
     api.http.get("/shares")

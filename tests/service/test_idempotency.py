@@ -1,4 +1,6 @@
-"""Idempotency-Key (specification: POST /v1/shares, Limits): raw bytes, one API key, 24 hours, only 2xx."""
+"""Idempotency-Key (specification: POST /v1/shares, Limits): raw bytes, one API key, 24 hours, only
+2xx.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Gate:
 
 @pytest.mark.spec("idempotency.104", "errors.104", "share.create.headers")
 @pytest.mark.parametrize("key", [None, "", " ", "\t  "])
-def test_a_missing_or_blank_header_is_104(service: RunningService, api: Api, key: str | None) -> None:
+def test_a_missing_or_blank_header_is_104(
+    service: RunningService, api: Api, key: str | None
+) -> None:
     headers = {"Authorization": api.bearer} | ({} if key is None else {"Idempotency-Key": key})
     status, envelope = by_hand(service, "POST", "/v1/shares", headers)
     assert (status, envelope["error_code"]) == (400, 104)
@@ -77,7 +81,9 @@ def test_another_body_under_the_key_is_105_even_by_one_byte(api: Api, how: str) 
 
 
 @pytest.mark.spec("idempotency.scope", "limits.idempotency")
-def test_the_key_is_scoped_to_the_api_key(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_the_key_is_scoped_to_the_api_key(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     one, two = caller(service), caller(service)
     assert one.post(CONTENT, "k").status_code == 201
     assert two.post(RESERIALISED["another value"], "k").status_code == 201
@@ -92,7 +98,11 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("switches", "changes", "refused"), REFUSED)
 def test_a_refusal_is_not_stored_under_the_key(
-    service: RunningService, api: Api, switches: dict[str, Any], changes: dict[str, Any], refused: tuple[int, int]
+    service: RunningService,
+    api: Api,
+    switches: dict[str, Any],
+    changes: dict[str, Any],
+    refused: tuple[int, int],
 ) -> None:
     service.set_account(**switches)
     assert refusal(api.create("k", **changes)) == refused
@@ -115,7 +125,11 @@ def test_after_24_hours_the_same_value_is_a_new_key(service: RunningService, api
 @pytest.mark.spec("idempotency.106", "errors.106", "idempotency.105")
 @pytest.mark.parametrize("moment", ["shares.begun", "shares.committed"])
 def test_a_second_call_while_the_first_is_in_flight_is_106(
-    service: RunningService, api: Api, caller: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, moment: str
+    service: RunningService,
+    api: Api,
+    caller: Callable[..., Api],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
 ) -> None:
     gate = Gate(moment)
     monkeypatch.setattr(service.service, "on_moment", gate)
@@ -131,7 +145,10 @@ def test_a_second_call_while_the_first_is_in_flight_is_106(
             gate.opened.set()
         answered = first.result()
     assert answered.status_code == 201
-    assert (api.post(CONTENT, "k").status_code, api.post(CONTENT, "k").content) == (200, answered.content)
+    assert (api.post(CONTENT, "k").status_code, api.post(CONTENT, "k").content) == (
+        200,
+        answered.content,
+    )
 
 
 @pytest.mark.parametrize(("moment", "then"), [("shares.begun", 201), ("shares.committed", 200)])

@@ -1,4 +1,6 @@
-"""The published `credenshare` client, unchanged, against the service run with its tag; and people's links."""
+"""The published `credenshare` client, unchanged, against the service run with its tag; and people's
+links.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +40,31 @@ def client(service: RunningService) -> Iterator[credenshare.CredenShare]:
 
 def connect(service: RunningService, **key: object) -> credenshare.CredenShare:
     credential = service.create_key(**key)  # type: ignore[arg-type]  # handed on
-    return credenshare.CredenShare(credential.reveal(), base_url=service.base_url, link_origin=service.link_base_url)
+    return credenshare.CredenShare(
+        credential.reveal(), base_url=service.base_url, link_origin=service.link_base_url
+    )
 
 
-def test_it_creates_and_the_recipient_reads(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_creates_and_the_recipient_reads(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     share = client.shares.create(title="DB", fields=FIELDS, access_counts_left=1)
     assert share.custody == "none"
     (field,) = service.recipient().open_link(share.link)
-    assert (field.key, field.value, field.type) == ("Password", "s3cret \u00e4\U0001f511", "password")
+    assert (field.key, field.value, field.type) == (
+        "Password",
+        "s3cret \u00e4\U0001f511",
+        "password",
+    )
     with pytest.raises(LinkRefusedError) as ended:
         service.recipient().open_link(share.link)
     assert ended.value.reason == "views"
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_sends_every_optional_member(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_sends_every_optional_member(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     share = client.shares.create(
         title="DB",
         fields=FIELDS,
@@ -77,7 +89,9 @@ def test_it_sends_every_optional_member(service: RunningService, client: credens
     assert people.open_link(share.link, "correct horse")[0].value == FIELDS[0]["value"]
 
 
-def test_it_walks_more_than_a_hundred_shares(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_walks_more_than_a_hundred_shares(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     service.set_account(requests_per_minute=1000)
     codes = [client.shares.create(title=str(n), fields=FIELDS).short_code for n in range(230)]
     assert [share.short_code for share in client.shares.iter_all()] == codes[::-1]
@@ -97,19 +111,32 @@ def test_it_gets_and_expires(client: credenshare.CredenShare) -> None:
     assert [share.short_code for share in client.shares.list(status="expired")] == [code]
 
 
-def test_it_leaves_out_a_type_and_the_prompt_is_text(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_leaves_out_a_type_and_the_prompt_is_text(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     request = client.requests.create(title="Tokens", fields=[{"item": "Token"}])
-    assert service.submitter().open_form(request.collect_link)["fields"] == [{"item": "Token", "type": "text"}]
+    assert service.submitter().open_form(request.collect_link)["fields"] == [
+        {"item": "Token", "type": "text"}
+    ]
 
 
-def test_it_asks_for_a_secret_and_opens_what_was_sent(service: RunningService, client: credenshare.CredenShare) -> None:
-    request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
+def test_it_asks_for_a_secret_and_opens_what_was_sent(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
+    request = client.requests.create(
+        title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2
+    )
     assert request.collect_link == f"{service.link_base_url}/r/{request.short_code}"
     people = service.submitter()
     with pytest.raises(LinkRefusedError, match="passcode"):
         people.submit(request.collect_link, {"Token": "t0"}, tag="crs")
     sent = [
-        people.submit(request.collect_link, {"Token": f"t{number}\u00e4", "Note": "a\nb"}, tag="crs", passcode="knock")
+        people.submit(
+            request.collect_link,
+            {"Token": f"t{number}\u00e4", "Note": "a\nb"},
+            tag="crs",
+            passcode="knock",
+        )
         for number in (1, 2)
     ]
     with pytest.raises(LinkRefusedError) as full:
@@ -118,7 +145,9 @@ def test_it_asks_for_a_secret_and_opens_what_was_sent(service: RunningService, c
 
     page = client.requests.submissions(request.short_code)
     assert (page.count, len(page), page.skipped_not_end_to_end_encrypted) == (2, 2, 0)
-    assert [each.short_code for each in client.requests.iter_submissions(request.short_code)] == sent
+    assert [
+        each.short_code for each in client.requests.iter_submissions(request.short_code)
+    ] == sent
     for number, submission in enumerate(page, 1):
         assert submission.encryption_type == "e2ee-aes256-gcm"
         assert submission.decrypt(request.seed) == [
@@ -127,7 +156,9 @@ def test_it_asks_for_a_secret_and_opens_what_was_sent(service: RunningService, c
         ]
 
 
-def test_what_is_not_sealed_is_counted_and_kept_back(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_what_is_not_sealed_is_counted_and_kept_back(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS)
     service.submitter().send(request.collect_link, "AAAA", encryption_type="none")
     page = client.requests.submissions(request.short_code)
@@ -135,17 +166,28 @@ def test_what_is_not_sealed_is_counted_and_kept_back(service: RunningService, cl
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_lists_gets_and_deletes_a_request_twice(service: RunningService, client: credenshare.CredenShare) -> None:
-    made = [client.requests.create(title=str(n), fields=PROMPTS, expired_at="2099-01-01T00:00:00Z") for n in range(3)]
+def test_it_lists_gets_and_deletes_a_request_twice(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
+    made = [
+        client.requests.create(title=str(n), fields=PROMPTS, expired_at="2099-01-01T00:00:00Z")
+        for n in range(3)
+    ]
     kept, gone = made[1], made[2]
-    assert [each.short_code for each in client.requests.iter_all(limit=2)] == [each.short_code for each in made[::-1]]
+    assert [each.short_code for each in client.requests.iter_all(limit=2)] == [
+        each.short_code for each in made[::-1]
+    ]
     active = client.requests.get(gone.short_code)
     assert (active.expired_at, active.public_key) == ("2099-01-01T00:00:00Z", gone.public_key)
     service.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
 
     assert client.requests.delete(gone.short_code).outcome == "expired"
     expired = client.requests.get(gone.short_code)
-    assert (expired.short_code, expired.expired_at, expired.public_key) == (gone.short_code, None, None)
+    assert (expired.short_code, expired.expired_at, expired.public_key) == (
+        gone.short_code,
+        None,
+        None,
+    )
     (still,) = client.requests.submissions(gone.short_code)
     assert still.decrypt(gone.seed)[0]["value"] == "t"
     assert [each.short_code for each in client.requests.list(status="expired")] == [gone.short_code]
@@ -206,13 +248,22 @@ def test_it_meets_the_conflict_of_an_idempotency_key(client: credenshare.CredenS
         assert conflict.value.code == 105
 
 
-def test_a_request_made_again_from_the_same_seed_is_the_same_one(client: credenshare.CredenShare) -> None:
-    made = [client.requests.create(title="t", fields=PROMPTS, seed=bytes(31) + b"1", idempotency_key="k") for _ in "ab"]
+def test_a_request_made_again_from_the_same_seed_is_the_same_one(
+    client: credenshare.CredenShare,
+) -> None:
+    made = [
+        client.requests.create(
+            title="t", fields=PROMPTS, seed=bytes(31) + b"1", idempotency_key="k"
+        )
+        for _ in "ab"
+    ]
     assert made[0].short_code == made[1].short_code
     assert client.requests.list().total == 1
 
 
-def test_it_meets_the_end_of_its_allowance(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_meets_the_end_of_its_allowance(
+    service: RunningService, client: credenshare.CredenShare
+) -> None:
     service.set_account(shares=1)
     client.shares.create(title="t", fields=FIELDS)
     with pytest.raises(credenshare.QuotaExceededError) as used_up:
@@ -240,13 +291,17 @@ def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(service: Runn
 
 
 @pytest.mark.spec("rules.key-never-sent", "credential.custody-nowhere", "credential.only-two")
-def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(service: RunningService) -> None:
+def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(
+    service: RunningService,
+) -> None:
     credential = service.create_key()
     custody_secret = credential.reveal().rpartition(".")[2]
     with credenshare.CredenShare(
         credential.reveal(), base_url=service.base_url, link_origin=service.link_base_url
     ) as client:
-        share = client.shares.create(title="t", fields=FIELDS, passcode="correct horse", custody=True)
+        share = client.shares.create(
+            title="t", fields=FIELDS, passcode="correct horse", custody=True
+        )
     service.recipient().open_link(share.link, "correct horse")
     seen = b"".join(bytes(request) for request in service.seen())
     assert share.short_code.encode() in seen
@@ -254,7 +309,9 @@ def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(service: R
         assert hidden.encode() not in seen
 
 
-@pytest.mark.parametrize(("cut", "reason"), [("", "missing-key"), ("#", "missing-key"), ("#1abc", "malformed-key")])
+@pytest.mark.parametrize(
+    ("cut", "reason"), [("", "missing-key"), ("#", "missing-key"), ("#1abc", "malformed-key")]
+)
 def test_a_recipient_with_half_a_link_spends_nothing(
     service: RunningService, caller: Callable[..., Api], cut: str, reason: str
 ) -> None:

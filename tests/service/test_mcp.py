@@ -14,7 +14,11 @@ from service.callers import NO_TLS, Api, refusal
 from service.mcp_rows import SCOPES, check, world
 
 BOTH = "application/json, text/event-stream"
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
 
 
 def post(api: Api, content: bytes | object, **headers: str) -> httpx.Response:
@@ -28,8 +32,16 @@ def post(api: Api, content: bytes | object, **headers: str) -> httpx.Response:
     return api.http.send(request)
 
 
-def message(method: str, params: object = ..., number: object = 1, **more: object) -> dict[str, Any]:
-    made: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method, "params": params, **more}
+def message(
+    method: str, params: object = ..., number: object = 1, **more: object
+) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": method,
+        "params": params,
+        **more,
+    }
     return {name: value for name, value in made.items() if value is not ...}
 
 
@@ -88,7 +100,12 @@ ERRORS: dict[str, tuple[bytes | object, int, int, object]] = {
     "no JSON": (b"{", 400, -32700, None),
     "nothing": (b"", 400, -32700, None),
     "not UTF-8": (b'{"a": "\xff"}', 400, -32700, None),
-    "a number that JSON has not": (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": NaN}', 400, -32700, None),
+    "a number that JSON has not": (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": NaN}',
+        400,
+        -32700,
+        None,
+    ),
     "brackets without an end": (b"[" * 100_000, 400, -32700, None),
     "brackets to any end": (b"[" * 501 + b"]" * 501, 400, -32700, None),
     "a text": ("ping", 400, -32600, None),
@@ -101,7 +118,12 @@ ERRORS: dict[str, tuple[bytes | object, int, int, object]] = {
     "an id that is true": (message("ping", number=True), 400, -32600, None),
     "an id with a fraction": (message("ping", number=1.5), 400, -32600, None),
     "an id that is an object": (message("ping", number={}), 400, -32600, None),
-    "a result and an error": ({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, 400, -32600, None),
+    "a result and an error": (
+        {"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}},
+        400,
+        -32600,
+        None,
+    ),
     "a method that is none": (message("tools/run"), 200, -32601, 1),
     "one of another kind of server": (message("resources/list"), 200, -32601, 1),
     "params that are an array": (message("ping", []), 200, -32602, 1),
@@ -109,8 +131,18 @@ ERRORS: dict[str, tuple[bytes | object, int, int, object]] = {
     "initialize without a revision": (message("initialize", {}), 200, -32602, 1),
     "a cursor that is none": (message("tools/list", {"cursor": "x"}), 200, -32602, 1),
     "a call of nothing": (message("tools/call", {}), 200, -32602, 1),
-    "a call of a tool that is none": (message("tools/call", {"name": "read_share"}, "x"), 200, -32602, "x"),
-    "arguments that are a list": (message("tools/call", {"name": "get_share", "arguments": []}), 200, -32602, 1),
+    "a call of a tool that is none": (
+        message("tools/call", {"name": "read_share"}, "x"),
+        200,
+        -32602,
+        "x",
+    ),
+    "arguments that are a list": (
+        message("tools/call", {"name": "get_share", "arguments": []}),
+        200,
+        -32602,
+        1,
+    ),
 }
 
 
@@ -132,7 +164,10 @@ HEADERS: dict[str, tuple[dict[str, str], int]] = {
     "only a stream is accepted": ({"Accept": "text/event-stream"}, 406),
     "a page of somebody else's": ({"Origin": "https://evil.example"}, 403),
     "a page of a null origin": ({"Origin": "null"}, 403),
-    "a page whose name was made to resolve to here": ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+    "a page whose name was made to resolve to here": (
+        {"Host": "evil.example", "Origin": "http://evil.example"},
+        403,
+    ),
     "no page, by a foreign name": ({"Host": "rehearsal.example"}, 200),
     "every kind is accepted": ({"Accept": "*/*"}, 200),
     "nothing is said of what is accepted": ({"Accept": "-"}, 200),
@@ -168,7 +203,11 @@ def test_it_is_at_one_path(api: Api, path: str) -> None:
 
 
 def test_the_first_revision_has_batches_and_no_other(api: Api) -> None:
-    batch = [message("ping", number=1), message("notifications/x", number=...), message("no/such", number="b")]
+    batch = [
+        message("ping", number=1),
+        message("notifications/x", number=...),
+        message("no/such", number="b"),
+    ]
     response = post(api, batch)
     assert response.status_code == 200
     assert [(each["id"], "result" in each) for each in response.json()] == [(1, True), ("b", False)]
@@ -185,10 +224,14 @@ def test_the_gateway_and_the_rate_stand_before_it(service: RunningService, api: 
     def ask(bearer: str | None) -> httpx.Response:
         headers = {"Accept": BOTH} | ({"Authorization": bearer} if bearer else {})
         url = f"{service.base_url}/mcp"
-        return httpx.post(url, json=message("ping"), headers=headers, trust_env=False, verify=NO_TLS)
+        return httpx.post(
+            url, json=message("ping"), headers=headers, trust_env=False, verify=NO_TLS
+        )
 
     assert (ask(None).status_code, ask("Bearer nonsense").status_code) == (401, 403)
-    assert ask(f"Bearer {api.credential.reveal()}").status_code == 403, "three parts are too many here, too"
+    assert ask(f"Bearer {api.credential.reveal()}").status_code == 403, (
+        "three parts are too many here, too"
+    )
     service.set_account(requests_per_minute=1)
     assert [post(api, message("ping")).status_code for _ in range(2)] == [200, 200]
     assert refusal(post(api, message("ping"))) == (429, 107)
@@ -201,7 +244,10 @@ def test_a_missing_scope_is_200_and_a_result_that_is_an_error(
 ) -> None:
     there = world(service, api)
     call = message("tools/call", {"name": tool, "arguments": there.arguments(tool)})
-    other = caller(service, scopes=[scope for scope in ("shares:read", "shares:write") if scope != SCOPES[tool]])
+    other = caller(
+        service,
+        scopes=[scope for scope in ("shares:read", "shares:write") if scope != SCOPES[tool]],
+    )
     told = result(post(other, call))
     assert (told["isError"], len(told["content"])) == (True, 1)
     assert SCOPES[tool] in told["content"][0]["text"]
@@ -221,12 +267,17 @@ def test_the_tools_are_listed_to_every_key_with_schemas_that_are_some(api: Api) 
     ]
     for tool in tools:
         assert tool["inputSchema"]["type"] == "object"
-        assert set(tool["inputSchema"].get("required", [])) <= tool["inputSchema"]["properties"].keys()
+        assert (
+            set(tool["inputSchema"].get("required", [])) <= tool["inputSchema"]["properties"].keys()
+        )
 
 
 def test_asking_twice_makes_two_requests(service: RunningService, api: Api) -> None:
     there = world(service, api)
-    call = message("tools/call", {"name": "request_secret_from", "arguments": there.arguments("request_secret_from")})
+    call = message(
+        "tools/call",
+        {"name": "request_secret_from", "arguments": there.arguments("request_secret_from")},
+    )
     codes = {result(post(api, call))["structuredContent"]["short_code"] for _ in range(2)}
     assert set(api.codes(what="requests")) == codes
     assert len(codes) == 2

@@ -1,4 +1,6 @@
-"""The tools through the official `mcp` package and through our own client: every one, with and without its scope."""
+"""The tools through the official `mcp` package and through our own client: every one, with and
+without its scope.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from support.terminal import Terminal
 if TYPE_CHECKING:
     from mcp.client.client import Client as Official
 
-ALL = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read", "webhooks:manage")
+ALL = (
+    "shares:read",
+    "shares:write",
+    "requests:read",
+    "requests:write",
+    "stats:read",
+    "webhooks:manage",
+)
 MODES = ("legacy", "auto")
 
 
@@ -35,7 +44,10 @@ def others(tool: str) -> tuple[str, ...]:
 
 
 def official(
-    service: RunningService, key: Secret, talk: Callable[[Official], Awaitable[Any]], mode: str = "legacy"
+    service: RunningService,
+    key: Secret,
+    talk: Callable[[Official], Awaitable[Any]],
+    mode: str = "legacy",
 ) -> Any:
     """A session of the official client, from initialize to its end."""
     # Imported here: it takes a second, which every worker would spend to know this file's tests.
@@ -45,7 +57,9 @@ def official(
 
     async def session() -> Any:
         headers = {"Authorization": f"Bearer {two_parts(key)}"}
-        async with httpx2.AsyncClient(headers=headers, trust_env=False, verify=False) as http:  # plain HTTP
+        async with httpx2.AsyncClient(
+            headers=headers, trust_env=False, verify=False
+        ) as http:  # plain HTTP
             transport = streamable_http_client(f"{service.base_url}/mcp", http_client=http)
             async with Official(transport, mode=mode) as client:
                 return await talk(client)
@@ -54,11 +68,15 @@ def official(
 
 
 def ours(service: RunningService, key: Secret) -> Client:
-    return Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url, deadline=10)
+    return Client(
+        api_key=key, base_url=service.base_url, link_base_url=service.link_base_url, deadline=10
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_official_client_passes_a_session(service: RunningService, there: World, mode: str) -> None:
+def test_the_official_client_passes_a_session(
+    service: RunningService, there: World, mode: str
+) -> None:
     async def talk(client: Official) -> dict[str, Any]:
         assert client.server_info is None or client.server_info.name == "svc-rehearsal"
         tools = (await client.list_tools()).tools
@@ -80,9 +98,17 @@ def test_the_official_client_passes_a_session(service: RunningService, there: Wo
         check(service, there, tool, result.structured_content)
 
 
-@pytest.mark.spec("mcp.shares-read", "mcp.shares-write", "mcp.requests-write", "mcp.stats-read", "mcp.scope-missing")
+@pytest.mark.spec(
+    "mcp.shares-read",
+    "mcp.shares-write",
+    "mcp.requests-write",
+    "mcp.stats-read",
+    "mcp.scope-missing",
+)
 @pytest.mark.parametrize("tool", SCOPES)
-def test_the_official_client_needs_the_scope_and_no_other(service: RunningService, there: World, tool: str) -> None:
+def test_the_official_client_needs_the_scope_and_no_other(
+    service: RunningService, there: World, tool: str
+) -> None:
     def called(*scopes: str) -> Any:
         key = service.create_key(scopes=scopes)
         return official(service, key, lambda client: client.call_tool(tool, there.arguments(tool)))
@@ -97,11 +123,22 @@ def test_the_official_client_needs_the_scope_and_no_other(service: RunningServic
     check(service, there, tool, done.structured_content)
 
 
-@pytest.mark.spec("scopes.webhook-tools", "mcp.shares-read", "mcp.shares-write", "mcp.requests-write", "mcp.stats-read")
+@pytest.mark.spec(
+    "scopes.webhook-tools",
+    "mcp.shares-read",
+    "mcp.shares-write",
+    "mcp.requests-write",
+    "mcp.stats-read",
+)
 @pytest.mark.parametrize("tool", SCOPES)
-def test_our_client_needs_the_scope_and_no_other(service: RunningService, there: World, tool: str) -> None:
+def test_our_client_needs_the_scope_and_no_other(
+    service: RunningService, there: World, tool: str
+) -> None:
     for scopes in (others(tool), ("webhooks:manage",), ()):
-        with ours(service, service.create_key(scopes=scopes)) as client, pytest.raises(MissingScopeError) as refused:
+        with (
+            ours(service, service.create_key(scopes=scopes)) as client,
+            pytest.raises(MissingScopeError) as refused,
+        ):
             client.call_tool(tool, there.arguments(tool))
         assert SCOPES[tool] in f"{refused.value.remedy}"
         assert tool in str(refused.value)
@@ -119,7 +156,10 @@ def test_our_client_lists_the_eight_with_their_arguments(service: RunningService
     assert tools.keys() == SCOPES.keys()
     for name, tool in tools.items():
         assert SCOPES[name] in (tool.description or "")
-        assert (tool.input_schema["type"], tool.input_schema["additionalProperties"]) == ("object", False)
+        assert (tool.input_schema["type"], tool.input_schema["additionalProperties"]) == (
+            "object",
+            False,
+        )
     required = {name: tool.input_schema.get("required", []) for name, tool in tools.items()}
     assert required["request_secret_from"] == ["title", "public_key", "fields"]
     assert (required["expire_share"], required["list_shares"]) == (["short_code"], [])
@@ -131,8 +171,16 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "one that nobody knows": ("share_stats", {"days": 3}, "days is not known here"),
     "a number out of range": ("list_shares", {"limit": 0}, "limit is out of range"),
     "a share that does not exist": ("get_share", {"short_code": "none"}, "error_code 1"),
-    "a share that does not exist to be expired": ("expire_share", {"short_code": "none"}, "error_code 1"),
-    "an endpoint that does not exist": ("rotate_webhook_secret", {"webhook_id": "wh_x"}, "no such webhook endpoint"),
+    "a share that does not exist to be expired": (
+        "expire_share",
+        {"short_code": "none"},
+        "error_code 1",
+    ),
+    "an endpoint that does not exist": (
+        "rotate_webhook_secret",
+        {"webhook_id": "wh_x"},
+        "no such webhook endpoint",
+    ),
     "fields that are none": (
         "request_secret_from",
         {"title": "t", "public_key": "x", "fields": [{"key": "a"}]},
@@ -142,7 +190,9 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_a_result_that_is_an_error_and_says_what_is_wrong(service: RunningService, name: str) -> None:
+def test_a_mistake_is_a_result_that_is_an_error_and_says_what_is_wrong(
+    service: RunningService, name: str
+) -> None:
     tool, arguments, said = MISTAKES[name]
     with ours(service, service.create_key()) as client, pytest.raises(ToolError) as refused:
         client.call_tool(tool, arguments)
@@ -155,7 +205,9 @@ def test_a_tool_that_is_none_is_an_error_of_the_protocol(service: RunningService
     assert refused.value.error_code == -32602
 
 
-def test_another_accounts_endpoints_are_neither_listed_nor_rotated(service: RunningService, there: World) -> None:
+def test_another_accounts_endpoints_are_neither_listed_nor_rotated(
+    service: RunningService, there: World
+) -> None:
     key = service.create_key(account="other")
     with ours(service, key) as client:
         assert client.call_tool("list_webhooks").structured == {"webhooks": []}
@@ -171,19 +223,33 @@ def test_the_tools_and_the_command_line_work_on_the_same_endpoints(
     added = user.sealpipe("rehearsal", "webhook", "add", "https://example.com/two", *port)
     assert (added.code, added.out[:6]) == (0, "whsec_")
     assert user.sealpipe("tools", "list").out.count("\n") == 8
-    told = user.sealpipe("tools", "call", "list_webhooks", "--output", "json").json["result"]["structuredContent"]
+    told = user.sealpipe("tools", "call", "list_webhooks", "--output", "json").json["result"][
+        "structuredContent"
+    ]
     first, second = told["webhooks"]
     assert (first["id"], second["url"]) == (there.webhook_id, "https://example.com/two")
     rotated = user.sealpipe(
-        "tools", "call", "rotate_webhook_secret", "--param", f"webhook_id=text:{second['id']}", "--output", "json"
+        "tools",
+        "call",
+        "rotate_webhook_secret",
+        "--param",
+        f"webhook_id=text:{second['id']}",
+        "--output",
+        "json",
     ).json["result"]["structuredContent"]
-    listed = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json["webhooks"]
+    listed = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json[
+        "webhooks"
+    ]
     assert [each["both_secrets_until"] is None for each in listed] == [True, False]
-    again = user.sealpipe("rehearsal", "webhook", "rotate", second["id"], *port, "--output", "json").json
+    again = user.sealpipe(
+        "rehearsal", "webhook", "rotate", second["id"], *port, "--output", "json"
+    ).json
     assert len({added.out.strip(), rotated["secret"], again["secret"]}) == 3
     assert user.sealpipe("rehearsal", "webhook", "remove", second["id"], *port).code == 0
     assert user.sealpipe("rehearsal", "webhook", "remove", second["id"], *port).code == 2
-    left = user.sealpipe("tools", "call", "list_webhooks", "--output", "json").json["result"]["structuredContent"]
+    left = user.sealpipe("tools", "call", "list_webhooks", "--output", "json").json["result"][
+        "structuredContent"
+    ]
     assert [each["id"] for each in left["webhooks"]] == [there.webhook_id]
     for url in ("http://example.com/", "x"):
         refused = user.sealpipe("rehearsal", "webhook", "add", url, *port)
@@ -197,11 +263,19 @@ def test_a_new_webhook_secret_stands_in_no_log_of_a_ci_without_leave(
     port = ("--port", str(service.address.port))
     user.sealpipe("rehearsal", "webhook", "add", "https://example.com/three", *port)
     rows = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json["webhooks"]
-    words = ("tools", "call", "rotate_webhook_secret", "--param", f"webhook_id=text:{rows[-1]['id']}")
+    words = (
+        "tools",
+        "call",
+        "rotate_webhook_secret",
+        "--param",
+        f"webhook_id=text:{rows[-1]['id']}",
+    )
     refused = user.sealpipe(*words, CI="true")
     assert (refused.code, refused.out) == (2, "")
     assert "--print" in refused.err
-    listed = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json["webhooks"]
+    listed = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json[
+        "webhooks"
+    ]
     assert listed[-1]["both_secrets_until"] is None
     for form in ("text", "json"):
         done = user.sealpipe(*words, "--print", "--output", form, GITHUB_ACTIONS="true")

@@ -20,9 +20,16 @@ def test_every_broken_rule_is_one_change_of_the_service_as_it_is() -> None:
 def test_there_are_enough_in_every_part_of_the_service_and_for_our_own_client() -> None:
     assert len(MUTANTS) >= 120
     assert sum(bool(mutant.client) for mutant in MUTANTS) >= 60
-    assert {"gateway", "creation", "idempotency", "shares", "requests", "listing", "plans", "responses"} <= {
-        mutant.module for mutant in MUTANTS
-    }
+    assert {
+        "gateway",
+        "creation",
+        "idempotency",
+        "shares",
+        "requests",
+        "listing",
+        "plans",
+        "responses",
+    } <= {mutant.module for mutant in MUTANTS}
 
 
 def test_a_broken_rule_is_noticed_by_every_test_that_the_table_names() -> None:
@@ -32,7 +39,9 @@ def test_a_broken_rule_is_noticed_by_every_test_that_the_table_names() -> None:
 
 def test_a_mutant_report_names_passing_and_broken_tests() -> None:
     mutant = Mutant("m", "plans", "x", "y", ("a.py::one", "a.py::two"), ("c.py::three",))
-    assert unnoticed([mutant], {"": set(), "m": {"a.py::one"}}) == {"m": ["a.py::two", "c.py::three"]}
+    assert unnoticed([mutant], {"": set(), "m": {"a.py::one"}}) == {
+        "m": ["a.py::two", "c.py::three"]
+    }
     assert unnoticed([mutant], {"": set(), "m": {"c.py::three"}}, client=True) == {}
     everything = {"a.py::one", "a.py::two", "c.py::three"}
     assert unnoticed([mutant], {"": {"a.py::one"}, "m": everything}) == {"": ["a.py::one"]}
@@ -42,10 +51,15 @@ def test_a_mutant_report_names_passing_and_broken_tests() -> None:
     ("mutant", "value"),
     [
         (
-            Mutant("a constant that another module has", "listing", "MAX_LIMIT = 100", "MAX_LIMIT = 99"),
+            Mutant(
+                "a constant that another module has", "listing", "MAX_LIMIT = 100", "MAX_LIMIT = 99"
+            ),
             lambda: openapi.MAX_LIMIT,
         ),
-        (Mutant("a function", "listing", "return fallback", "return 1"), lambda: listing.read_page({}).limit),
+        (
+            Mutant("a function", "listing", "return fallback", "return 1"),
+            lambda: listing.read_page({}).limit,
+        ),
         (
             Mutant("a property", "plans", "return self.limits.api_access and", "return not"),
             lambda: plans.Account("x").api_access,
@@ -57,7 +71,9 @@ def test_a_mutant_report_names_passing_and_broken_tests() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Mutant) else "",
 )
-def test_a_rule_is_broken_inside_the_block_and_whole_again_behind_it(mutant: Mutant, value: object) -> None:
+def test_a_rule_is_broken_inside_the_block_and_whole_again_behind_it(
+    mutant: Mutant, value: object
+) -> None:
     assert callable(value)
     before = value()
     with mutant.applied():

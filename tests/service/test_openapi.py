@@ -1,4 +1,6 @@
-"""The service's OpenAPI document: valid, complete, and nothing in it that the service's own tables do not say."""
+"""The service's OpenAPI document: valid, complete, and nothing in it that the service's own tables
+do not say.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,11 @@ def test_it_is_served_outside_the_api_without_a_credential(
     service: RunningService, document: dict[str, Any], api: Api
 ) -> None:
     got = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False)
-    assert (got.status_code, got.headers["content-type"], got.json()) == (200, "application/json", document)
+    assert (got.status_code, got.headers["content-type"], got.json()) == (
+        200,
+        "application/json",
+        document,
+    )
     assert api.http.get("/openapi.json").status_code == 404
 
 
@@ -60,25 +66,38 @@ def test_it_is_a_valid_openapi_document(document: dict[str, Any]) -> None:
 
 
 def test_its_operations_are_the_routes_and_no_others(document: dict[str, Any]) -> None:
-    described = {(method.upper(), path) for path, each in document["paths"].items() for method in each}
+    described = {
+        (method.upper(), path) for path, each in document["paths"].items() for method in each
+    }
     assert described == {(route.method, "/" + "/".join(route.path)) for route in gateway.ROUTES}
-    assert set(openapi.HANDLERS) == {route.handler for route in (*gateway.ROUTES, *gateway.EXTENDED_ROUTES)}
+    assert set(openapi.HANDLERS) == {
+        route.handler for route in (*gateway.ROUTES, *gateway.EXTENDED_ROUTES)
+    }
     for route in gateway.ROUTES:
         operation = document["paths"]["/" + "/".join(route.path)][route.method.lower()]
         assert operation["description"] == f"Scope: {route.scope}"
 
 
 @pytest.mark.usefixtures("extended")
-def test_an_extended_service_describes_what_else_it_offers(service: RunningService, document: dict[str, Any]) -> None:
-    told = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False).json()
+def test_an_extended_service_describes_what_else_it_offers(
+    service: RunningService, document: dict[str, Any]
+) -> None:
+    told = httpx.get(
+        f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False
+    ).json()
     assert list(OpenAPIV31SpecValidator(told).iter_errors()) == []
-    assert told["paths"].keys() - document["paths"].keys() == {"/shares/{shortCode}/access-log", "/capabilities"}
+    assert told["paths"].keys() - document["paths"].keys() == {
+        "/shares/{shortCode}/access-log",
+        "/capabilities",
+    }
     log = told["paths"]["/shares/{shortCode}/access-log"]["get"]
     assert log["description"] == "Scope: audit:read"
     assert {"limit", "cursor", "from", "to"} < {each["name"] for each in log["parameters"]}
     for path in ("/shares", "/requests"):
         names = {each["name"] for each in told["paths"][path]["get"]["parameters"]}
-        assert names - {each["name"] for each in document["paths"][path]["get"]["parameters"]} == {"status"}
+        assert names - {each["name"] for each in document["paths"][path]["get"]["parameters"]} == {
+            "status"
+        }
     body = told["paths"]["/shares"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert list(body["properties"]) == list(SHARE_EXTENDED)
 
@@ -91,7 +110,11 @@ def test_its_refusals_are_the_tables_and_no_others(document: dict[str, Any]) -> 
         for name in schemas:
             if f'"#/components/schemas/{name}"' in json.dumps(response):
                 used.setdefault(name, set()).add(status)
-    assert used == {name: {str(row.status)} for name, row in {**REFUSALS, **GATEWAY}.items() if name not in MINTING}
+    assert used == {
+        name: {str(row.status)}
+        for name, row in {**REFUSALS, **GATEWAY}.items()
+        if name not in MINTING
+    }
     for name, row in REFUSALS.items():
         assert schemas[name]["properties"]["error_code"] == {"const": row.error_code}
 
@@ -108,10 +131,14 @@ def test_every_answer_is_closed_to_members_that_it_does_not_name(document: dict[
             assert schema["additionalProperties"]["type"] == "string"
 
 
-def test_creates_need_an_idempotency_key_and_a_refused_rate_says_when_to_return(document: dict[str, Any]) -> None:
+def test_creates_need_an_idempotency_key_and_a_refused_rate_says_when_to_return(
+    document: dict[str, Any],
+) -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            required = [each["name"] for each in operation.get("parameters", []) if each.get("required")]
+            required = [
+                each["name"] for each in operation.get("parameters", []) if each.get("required")
+            ]
             assert ("Idempotency-Key" in required) == (method == "post"), path
             assert operation["responses"]["429"]["headers"]["Retry-After"]["required"] is True
     assert document["security"] == [{"key": []}]
@@ -119,7 +146,9 @@ def test_creates_need_an_idempotency_key_and_a_refused_rate_says_when_to_return(
 
 
 @pytest.mark.parametrize(("path", "rules"), [("/shares", SHARE), ("/requests", REQUEST)])
-def test_a_body_has_the_members_that_have_a_rule(document: dict[str, Any], path: str, rules: dict[str, Any]) -> None:
+def test_a_body_has_the_members_that_have_a_rule(
+    document: dict[str, Any], path: str, rules: dict[str, Any]
+) -> None:
     body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert list(body["properties"]) == list(rules)
     assert body["required"] == [name for name, rule in rules.items() if rule.required]
@@ -131,7 +160,13 @@ CHECKS = {
     for name, rule in rules.items()
 }
 NEAR = [
-    *("e2ee-aes256-gcm", "2026-11-21T10:00:00Z", "2026-11-21t10:00:00.5+01:00", "0001-01-01T00:00:00+01:00", "now"),
+    *(
+        "e2ee-aes256-gcm",
+        "2026-11-21T10:00:00Z",
+        "2026-11-21t10:00:00.5+01:00",
+        "0001-01-01T00:00:00+01:00",
+        "now",
+    ),
     *(
         "A" * 43,
         " " + "A" * 43 + "\n",
@@ -144,8 +179,31 @@ NEAR = [
         "====",
         "=",
     ),
-    *("", " ", "\u3000", "x", "A" * 87, openapi.SCHEMAS[REQUEST["public_key"].check]["examples"][0]),
-    *(0, 1, -1, 2**63 - 1, 2**63, 1.5, True, False, [], {}, [""], ["a"], ["viewed"], ["viewed", "viewed"], ["gone"]),
+    *(
+        "",
+        " ",
+        "\u3000",
+        "x",
+        "A" * 87,
+        openapi.SCHEMAS[REQUEST["public_key"].check]["examples"][0],
+    ),
+    *(
+        0,
+        1,
+        -1,
+        2**63 - 1,
+        2**63,
+        1.5,
+        True,
+        False,
+        [],
+        {},
+        [""],
+        ["a"],
+        ["viewed"],
+        ["viewed", "viewed"],
+        ["gone"],
+    ),
     *(
         [{"item": "a", "type": "text"}],
         [{"item": "a"}],
@@ -156,7 +214,8 @@ NEAR = [
 VALUES = st.sampled_from(NEAR) | st.recursive(
     st.booleans() | st.integers() | st.text() | st.text("AZaz09_-=+/ \n"),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["item", "type", "x"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["item", "type", "x"]), inner, max_size=3)
     ),
     max_leaves=4,
 )

@@ -1,4 +1,5 @@
-"""The order of checks: gateway, rate, scope, idempotency header, replay, validation, plan (gaps: order of checks).
+"""The order of checks: gateway, rate, scope, idempotency header, replay, validation, plan (gaps:
+order of checks).
 
 Each test breaks two neighbours at once, and sees the answer of the first.
 """
@@ -51,7 +52,9 @@ def test_rate_before_scope(service: RunningService, caller: Callable[..., Api]) 
 
 @pytest.mark.spec("gap.order")
 @pytest.mark.parametrize("what", CREATES)
-def test_scope_before_the_idempotency_header(service: RunningService, caller: Callable[..., Api], what: str) -> None:
+def test_scope_before_the_idempotency_header(
+    service: RunningService, caller: Callable[..., Api], what: str
+) -> None:
     api = caller(service, scopes=["stats:read"])
     status, envelope = by_hand(service, "POST", f"/v1/{what}", {"Authorization": api.bearer})
     assert (status, envelope["error_code"]) == (403, 78)
@@ -59,7 +62,9 @@ def test_scope_before_the_idempotency_header(service: RunningService, caller: Ca
 
 @pytest.mark.spec("gap.order")
 @pytest.mark.parametrize("what", CREATES)
-def test_scope_before_what_is_not_there(service: RunningService, caller: Callable[..., Api], what: str) -> None:
+def test_scope_before_what_is_not_there(
+    service: RunningService, caller: Callable[..., Api], what: str
+) -> None:
     api = caller(service, scopes=["stats:read"])
     assert refusal(api.http.get(f"/{what}/unknown")) == (403, 78)
     assert refusal(api.http.delete(f"/{what}/unknown")) == (403, 78)
@@ -90,7 +95,9 @@ def test_replay_before_plan(service: RunningService, api: Api) -> None:
 
 @pytest.mark.spec("gap.order", "gap.content-type")
 @pytest.mark.parametrize("what", CREATES)
-def test_replay_before_the_content_type_and_that_before_plan(service: RunningService, api: Api, what: str) -> None:
+def test_replay_before_the_content_type_and_that_before_plan(
+    service: RunningService, api: Api, what: str
+) -> None:
     api.http.headers["Content-Type"] = "text/plain"
     assert refusal(create(api, what, None)) == (400, 104)
     assert refusal(create(api, what, "k")) == (400, 19)
@@ -117,7 +124,9 @@ def test_a_replay_still_costs_a_call(service: RunningService, api: Api) -> None:
 
 
 @pytest.mark.spec("gap.order", "errors.ownership")
-def test_whose_it_is_before_whether_it_has_ended(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_whose_it_is_before_whether_it_has_ended(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     theirs, mine = caller(service, account="theirs"), caller(service, account="mine")
     request, share = theirs.asked(), theirs.created()
     theirs.delete_request(request)
@@ -128,7 +137,9 @@ def test_whose_it_is_before_whether_it_has_ended(service: RunningService, caller
 
 
 @pytest.mark.spec("gap.order", "idempotency.scope")
-def test_only_what_succeeded_is_stored_under_a_key(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_only_what_succeeded_is_stored_under_a_key(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     reader = caller(service, scopes=["shares:read"])
     assert refusal(reader.create("k")) == (403, 78)
     api = caller(service)

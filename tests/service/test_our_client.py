@@ -1,4 +1,6 @@
-"""Our own client sees the rules of the service: what it is told where they hold (and so notices where they break)."""
+"""Our own client sees the rules of the service: what it is told where they hold (and so notices
+where they break).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ from service.callers import DATA, PAIR, PUBLIC_KEY, TOKEN, WRAP
 from support.damage import exchanged
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
-REQUEST: dict[str, Any] = {"title": "t", "public_key": PAIR.public_key, "fields": [("Password", "password")]}
+REQUEST: dict[str, Any] = {
+    "title": "t",
+    "public_key": PAIR.public_key,
+    "fields": [("Password", "password")],
+}
 IN_2099 = datetime(2099, 1, 1, tzinfo=UTC)
 Connect = Callable[..., Client]
 
@@ -76,11 +82,21 @@ def told(kind: type[SealpipeError], call: Callable[..., object], *args: Any, **o
 
 def test_a_share_is_made_listed_read_and_expired(service: RunningService, client: Client) -> None:
     made = client.create_share(**SHARE, expires_at=IN_2099, views=3)
-    assert (made.expires_at, made.custody, made.replayed, made.extra) == (IN_2099, "none", False, {})
+    assert (made.expires_at, made.custody, made.replayed, made.extra) == (
+        IN_2099,
+        "none",
+        False,
+        {},
+    )
     again = client.create_share(**SHARE)
     page = client.list_shares()
     assert [share.short_code for share in page.items] == [again.short_code, made.short_code]
-    assert (page.pagination.page, page.pagination.limit, page.pagination.total_pages, page.pagination.total) == (
+    assert (
+        page.pagination.page,
+        page.pagination.limit,
+        page.pagination.total_pages,
+        page.pagination.total,
+    ) == (
         1,
         25,
         1,
@@ -102,12 +118,16 @@ def test_a_create_is_sent_again_under_its_key_and_never_with_another_body(client
     first = client.create_share(**SHARE, idempotency_key="k")
     second = client.create_share(**SHARE, idempotency_key="k")
     assert (first.short_code, first.replayed, second.replayed) == (second.short_code, False, True)
-    error = told(IdempotencyConflictError, client.create_share, **SHARE, title="t", idempotency_key="k")
+    error = told(
+        IdempotencyConflictError, client.create_share, **SHARE, title="t", idempotency_key="k"
+    )
     assert (error.status, error.error_code) == (409, 105)
     assert len(client.list_shares().items) == 1
 
 
-def test_a_key_is_another_keys_own_and_lives_for_a_day(service: RunningService, connect: Connect) -> None:
+def test_a_key_is_another_keys_own_and_lives_for_a_day(
+    service: RunningService, connect: Connect
+) -> None:
     one, two = connect(), connect()
     code = one.create_share(**SHARE, idempotency_key="k").short_code
     assert two.create_share(**SHARE, title="t", idempotency_key="k").replayed is False
@@ -125,19 +145,33 @@ def sent(client: Client, **members: str) -> CreatedShare:
 
 def test_what_is_rejected_is_named(service: RunningService, connect: Connect) -> None:
     error = told(InvalidRequestError, sent, connect(), data="", access_token="short")
-    assert (error.status, error.error_code, set(error.additional_data)) == (400, 19, {"data", "access_token"})
-    error = told(InvalidRequestError, connect(custody="none").create_share, **SHARE, item_key_wrap=WRAP)
+    assert (error.status, error.error_code, set(error.additional_data)) == (
+        400,
+        19,
+        {"data", "access_token"},
+    )
+    error = told(
+        InvalidRequestError, connect(custody="none").create_share, **SHARE, item_key_wrap=WRAP
+    )
     assert (error.error_code, set(error.additional_data)) == (19, {"item_key_wrap"})
-    error = told(InvalidRequestError, connect(register=False).create_share, **SHARE, item_key_wrap=WRAP)
+    error = told(
+        InvalidRequestError, connect(register=False).create_share, **SHARE, item_key_wrap=WRAP
+    )
     assert error.error_code == 19
     assert sent(connect(), data="no envelope at all", access_token=TOKEN).short_code
     service.set_account(zero_knowledge_feature=False)
     assert connect().create_share(**SHARE, item_key_wrap=WRAP).custody == "failed"
 
 
-def test_the_plan_error_differs_from_the_scope_error(service: RunningService, connect: Connect) -> None:
+def test_the_plan_error_differs_from_the_scope_error(
+    service: RunningService, connect: Connect
+) -> None:
     reader = connect(scopes=["shares:read", "requests:read"])
-    for call in (reader.get_stats, lambda: reader.create_share(**SHARE), lambda: reader.expire_share("x")):
+    for call in (
+        reader.get_stats,
+        lambda: reader.create_share(**SHARE),
+        lambda: reader.expire_share("x"),
+    ):
         error = told(MissingScopeError, call)
         assert (error.status, error.error_code) == (403, 78)
     service.set_account(view_protection=False, shares=1)
@@ -150,7 +184,9 @@ def test_the_plan_error_differs_from_the_scope_error(service: RunningService, co
     assert (error.status, error.error_code) == (403, 61)
 
 
-def test_a_credential_that_is_not_usable_is_refused(service: RunningService, connect: Connect) -> None:
+def test_a_credential_that_is_not_usable_is_refused(
+    service: RunningService, connect: Connect
+) -> None:
     credential = service.create_key()
     client = connect(credential)
     assert client.list_shares().items == ()
@@ -165,7 +201,9 @@ def test_a_credential_that_is_not_usable_is_refused(service: RunningService, con
     assert told(AuthenticationError, connect(wrong).list_shares).status == 403
 
 
-def test_the_rate_limit_error_has_the_time_to_wait(service: RunningService, connect: Connect) -> None:
+def test_the_rate_limit_error_has_the_time_to_wait(
+    service: RunningService, connect: Connect
+) -> None:
     service.set_account(requests_per_minute=1)
     client, other = connect(), connect()
     for _ in range(2):
@@ -190,7 +228,10 @@ def test_a_request_lives_expires_and_is_gone(service: RunningService, client: Cl
     default = client.create_request(**REQUEST)
     assert default.expires_at is not None
     assert abs(default.expires_at - datetime.now(UTC) - timedelta(days=30)) < timedelta(minutes=5)
-    assert [item.short_code for item in client.iter_requests()] == [default.short_code, made.short_code]
+    assert [item.short_code for item in client.iter_requests()] == [
+        default.short_code,
+        made.short_code,
+    ]
     code = made.short_code
     people = service.submitter()
     for typed in ("one", "two"):
@@ -215,7 +256,9 @@ def test_a_request_lives_expires_and_is_gone(service: RunningService, client: Cl
         assert (error.status, error.error_code) == (404, 70)
 
 
-def test_a_request_ends_after_thirty_days_and_takes_what_it_may(service: RunningService, client: Client) -> None:
+def test_a_request_ends_after_thirty_days_and_takes_what_it_may(
+    service: RunningService, client: Client
+) -> None:
     made = client.create_request(**REQUEST, max_submissions=1, views=2, passcode="pc")
     link = f"{service.link_base_url}/r/{made.short_code}"
     people = service.submitter()
@@ -241,7 +284,10 @@ def test_many_pages_are_walked_once(service: RunningService, client: Client) -> 
 
 def test_anothers_items_are_not_there(connect: Connect) -> None:
     mine, theirs = connect(account="mine"), connect(account="theirs")
-    share, request = theirs.create_share(**SHARE).short_code, theirs.create_request(**REQUEST).short_code
+    share, request = (
+        theirs.create_share(**SHARE).short_code,
+        theirs.create_request(**REQUEST).short_code,
+    )
     for call, code, number in (
         (mine.get_share, share, 1),
         (mine.expire_share, share, 1),
@@ -251,7 +297,10 @@ def test_anothers_items_are_not_there(connect: Connect) -> None:
     ):
         assert told(NotFoundError, call, code).error_code == number
     assert mine.list_shares().items == mine.list_requests().items == ()
-    assert (theirs.get_share(share).short_code, theirs.get_request(request).public_key) == (share, PUBLIC_KEY)
+    assert (theirs.get_share(share).short_code, theirs.get_request(request).public_key) == (
+        share,
+        PUBLIC_KEY,
+    )
 
 
 def test_stats_count_what_recipients_saw(service: RunningService, client: Client) -> None:
@@ -292,7 +341,10 @@ def test_time_ends_a_share_for_everybody(service: RunningService, client: Client
 
 
 def test_a_service_failure_has_its_code(service: RunningService, client: Client) -> None:
-    share, request = client.create_share(**SHARE).short_code, client.create_request(**REQUEST).short_code
+    share, request = (
+        client.create_share(**SHARE).short_code,
+        client.create_request(**REQUEST).short_code,
+    )
     service.service.failing |= {"share.expiring": 9, "requests.listing": 9, "request.ending": 1}
     error = told(OutcomeUnknownError, client.expire_share, share)
     assert (error.status, error.error_code) == (500, 42)
@@ -309,7 +361,11 @@ NEEDED: dict[str, dict[str, object]] = {
     "error": {"status": 409, "code": 106},
 }
 """Parameters of faults."""
-FINAL = {"unauthorized": AuthenticationError, "redirect": ProtocolError, "hang": OutcomeUnknownError}
+FINAL = {
+    "unauthorized": AuthenticationError,
+    "redirect": ProtocolError,
+    "hang": OutcomeUnknownError,
+}
 """After these, nothing is sent again."""
 
 
@@ -321,7 +377,9 @@ def test_a_share_meets_each_fault_of_the_plan_once(
     monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 0.05)
     service.set_faults({"fault": fault, **NEEDED.get(fault, {})})
     addresses = {"base_url": service.base_url, "link_base_url": service.link_base_url}
-    with Client(api_key=service.create_key(), deadline=3 if fault == "hang" else 20, **addresses) as client:
+    with Client(
+        api_key=service.create_key(), deadline=3 if fault == "hang" else 20, **addresses
+    ) as client:
         if fault in FINAL:
             told(FINAL[fault], client.create_share, **SHARE)
         else:
@@ -331,7 +389,10 @@ def test_a_share_meets_each_fault_of_the_plan_once(
 
 
 def test_a_team_works_on_one_set_of_shares(service: RunningService, connect: Connect) -> None:
-    alice, bob = connect(account="alice", organization="team"), connect(account="bob", organization="team")
+    alice, bob = (
+        connect(account="alice", organization="team"),
+        connect(account="bob", organization="team"),
+    )
     alone = connect(account="alice")
     code = alice.create_share(**SHARE).short_code
     told(NotFoundError, alone.get_share, code)

@@ -1,4 +1,6 @@
-"""The private route of whoever asked: what was sent, sealed as it is, for the access link's page."""
+"""The private route of whoever asked: what was sent, sealed as it is, for the access link's
+page.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def send(service: RunningService, code: str, data: str, **members: Any) -> str:
     return service.submitter().send(f"{service.link_base_url}/r/{code}", data, **members)
 
 
-def test_the_owner_gets_what_the_api_gives_and_which_key_it_is_sealed_to(service: RunningService, api: Api) -> None:
+def test_the_owner_gets_what_the_api_gives_and_which_key_it_is_sealed_to(
+    service: RunningService, api: Api
+) -> None:
     code = api.asked(title="Access", max_submission=5, expired_at="2099-01-01T00:00:00Z")
     sent = [send(service, code, data) for data in ("AAAA", "BBBB")]
     send(service, code, "CCCC", encryption_type="none")
@@ -47,7 +51,12 @@ def test_an_expired_request_keeps_its_answers_and_its_key_and_a_removed_one_is_g
     send(service, code, "AAAA")
     api.http.delete(f"/requests/{code}")
     status, value = told(service, code)
-    assert (status, value["expired_at"], value["public_key"], value["count"]) == (200, None, PUBLIC_KEY, 1)
+    assert (status, value["expired_at"], value["public_key"], value["count"]) == (
+        200,
+        None,
+        PUBLIC_KEY,
+        1,
+    )
     api.http.delete(f"/requests/{code}")
     status, value = told(service, code)
     assert (status, value["reason"]) == (404, "not-found")
@@ -64,8 +73,12 @@ def test_looking_changes_nothing(service: RunningService, api: Api) -> None:
     )
 
 
-@pytest.mark.parametrize("headers", [{"origin": "https://elsewhere.example"}, {"host": "elsewhere.example"}])
-def test_no_page_of_elsewhere_is_answered(service: RunningService, api: Api, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers", [{"origin": "https://elsewhere.example"}, {"host": "elsewhere.example"}]
+)
+def test_no_page_of_elsewhere_is_answered(
+    service: RunningService, api: Api, headers: dict[str, str]
+) -> None:
     path = f"{service.origin}/rehearsal/requests/{api.asked()}/submissions"
     assert httpx.get(path, headers=headers, trust_env=False).status_code == 403
 

@@ -1,4 +1,6 @@
-"""What plans allow: access, allowances, view protection; when a change is seen; team keys (specification: Limits)."""
+"""What plans allow: access, allowances, view protection; when a change is seen; team keys
+(specification: Limits).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ ORG = "org:team"
 def denied(service: RunningService, response: httpx.Response) -> bool:
     """Whether it is the gateway's one answer for what is not usable."""
     nobody = httpx.get(
-        f"{service.base_url}/shares", headers={"Authorization": "Bearer x"}, trust_env=False, verify=NO_TLS
+        f"{service.base_url}/shares",
+        headers={"Authorization": "Bearer x"},
+        trust_env=False,
+        verify=NO_TLS,
     )
     assert (nobody.status_code, list(nobody.json())) == (403, ["Message"])
     return response.content == nobody.content
@@ -37,14 +42,19 @@ def mint(service: RunningService, **key: Any) -> int | None:
 
 LIMITS = [
     ("business", {"api_access": True, "requests_per_minute": 100, "api_keys": 5, "webhooks": 3}),
-    ("enterprise", {"api_access": True, "requests_per_minute": 600, "api_keys": 25, "webhooks": 10}),
+    (
+        "enterprise",
+        {"api_access": True, "requests_per_minute": 600, "api_keys": 25, "webhooks": 10},
+    ),
     ("none", {"api_access": False, "requests_per_minute": None, "api_keys": 0, "webhooks": 0}),
 ]
 
 
 @pytest.mark.spec("limits.business", "limits.enterprise", "limits.other-plans", "events.webhooks")
 @pytest.mark.parametrize(("plan", "row"), LIMITS)
-def test_a_plan_has_its_row_of_limits(service: RunningService, plan: str, row: dict[str, Any]) -> None:
+def test_a_plan_has_its_row_of_limits(
+    service: RunningService, plan: str, row: dict[str, Any]
+) -> None:
     limits = control_client.set_account(service.origin, plan=plan)["limits"]
     assert {name: limits[name] for name in row} == row
 
@@ -58,10 +68,17 @@ def test_a_plan_allows_so_many_keys(service: RunningService, plan: str, keys: in
 
 
 @pytest.mark.spec(
-    "plan.mint", "errors.98", "limits.other-plans", "plan.capability", "plan.capability-again", "limits.rate-unset"
+    "plan.mint",
+    "errors.98",
+    "limits.other-plans",
+    "plan.capability",
+    "plan.capability-again",
+    "limits.rate-unset",
 )
 @pytest.mark.parametrize("account", [{"plan": "none"}, {"requests_per_minute": "unset"}])
-def test_without_api_access_no_key_is_minted(service: RunningService, account: dict[str, Any]) -> None:
+def test_without_api_access_no_key_is_minted(
+    service: RunningService, account: dict[str, Any]
+) -> None:
     service.set_account(**account)
     assert mint(service) == 98
     assert control_client.list_keys(service.origin) == []
@@ -74,7 +91,9 @@ def test_the_app_mints_by_the_plan_as_it_is_now(service: RunningService, api: Ap
     assert (api.http.get("/shares").status_code, mint(service)) == (200, 98)
 
 
-def test_the_default_account_has_no_allowance_until_its_plan_is_chosen(service: RunningService) -> None:
+def test_the_default_account_has_no_allowance_until_its_plan_is_chosen(
+    service: RunningService,
+) -> None:
     assert [mint(service) for _ in range(8)] == [None] * 8
     assert [mint(service, account="named") for _ in range(6)] == [None] * 5 + [100]
     assert control_client.set_account(service.origin)["limits"]["api_keys"] is None
@@ -112,13 +131,17 @@ def test_a_change_of_plan_is_seen_within_30_seconds_both_ways(
     assert denied(service, api.http.get("/shares")) is (before == "none")
     service.set_account(plan=after, at_once=False)
     service.advance(25)
-    assert denied(service, api.http.get("/shares")) is (before == "none"), "the entitlement is cached"
+    assert denied(service, api.http.get("/shares")) is (before == "none"), (
+        "the entitlement is cached"
+    )
     service.advance(5)
     assert denied(service, api.http.get("/shares")) is (after == "none")
 
 
 @pytest.mark.spec("limits.plan-cache", "errors.53")
-def test_view_protection_is_part_of_the_cached_entitlement(service: RunningService, api: Api) -> None:
+def test_view_protection_is_part_of_the_cached_entitlement(
+    service: RunningService, api: Api
+) -> None:
     assert api.create(passcode_verifier="v" * 43).status_code == 201
     service.set_account(view_protection=False, at_once=False)
     assert api.create(passcode_verifier="v" * 43).status_code == 201
@@ -134,7 +157,9 @@ def test_the_key_itself_is_never_cached(service: RunningService, api: Api) -> No
 
 
 @pytest.mark.spec("gap.share-allowance")
-def test_the_share_allowance_is_61_and_counts_what_is_usable(service: RunningService, api: Api) -> None:
+def test_the_share_allowance_is_61_and_counts_what_is_usable(
+    service: RunningService, api: Api
+) -> None:
     service.set_account(shares=2)
     end = format_rfc3339(service.service.clock.now().replace(microsecond=0)).replace("Z", "+00:00")
     first = api.created()
@@ -159,7 +184,9 @@ def test_a_request_takes_nothing_of_the_share_allowance(service: RunningService,
 
 
 @pytest.mark.spec("credential.organization")
-def test_a_team_key_has_the_organisations_access(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_a_team_key_has_the_organisations_access(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     service.set_account("alice", plan="none")
     assert mint(service, account="alice") == 98
     api = caller(service, account="alice", organization="team")
@@ -171,9 +198,14 @@ def test_a_team_key_has_the_organisations_access(service: RunningService, caller
 
 
 @pytest.mark.spec("credential.organization")
-def test_a_team_key_has_the_organisations_rate(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_a_team_key_has_the_organisations_rate(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     service.set_account("alice", requests_per_minute=1)
-    own, team = caller(service, account="alice"), caller(service, account="alice", organization="team")
+    own, team = (
+        caller(service, account="alice"),
+        caller(service, account="alice", organization="team"),
+    )
     assert [own.http.get("/shares").status_code for _ in range(3)] == [200, 200, 429]
     assert [team.http.get("/shares").status_code for _ in range(9)] == [200] * 9
     service.set_account(ORG, requests_per_minute=2)
@@ -211,10 +243,15 @@ SPACES: list[tuple[dict[str, str], dict[str, str]]] = [
 ]
 
 
-@pytest.mark.spec("errors.ownership", "share.show.errors-1", "share.delete.1", "request.show.404", "errors.1")
+@pytest.mark.spec(
+    "errors.ownership", "share.show.errors-1", "share.delete.1", "request.show.404", "errors.1"
+)
 @pytest.mark.parametrize(("one", "another"), SPACES)
 def test_another_accounts_or_organisations_items_are_not_there(
-    service: RunningService, caller: Callable[..., Api], one: dict[str, str], another: dict[str, str]
+    service: RunningService,
+    caller: Callable[..., Api],
+    one: dict[str, str],
+    another: dict[str, str],
 ) -> None:
     theirs, mine = caller(service, **one), caller(service, **another)
     share, request = theirs.created(), theirs.asked()
@@ -227,7 +264,11 @@ def test_another_accounts_or_organisations_items_are_not_there(
     ):
         nothing = mine.http.request(method, f"/{what}/unknown{suffix}")
         response = mine.http.request(method, f"/{what}/{code}{suffix}")
-        assert (nothing.status_code, response.status_code, response.content) == (404, 404, nothing.content)
+        assert (nothing.status_code, response.status_code, response.content) == (
+            404,
+            404,
+            nothing.content,
+        )
         assert response.headers.keys() == nothing.headers.keys()
     assert mine.codes() == mine.codes(what="requests") == []
     assert (theirs.codes(), theirs.codes(what="requests")) == ([share], [request])

@@ -1,4 +1,6 @@
-"""The rate of each API key: a burst, a refill by the clock, 429 with Retry-After (specification: Limits, Common)."""
+"""The rate of each API key: a burst, a refill by the clock, 429 with Retry-After (specification:
+Limits, Common).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def statuses(api: Api, calls: int) -> list[int]:
     return [api.http.get("/shares").status_code for _ in range(calls)]
 
 
-@pytest.mark.spec("limits.business", "limits.enterprise", "limits.burst", "endpoints.rate", "errors.107")
+@pytest.mark.spec(
+    "limits.business", "limits.enterprise", "limits.burst", "endpoints.rate", "errors.107"
+)
 @pytest.mark.parametrize(("plan", "burst"), [("business", 200), ("enterprise", 1200)])
 def test_a_plans_burst_is_twice_its_rate(
     service: RunningService, caller: Callable[..., Api], plan: str, burst: int
@@ -40,7 +44,9 @@ def test_a_whole_burst_over_the_wire(api: Api) -> None:
 
 
 @pytest.mark.spec("endpoints.rate", "errors.107", "envelope.error")
-@pytest.mark.parametrize(("per_minute", "seconds"), [(1, 60), (2, 30), (7, 9), (60, 1), (100, 1), (600, 1)])
+@pytest.mark.parametrize(
+    ("per_minute", "seconds"), [(1, 60), (2, 30), (7, 9), (60, 1), (100, 1), (600, 1)]
+)
 def test_retry_after_is_the_whole_seconds_until_the_next_call(
     service: RunningService, api: Api, per_minute: int, seconds: int
 ) -> None:
@@ -86,7 +92,9 @@ def test_each_key_has_its_own(service: RunningService, caller: Callable[..., Api
 
 
 @pytest.mark.spec("limits.raised")
-def test_the_operator_can_raise_a_rate_and_give_the_plans_back(service: RunningService, api: Api) -> None:
+def test_the_operator_can_raise_a_rate_and_give_the_plans_back(
+    service: RunningService, api: Api
+) -> None:
     service.set_account(requests_per_minute=1)
     assert statuses(api, 3) == [200, 200, 429]
     service.set_account(requests_per_minute=600)
@@ -98,10 +106,15 @@ def test_the_operator_can_raise_a_rate_and_give_the_plans_back(service: RunningS
 
 
 @pytest.mark.spec("limits.rate-unset", "gateway.403", "plan.capability")
-def test_a_rate_that_is_unset_is_no_access_and_not_no_limit(service: RunningService, api: Api) -> None:
+def test_a_rate_that_is_unset_is_no_access_and_not_no_limit(
+    service: RunningService, api: Api
+) -> None:
     service.set_account(requests_per_minute="unset")
     nobody = httpx.get(
-        f"{service.base_url}/shares", headers={"Authorization": "Bearer x"}, trust_env=False, verify=NO_TLS
+        f"{service.base_url}/shares",
+        headers={"Authorization": "Bearer x"},
+        trust_env=False,
+        verify=NO_TLS,
     )
     assert (nobody.status_code, api.http.get("/shares").content) == (403, nobody.content)
     service.set_account(requests_per_minute="plan")
@@ -133,7 +146,9 @@ ROUTES = [
     "errors.107",
 )
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_every_route_is_behind_it(service: RunningService, api: Api, method: str, path: str) -> None:
+def test_every_route_is_behind_it(
+    service: RunningService, api: Api, method: str, path: str
+) -> None:
     service.set_account(requests_per_minute=1)
     assert statuses(api, 2) == [200, 200]
     response = api.http.request(method, path)

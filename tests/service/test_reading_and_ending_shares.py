@@ -24,14 +24,18 @@ def end_by_time(service: RunningService, api: Api) -> str:
 def end_by_views(service: RunningService, api: Api) -> str:
     code = api.created(access_counts_left=2)
     for _ in range(2):
-        send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        send_request(
+            service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+        )
     return code
 
 
 def end_by_attempts(service: RunningService, api: Api) -> str:
     code = api.created(passcode_verifier=VERIFIER)
     for _ in range(5):
-        send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        send_request(
+            service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+        )
     return code
 
 
@@ -96,11 +100,18 @@ CORRECTED = [
 
 @pytest.mark.spec("gap.shares-query")
 @pytest.mark.parametrize(("query", "page", "limit"), CORRECTED, ids=lambda value: str(value)[:30])
-def test_paging_is_corrected_and_never_rejected(api: Api, query: str, page: int, limit: int) -> None:
+def test_paging_is_corrected_and_never_rejected(
+    api: Api, query: str, page: int, limit: int
+) -> None:
     api.created()
     response = api.http.get(f"/shares{query}")
     assert response.status_code == 200
-    assert response.json()["pagination"] == {"page": page, "limit": limit, "total_pages": 1, "total": 1}
+    assert response.json()["pagination"] == {
+        "page": page,
+        "limit": limit,
+        "total_pages": 1,
+        "total": 1,
+    }
 
 
 @pytest.mark.spec("gap.shares-query", "pagination.total_pages")
@@ -112,7 +123,9 @@ def test_pages_cover_everything_once(api: Api) -> None:
     assert api.http.get("/shares?limit=3").json()["pagination"]["total_pages"] == 3
 
 
-@pytest.mark.spec("share.list.answer", "share.used-up", "share.exhausted", "share.states", "gap.lists.status")
+@pytest.mark.spec(
+    "share.list.answer", "share.used-up", "share.exhausted", "share.states", "gap.lists.status"
+)
 @pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
@@ -172,7 +185,9 @@ def test_metadata_of_a_deleted_share_is_404(api: Api) -> None:
     assert refusal(api.http.get(f"/shares/{code}")) == (404, 1)
 
 
-@pytest.mark.spec("rules.opaque-codes", "share.show.errors-1", "share.delete.1", "errors.1", "gap.codes-in-links")
+@pytest.mark.spec(
+    "rules.opaque-codes", "share.show.errors-1", "share.delete.1", "errors.1", "gap.codes-in-links"
+)
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("code", ["unknown", "%2e%2e", "a%2Fb", "%ff", "%20", "%00", "x" * 3000])
 def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str) -> None:
@@ -180,18 +195,26 @@ def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str)
 
 
 @pytest.mark.spec(
-    "route.shares.delete", "share.delete.answer", "envelope.share-delete", "share.active.delete", "scopes.shares-write"
+    "route.shares.delete",
+    "share.delete.answer",
+    "envelope.share-delete",
+    "share.active.delete",
+    "scopes.shares-write",
 )
 def test_deleting_answers_200_and_ends_the_share_at_once(service: RunningService, api: Api) -> None:
     code = api.created(access_counts_left=5, expired_at="2099-01-01T00:00:00Z")
     response = api.http.delete(f"/shares/{code}")
     assert (response.status_code, response.json()) == (200, {"success": True, "message": "ok"})
-    status, told = send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+    status, told = send_request(
+        service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+    )
     assert (status, told["reason"]) == (410, "deleted")
 
 
 @pytest.mark.spec("events.emitted", "events.deleted", "share.delete.event", "share.active.delete")
-def test_deleting_emits_share_deleted_for_the_owner(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_deleting_emits_share_deleted_for_the_owner(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     api = caller(service, account="owner")
     code = api.created()
     for _ in range(2):
@@ -220,7 +243,9 @@ def test_deleting_without_a_short_code_is_44_and_deletes_nothing(api: Api, path:
 
 
 @pytest.mark.spec("errors.ownership", "share.show.errors-1", "share.delete.1", "errors.1")
-def test_anothers_share_is_as_if_it_were_not_there(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_anothers_share_is_as_if_it_were_not_there(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     code = theirs.created()
     nothing = mine.http.get("/shares/unknown")
@@ -230,7 +255,9 @@ def test_anothers_share_is_as_if_it_were_not_there(service: RunningService, call
     assert theirs.codes() == [code]
 
 
-def test_two_keys_of_an_account_see_the_same_shares(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_two_keys_of_an_account_see_the_same_shares(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     one, two = caller(service), caller(service)
     code = one.created()
     assert two.codes() == [code]

@@ -22,10 +22,14 @@ def look(service: RunningService, code: str) -> tuple[int, Any]:
 
 
 def opening(service: RunningService, code: str, **proof: Any) -> tuple[int, Any]:
-    return send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN, **proof})
+    return send_request(
+        service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN, **proof}
+    )
 
 
-@pytest.mark.spec("share.access_counts_left", "share.exhausted", "rules.stores-verbatim", "gap.reading")
+@pytest.mark.spec(
+    "share.access_counts_left", "share.exhausted", "rules.stores-verbatim", "gap.reading"
+)
 @pytest.mark.usefixtures("extended")
 def test_the_token_gets_the_ciphertext_and_spends_a_view(service: RunningService, api: Api) -> None:
     code = api.created(access_counts_left=2, title="T", description="D", timed_view=9)
@@ -47,7 +51,9 @@ def test_the_token_gets_the_ciphertext_and_spends_a_view(service: RunningService
     assert (status, told["reason"]) == (410, "views")
 
 
-def test_without_a_number_of_views_there_is_no_end_of_them(service: RunningService, api: Api) -> None:
+def test_without_a_number_of_views_there_is_no_end_of_them(
+    service: RunningService, api: Api
+) -> None:
     code = api.created()
     assert [opening(service, code)[1]["views_left"] for _ in range(8)] == [None] * 8
 
@@ -60,14 +66,21 @@ def end_of(service: RunningService, link: str) -> str:
     return inside.partition("page.</p>")[2]
 
 
-def test_without_scripts_a_page_says_in_utc_until_when_its_link_works(service: RunningService, api: Api) -> None:
-    end = '<p>The link works until <time datetime="2055-02-01T03:04:05Z">Monday, 1 February 2055, 03:04 UTC</time>.</p>'
+def test_without_scripts_a_page_says_in_utc_until_when_its_link_works(
+    service: RunningService, api: Api
+) -> None:
+    end = (
+        '<p>The link works until <time datetime="2055-02-01T03:04:05Z">Monday, 1 February '
+        "2055, 03:04 UTC</time>.</p>"
+    )
     share = api.created(expired_at="2055-02-01T08:49:05+05:45")
     made = api.asked(expired_at="2055-02-01T03:04:05Z")
     assert end_of(service, share) == end_of(service, f"r/{made}") == end
 
 
-def test_a_page_says_no_end_that_its_script_would_not_learn(service: RunningService, api: Api) -> None:
+def test_a_page_says_no_end_that_its_script_would_not_learn(
+    service: RunningService, api: Api
+) -> None:
     """What has no end, is over, or does not exist."""
     used_up = api.created(access_counts_left=1, expired_at="2055-02-01T03:04:05Z")
     opening(service, used_up)
@@ -87,7 +100,9 @@ def test_looking_and_the_link_page_spend_nothing(service: RunningService, api: A
 
 
 @pytest.mark.parametrize("token", ["x" * 43, "", None, 1, [TOKEN], "\ud800", TOKEN[:-1]])
-def test_a_wrong_token_is_404_and_spends_nothing(service: RunningService, api: Api, token: Any) -> None:
+def test_a_wrong_token_is_404_and_spends_nothing(
+    service: RunningService, api: Api, token: Any
+) -> None:
     code = api.created(access_counts_left=1, passcode_verifier=VERIFIER)
     unknown = opening(service, "unknown", access_token=token)
     for _ in range(6):
@@ -97,7 +112,9 @@ def test_a_wrong_token_is_404_and_spends_nothing(service: RunningService, api: A
     assert opening(service, code, passcode_verifier=VERIFIER)[0] == 200
 
 
-def test_a_wrong_token_does_not_even_learn_that_a_share_has_ended(service: RunningService, api: Api) -> None:
+def test_a_wrong_token_does_not_even_learn_that_a_share_has_ended(
+    service: RunningService, api: Api
+) -> None:
     code = api.created(access_counts_left=1)
     opening(service, code)
     assert opening(service, code, access_token="x" * 43)[0] == 404
@@ -161,7 +178,9 @@ def test_one_view_is_one_view_for_many_at_once(
 
 def test_what_is_not_json_is_refused(service: RunningService, api: Api) -> None:
     code = api.created()
-    response = httpx.post(f"{service.origin}/rehearsal/shares/{code}/open", content=b"{", trust_env=False)
+    response = httpx.post(
+        f"{service.origin}/rehearsal/shares/{code}/open", content=b"{", trust_env=False
+    )
     assert response.status_code == 400
 
 

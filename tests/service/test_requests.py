@@ -1,4 +1,6 @@
-"""Secure requests once they exist: list, show, submissions, delete (specification: Endpoints; gaps: their bodies)."""
+"""Secure requests once they exist: list, show, submissions, delete (specification: Endpoints; gaps:
+their bodies).
+"""
 
 from __future__ import annotations
 
@@ -85,13 +87,22 @@ CORRECTED = [
 ]
 
 
-@pytest.mark.spec("request.list.page", "request.list.limit", "request.list.corrected", "limits.list-limit")
+@pytest.mark.spec(
+    "request.list.page", "request.list.limit", "request.list.corrected", "limits.list-limit"
+)
 @pytest.mark.parametrize(("query", "page", "limit"), CORRECTED, ids=lambda value: str(value)[:30])
-def test_paging_is_corrected_and_never_rejected(api: Api, query: str, page: int, limit: int) -> None:
+def test_paging_is_corrected_and_never_rejected(
+    api: Api, query: str, page: int, limit: int
+) -> None:
     api.asked()
     response = api.http.get(f"/requests{query}")
     assert response.status_code == 200
-    assert response.json()["pagination"] == {"page": page, "limit": limit, "total_pages": 1, "total": 1}
+    assert response.json()["pagination"] == {
+        "page": page,
+        "limit": limit,
+        "total_pages": 1,
+        "total": 1,
+    }
 
 
 @pytest.mark.spec("request.list.page", "pagination.total_pages", "request.list.order")
@@ -103,7 +114,9 @@ def test_pages_cover_everything_once(api: Api) -> None:
     assert api.http.get("/requests?limit=3").json()["pagination"]["total_pages"] == 3
 
 
-@pytest.mark.spec("request.list.active", "request.states", "request.expired.readable", "gap.lists.status")
+@pytest.mark.spec(
+    "request.list.active", "request.states", "request.expired.readable", "gap.lists.status"
+)
 @pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_stays_readable(
@@ -119,12 +132,22 @@ def test_what_ended_leaves_the_list_and_stays_readable(
 
 
 @pytest.mark.spec(
-    "route.requests.show", "request.show.active", "request.expired_at", "request.public_key", "scopes.requests-read"
+    "route.requests.show",
+    "request.show.active",
+    "request.expired_at",
+    "request.public_key",
+    "scopes.requests-read",
 )
-def test_an_active_request_shows_when_it_ends_and_its_public_key(service: RunningService, api: Api) -> None:
+def test_an_active_request_shows_when_it_ends_and_its_public_key(
+    service: RunningService, api: Api
+) -> None:
     code = api.asked(expired_at="2099-01-01T00:00:00Z")
     told = api.http.get(f"/requests/{code}").json()
-    assert told == {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": PUBLIC_KEY}
+    assert told == {
+        "short_code": code,
+        "expired_at": "2099-01-01T00:00:00Z",
+        "public_key": PUBLIC_KEY,
+    }
     assert datetime.fromisoformat(told["expired_at"]) > service.service.clock.now()
 
 
@@ -135,7 +158,10 @@ def test_one_that_ended_shows_null_and_no_public_key(
 ) -> None:
     code = end(service, api)
     response = api.http.get(f"/requests/{code}")
-    assert (response.status_code, response.json()) == (200, {"short_code": code, "expired_at": None})
+    assert (response.status_code, response.json()) == (
+        200,
+        {"short_code": code, "expired_at": None},
+    )
 
 
 @pytest.mark.spec("request.reads", "request.active.delete")
@@ -169,7 +195,9 @@ def test_reading_one_that_ended_does_not_remove_it(service: RunningService, api:
     "gap.sealed-submission",
     "scopes.requests-read",
 )
-def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(service: RunningService, api: Api) -> None:
+def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(
+    service: RunningService, api: Api
+) -> None:
     code = api.asked()
     people = service.submitter()
     codes = [people.submit(link(service, code), {"Password": f"p{n}"}) for n in range(3)]
@@ -186,7 +214,9 @@ def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(service: R
 
 
 @pytest.mark.spec("gap.submissions")
-def test_what_is_not_end_to_end_encrypted_is_counted_and_not_given(service: RunningService, api: Api) -> None:
+def test_what_is_not_end_to_end_encrypted_is_counted_and_not_given(
+    service: RunningService, api: Api
+) -> None:
     code = api.asked()
     people = service.submitter()
     kept = people.submit(link(service, code), {"Password": "p"})
@@ -272,11 +302,17 @@ def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str)
 
 
 @pytest.mark.spec(
-    "request.show.ownership", "request.show.404", "request.delete.ownership", "errors.ownership", "request.delete.70"
+    "request.show.ownership",
+    "request.show.404",
+    "request.delete.ownership",
+    "errors.ownership",
+    "request.delete.70",
 )
 @pytest.mark.parametrize("end", [None, *ENDINGS])
 def test_anothers_request_is_as_if_it_were_not_there(
-    service: RunningService, caller: Callable[..., Api], end: Callable[[RunningService, Api], str] | None
+    service: RunningService,
+    caller: Callable[..., Api],
+    end: Callable[[RunningService, Api], str] | None,
 ) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     code = end(service, theirs) if end else theirs.asked()

@@ -37,7 +37,9 @@ print("ended by", serve(0, Path(sys.argv[1]), "svc", lambda address: print(addre
 @contextmanager
 def serving(state: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The service as a process of its own, and its base URL."""
-    with subprocess.Popen([sys.executable, "-c", SERVE, state], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, state], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().strip()
@@ -191,7 +193,10 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
 def test_clock_and_randomness_come_from_outside(caller: Callable[..., Api]) -> None:
     noon = datetime(2031, 5, 5, 12, tzinfo=UTC)
     with start(clock=lambda: noon, token_bytes=bytes) as running:
-        assert control_client.call_control_api(running.origin, "GET", "")["now"] == "2031-05-05T12:00:00Z"
+        assert (
+            control_client.call_control_api(running.origin, "GET", "")["now"]
+            == "2031-05-05T12:00:00Z"
+        )
         assert caller(running).created() == "A" * 12
 
 
@@ -209,7 +214,8 @@ def test_serving_loads_no_cryptography() -> None:
 def test_the_service_imports_nothing_of_ours() -> None:
     program = (
         "import sys, sealpipe_rehearsal.service.app as app; "
-        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'sealpipe', 'sealpipe_plugins', "
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'sealpipe', "
+        "'sealpipe_plugins', "
         "'cryptography', 'httpx'}))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

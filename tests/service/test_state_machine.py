@@ -1,4 +1,6 @@
-"""The service against a model of the specification's states; tests/endurance/state_machine.py has more runs of it."""
+"""The service against a model of the specification's states; tests/endurance/state_machine.py has
+more runs of it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def test_over_a_real_socket_too() -> None:
     assert run_and_count(OverTheWire, short(MANY, 3, 40)) > 3 * 4  # each run begins with four calls
 
 
-# Where the service keeps to one of the specification's numbers, and another number: each must be found out.
+# Where the service keeps to one of the specification's numbers, and another number: each must be
+# found out.
 WRONG = [
     (shares, "PASSCODE_ATTEMPTS", 4),
     (idempotency, "RETENTION_SECONDS", 24 * 60 * 60 + 1),

@@ -23,7 +23,12 @@ def service(service_at_noon: RunningService) -> RunningService:
 
 def opened(service: RunningService, code: str, times: int = 1) -> None:
     for _ in range(times):
-        assert send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})[0] == 200
+        assert (
+            send_request(
+                service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+            )[0]
+            == 200
+        )
 
 
 def stats(api: Api) -> dict[str, Any]:
@@ -37,7 +42,9 @@ def per_day(api: Api) -> list[int]:
     return [day["count"] for day in stats(api)["daily_views"]]
 
 
-@pytest.mark.spec("route.stats", "stats.figures", "stats.answer", "stats.scope", "scopes.stats-read", "gap.stats")
+@pytest.mark.spec(
+    "route.stats", "stats.figures", "stats.answer", "stats.scope", "scopes.stats-read", "gap.stats"
+)
 def test_without_anything_all_figures_are_zero(api: Api) -> None:
     days = [(NOON - timedelta(days=ago)).date().isoformat() for ago in range(13, -1, -1)]
     assert stats(api) == {
@@ -47,7 +54,9 @@ def test_without_anything_all_figures_are_zero(api: Api) -> None:
 
 
 @pytest.mark.spec("gap.stats", "stats.figures")
-def test_the_days_are_fourteen_oldest_first_and_zero_filled(service: RunningService, api: Api) -> None:
+def test_the_days_are_fourteen_oldest_first_and_zero_filled(
+    service: RunningService, api: Api
+) -> None:
     code = api.created()
     opened(service, code, 2)
     service.advance(3 * DAY)
@@ -68,11 +77,16 @@ def test_a_day_is_the_services_day_in_utc(service: RunningService, api: Api) -> 
     assert stats(api)["daily_views"][-1] == {"date": "2031-03-01", "count": 1}
     service.advance(1)
     opened(service, code)
-    assert stats(api)["daily_views"][-2:] == [{"date": "2031-03-01", "count": 1}, {"date": "2031-03-02", "count": 1}]
+    assert stats(api)["daily_views"][-2:] == [
+        {"date": "2031-03-01", "count": 1},
+        {"date": "2031-03-02", "count": 1},
+    ]
 
 
 @pytest.mark.spec("gap.stats", "share.show.free")
-def test_only_an_opening_counts_as_a_view_and_counts_once(service: RunningService, api: Api) -> None:
+def test_only_an_opening_counts_as_a_view_and_counts_once(
+    service: RunningService, api: Api
+) -> None:
     code = api.created(access_counts_left=2, passcode_verifier="v" * 43)
     path = f"/rehearsal/shares/{code}"
     api.http.get(f"/shares/{code}")
@@ -88,7 +102,9 @@ def test_only_an_opening_counts_as_a_view_and_counts_once(service: RunningServic
 
 
 @pytest.mark.spec("stats.figures", "gap.stats", "share.states")
-def test_active_and_expired_count_shares_by_how_they_stand(service: RunningService, api: Api) -> None:
+def test_active_and_expired_count_shares_by_how_they_stand(
+    service: RunningService, api: Api
+) -> None:
     api.created()
     api.http.delete(f"/shares/{api.created()}")
     api.created(expired_at=format_rfc3339(service.service.clock.now() + timedelta(hours=1)))
@@ -100,7 +116,9 @@ def test_active_and_expired_count_shares_by_how_they_stand(service: RunningServi
 
 
 @pytest.mark.spec("gap.stats", "errors.ownership")
-def test_another_accounts_figures_are_its_own(service: RunningService, caller: Callable[..., Api]) -> None:
+def test_another_accounts_figures_are_its_own(
+    service: RunningService, caller: Callable[..., Api]
+) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     opened(service, theirs.created())
     assert stats(mine)["shares"] == {"active": 0, "expired": 0, "total_viewed": 0}
@@ -111,5 +129,8 @@ def test_another_accounts_figures_are_its_own(service: RunningService, caller: C
 
 @pytest.mark.spec("stats.scope", "scopes.stats-read")
 def test_stats_want_their_scope(service: RunningService, caller: Callable[..., Api]) -> None:
-    assert refusal(caller(service, scopes=["shares:read", "requests:read"]).http.get("/stats")) == (403, 78)
+    assert refusal(caller(service, scopes=["shares:read", "requests:read"]).http.get("/stats")) == (
+        403,
+        78,
+    )
     assert stats(caller(service, scopes=["stats:read"]))["shares"]["active"] == 0

@@ -1,4 +1,6 @@
-"""The private route of whoever was sent a collect link: conditions, accesses, the number of answers."""
+"""The private route of whoever was sent a collect link: conditions, accesses, the number of
+answers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def count(api: Api, code: str) -> int:
 
 
 def test_looking_tells_who_asks_and_spends_nothing(service: RunningService, api: Api) -> None:
-    code = api.asked(title="Access", passcode="pc", access_counts_left=1, expired_at="2099-01-01T00:00:00Z")
+    code = api.asked(
+        title="Access", passcode="pc", access_counts_left=1, expired_at="2099-01-01T00:00:00Z"
+    )
     for _ in range(5):
         assert service.submitter().look(link(service, code)) == {
             "short_code": code,
@@ -50,15 +54,26 @@ def test_looking_tells_who_asks_and_spends_nothing(service: RunningService, api:
 
 
 def test_the_form_has_the_prompts_and_the_public_key(service: RunningService, api: Api) -> None:
-    code = api.asked(description="D", fields=[{"item": "User", "type": "text"}, {"item": "Key", "type": "multiline"}])
+    code = api.asked(
+        description="D",
+        fields=[{"item": "User", "type": "text"}, {"item": "Key", "type": "multiline"}],
+    )
     form = service.submitter().open_form(link(service, code))
-    assert form["fields"] == [{"item": "User", "type": "text"}, {"item": "Key", "type": "multiline"}]
+    assert form["fields"] == [
+        {"item": "User", "type": "text"},
+        {"item": "Key", "type": "multiline"},
+    ]
     assert (form["public_key"], form["description"]) == (PUBLIC_KEY, "D")
 
 
 CONDITIONS: list[tuple[dict[str, Any], str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     # the request's condition, why somebody is kept out, who is, who is not
-    ({"passcode": "pc"}, "passcode", [{}, {"passcode": "PC"}, {"passcode": "pc2"}], [{"passcode": "pc"}]),
+    (
+        {"passcode": "pc"},
+        "passcode",
+        [{}, {"passcode": "PC"}, {"passcode": "pc2"}],
+        [{"passcode": "pc"}],
+    ),
     ({"requires_login": True}, "login", [{}], [{"signed_in_as": "a@example.org"}]),
     ({"requires_login": False}, "login", [], [{}]),
     ({"requires_mfa": True}, "mfa", [{}, {"mfa": False}], [{"mfa": True}]),
@@ -84,14 +99,18 @@ CONDITIONS: list[tuple[dict[str, Any], str, list[dict[str, Any]], list[dict[str,
 
 
 def test_a_prompt_whose_type_is_left_out_is_text(service: RunningService, api: Api) -> None:
-    """As the vendor's SDK says of the service: optional, and `text` then; nothing but the two members is kept."""
+    """As the vendor's SDK says of the service: optional, and `text` then; nothing but the two
+    members is kept.
+    """
     code = api.asked(fields=[{"item": "User"}, {"item": "Note", "type": None, "hint": "x"}])
     form = service.submitter().open_form(link(service, code))
     assert form["fields"] == [{"item": "User", "type": "text"}, {"item": "Note", "type": "text"}]
 
 
 @pytest.mark.spec("gap.request-create.body")
-@pytest.mark.parametrize(("condition", "reason", "out", "in_"), CONDITIONS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("condition", "reason", "out", "in_"), CONDITIONS, ids=lambda value: str(value)[:40]
+)
 def test_a_condition_keeps_out_who_does_not_meet_it(
     service: RunningService,
     api: Api,
@@ -106,7 +125,9 @@ def test_a_condition_keeps_out_who_does_not_meet_it(
         status, told = send_request(
             service.origin, "POST", f"/rehearsal/requests/{code}/submit", {**who, "data": "AAAA"}
         )
-        assert (status, told["reason"]) == (403, reason), "the form is not the only thing that is guarded"
+        assert (status, told["reason"]) == (403, reason), (
+            "the form is not the only thing that is guarded"
+        )
     assert count(api, code) == 0
     assert [kept_out(service, code, **who) for who in in_] == [None] * len(in_)
     assert count(api, code) == len(in_)
@@ -161,14 +182,22 @@ def test_a_link_to_nothing_is_not_found(service: RunningService) -> None:
     for path in ("", "/open", "/submit"):
         method = "POST" if path else "GET"
         members = {"data": "AAAA"} if path == "/submit" else {} if path else None
-        status, told = send_request(service.origin, method, f"/rehearsal/requests/unknown{path}", members)
+        status, told = send_request(
+            service.origin, method, f"/rehearsal/requests/unknown{path}", members
+        )
         assert (status, told["reason"]) == (404, "not-found")
 
 
-@pytest.mark.parametrize("members", [{}, {"data": ""}, {"data": "not base64"}, {"data": "AAA"}, {"data": 1}])
-def test_an_answer_is_standard_base64(service: RunningService, api: Api, members: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "members", [{}, {"data": ""}, {"data": "not base64"}, {"data": "AAA"}, {"data": 1}]
+)
+def test_an_answer_is_standard_base64(
+    service: RunningService, api: Api, members: dict[str, Any]
+) -> None:
     code = api.asked()
-    status, told = send_request(service.origin, "POST", f"/rehearsal/requests/{code}/submit", members)
+    status, told = send_request(
+        service.origin, "POST", f"/rehearsal/requests/{code}/submit", members
+    )
     assert (status, told["reason"], list(told["members"])) == (400, "invalid", ["data"])
     assert count(api, code) == 0
 

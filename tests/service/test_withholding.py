@@ -1,4 +1,6 @@
-"""No custody secret is in the rehearsal's log, wherever in a request it came (specification: Credential, 3)."""
+"""No custody secret is in the rehearsal's log, wherever in a request it came (specification:
+Credential, 3).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from service.callers import DATA, Api, body
 Call = Callable[[Api, str], dict[str, Any]]
 
 
-def post(content: str | bytes | None = None, path: str = "/shares", **changes: Any) -> dict[str, Any]:
+def post(
+    content: str | bytes | None = None, path: str = "/shares", **changes: Any
+) -> dict[str, Any]:
     """A create that is accepted, with some members changed; or another body."""
     sent = json.dumps(body(**changes)) if content is None else content
     return {"method": "POST", "url": path, "content": sent, "headers": {"Idempotency-Key": "k"}}
@@ -43,37 +47,62 @@ CALLS: dict[str, Call] = {
     "in the query, escaped": lambda _, secret: {"url": f"/shares?custody={escapes(secret)}"},
     "as a name in the query": lambda _, secret: {"url": f"/shares?{secret}"},
     "in a header": lambda _, secret: {"url": "/shares", "headers": {"X-Custody": secret}},
-    "in a header, with text around it": lambda _, secret: {"url": "/shares", "headers": {"Cookie": f"c={secret}; d=1"}},
+    "in a header, with text around it": lambda _, secret: {
+        "url": "/shares",
+        "headers": {"Cookie": f"c={secret}; d=1"},
+    },
     "as the idempotency key": lambda _, secret: {**post(), "headers": {"Idempotency-Key": secret}},
     "as a member": lambda _, secret: post(title=secret),
     "in a member that no rule names": lambda _, secret: post(x=[{"y": secret}]),
     "as a member's name": lambda _, secret: post(**{secret: 1}),
     "as the access token": lambda _, secret: post(access_token=secret),
     "in the ciphertext": lambda _, secret: post(data=DATA + secret),
-    "in escapes of JSON": lambda _, secret: post(json.dumps({"x": "?"}).replace("?", escapes(secret, "\\u00"))),
+    "in escapes of JSON": lambda _, secret: post(
+        json.dumps({"x": "?"}).replace("?", escapes(secret, "\\u00"))
+    ),
     "split over two members": lambda _, secret: post(title=secret[:20], description=secret[20:]),
-    "split, the other way round": lambda _, secret: post(title=secret[20:], x="y", description=secret[:20]),
-    "split over three members": lambda _, secret: post(title=secret[:9], description=secret[9:30], x=secret[30:]),
-    "split over query and header": lambda _, secret: {"url": f"/shares?a={secret[:30]}", "headers": {"X": secret[30:]}},
+    "split, the other way round": lambda _, secret: post(
+        title=secret[20:], x="y", description=secret[:20]
+    ),
+    "split over three members": lambda _, secret: post(
+        title=secret[:9], description=secret[9:30], x=secret[30:]
+    ),
+    "split over query and header": lambda _, secret: {
+        "url": f"/shares?a={secret[:30]}",
+        "headers": {"X": secret[30:]},
+    },
     "in a body that is a form": lambda _, secret: post(f"a=1&b={secret}"),
     "in a form, escaped": lambda _, secret: post(f"a=1&b={escapes(secret)}"),
     "in a body that is no text": lambda _, secret: post(b"\xff\0" + secret.encode()),
-    "in a body to the tools": lambda _, secret: post(json.dumps({"jsonrpc": "2.0", "x": secret}), "/mcp"),
-    "as a whole credential in a member": lambda api, _: post(title=f"key: {api.credential.reveal()}!"),
-    "as a whole credential in the query": lambda api, _: {"url": f"/shares?api_key={api.credential.reveal()}"},
-    "as a credential split into its parts": lambda api, _: post(x=api.credential.reveal().split(".")),
+    "in a body to the tools": lambda _, secret: post(
+        json.dumps({"jsonrpc": "2.0", "x": secret}), "/mcp"
+    ),
+    "as a whole credential in a member": lambda api, _: post(
+        title=f"key: {api.credential.reveal()}!"
+    ),
+    "as a whole credential in the query": lambda api, _: {
+        "url": f"/shares?api_key={api.credential.reveal()}"
+    },
+    "as a credential split into its parts": lambda api, _: post(
+        x=api.credential.reveal().split(".")
+    ),
     "on the page of a link": lambda _, secret: {"url": f"../rehearsal/shares/{secret}"},
 }
 
 
 @pytest.mark.spec("credential.custody-nowhere", "credential.three-parts")
 @pytest.mark.parametrize("how", CALLS)
-def test_a_custody_secret_is_not_logged_wherever_it_came(service: RunningService, api: Api, how: str) -> None:
+def test_a_custody_secret_is_not_logged_wherever_it_came(
+    service: RunningService, api: Api, how: str
+) -> None:
     secret = custody(api)
     api.http.request(**{"method": "GET", **CALLS[how](api, secret)})
     (seen,) = service.seen()
     shown = httpx.get(f"{service.origin}/rehearsal/log", trust_env=False).json()["requests"][0]
-    for text in (bytes(seen).decode("latin-1"), str(shown) + base64.b64decode(shown["body_base64"]).decode("latin-1")):
+    for text in (
+        bytes(seen).decode("latin-1"),
+        str(shown) + base64.b64decode(shown["body_base64"]).decode("latin-1"),
+    ):
         assert withholding.PLACEHOLDER in text
         assert secret not in text
         assert escapes(secret) not in text
@@ -114,7 +143,9 @@ def test_all_else_is_logged_as_it_came(service: RunningService, api: Api, how: s
     assert dict(seen.headers)["authorization"] == api.bearer
 
 
-def test_it_is_known_after_a_restart_and_whatever_the_custody_level(tmp_path: Path, caller: Callable[..., Api]) -> None:
+def test_it_is_known_after_a_restart_and_whatever_the_custody_level(
+    tmp_path: Path, caller: Callable[..., Api]
+) -> None:
     for level in ("none", "self"):
         state = tmp_path / f"{level}.db"
         with start(state=state) as running:
@@ -122,4 +153,6 @@ def test_it_is_known_after_a_restart_and_whatever_the_custody_level(tmp_path: Pa
         with start(state=state) as running:
             httpx.get(f"{running.base_url}/shares?x={custody(api)}", trust_env=False)
             assert custody(api).encode() not in bytes(running.seen()[0])
-        assert custody(api).encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert custody(api).encode() not in b"".join(
+            path.read_bytes() for path in tmp_path.iterdir()
+        )

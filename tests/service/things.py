@@ -27,7 +27,9 @@ class Caller:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an account may do: `rate` a minute (0: no access), `shares` at a time (None: any), passcodes or not."""
+    """What an account may do: `rate` a minute (0: no access), `shares` at a time (None: any),
+    passcodes or not.
+    """
 
     rate: int = 100
     shares: int | None = None

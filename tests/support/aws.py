@@ -1,4 +1,6 @@
-"""Moto's server in a process of its own: AWS's interface on a socket of this machine; and a front before it."""
+"""Moto's server in a process of its own: AWS's interface on a socket of this machine; and a front
+before it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ STORE = "SEALPIPE_STORE__OTHER__"
 DEFAULT = "SEALPIPE_PLUGIN_AWS__"
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "AKIAMADEUP", "aws_secret_access_key": "made-up"}
-ENVIRON = {"AWS_ACCESS_KEY_ID": "AKIAMADEUP", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_REGION": REGION}
+ENVIRON = {
+    "AWS_ACCESS_KEY_ID": "AKIAMADEUP",
+    "AWS_SECRET_ACCESS_KEY": "made-up",
+    "AWS_REGION": REGION,
+}
 
 _load = JSONFileLoader.load_file
 
@@ -40,7 +46,8 @@ def _described(path: str) -> Any:
     return _load(JSONFileLoader(), path)
 
 
-# Every session of the SDK reads the same descriptions of services again, a quarter of a second each time.
+# Every session of the SDK reads the same descriptions of services again, a quarter of a second each
+# time.
 JSONFileLoader.load_file = lambda _, path: _described(path)
 
 _find_services = Loader.list_available_services
@@ -90,7 +97,9 @@ def moto() -> Iterator[Moto]:
     port = free_port()
     program = [sys.executable, "-P", str(ROOT / "tests/plugins/aws/mended_moto.py")]
     process = subprocess.Popen(
-        [*program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*program, "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         url = f"http://127.0.0.1:{port}"
@@ -108,7 +117,9 @@ class Call(Asked):
 
     @property
     def operation(self) -> str:
-        return self.headers.get("x-amz-target", "").rpartition(".")[2] or self.members.get("Action", "")
+        return self.headers.get("x-amz-target", "").rpartition(".")[2] or self.members.get(
+            "Action", ""
+        )
 
     @property
     def signer(self) -> str:
@@ -131,7 +142,11 @@ class Refusal:
 
     def __call__(self, _fake: FakeWeb, asked: Asked) -> Reply:
         if "x-amz-target" in asked.headers:
-            return Reply(self.status, json.dumps({"__type": self.code, "message": self.message}).encode(), self.headers)
+            return Reply(
+                self.status,
+                json.dumps({"__type": self.code, "message": self.message}).encode(),
+                self.headers,
+            )
         error = f"<Type>Sender</Type><Code>{self.code}</Code><Message>{self.message}</Message>"
         whole = f"<ErrorResponse><Error>{error}</Error><RequestId>1</RequestId></ErrorResponse>"
         return Reply(self.status, whole.encode(), self.headers)
@@ -175,7 +190,9 @@ def one_moto() -> Moto:
 @pytest.fixture
 def aws(one_moto: Moto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Moto:
     """AWS without anything in it, and a machine where nothing of AWS is set."""
-    for name in [name for name in os.environ if name.startswith("AWS_") or name.lower().endswith("_proxy")]:
+    for name in [
+        name for name in os.environ if name.startswith("AWS_") or name.lower().endswith("_proxy")
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -206,7 +223,10 @@ class _InAws(Place):
         self.aws, self.url = aws, aws.url
 
     def environ(self, url: str = "") -> Mapping[str, str]:
-        more = {"AWS_SECRET_ACCESS_KEY": "made-up-k3y-of-the-tests", "AWS_EC2_METADATA_DISABLED": "true"}
+        more = {
+            "AWS_SECRET_ACCESS_KEY": "made-up-k3y-of-the-tests",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
         more |= {"SEALPIPE_PLUGIN_AWS__ENDPOINT_URL": url or self.url}
         return {**ENVIRON, **more}
 
@@ -228,19 +248,30 @@ class InAwsSm(_InAws):
         return {key: value.encode() for key, value in json.loads(found["SecretString"]).items()}
 
     def writes(self, group: str) -> Any:
-        found = self.aws.client("secretsmanager").list_secret_version_ids(SecretId=group, IncludeDeprecated=True)
+        found = self.aws.client("secretsmanager").list_secret_version_ids(
+            SecretId=group, IncludeDeprecated=True
+        )
         return sorted(version["VersionId"] for version in found["Versions"])
 
     def rotate(self, group: str, password: str) -> None:
-        members = {key: value.decode() for key, value in self.there(group).items()} | {"password": password}
-        self.aws.client("secretsmanager").put_secret_value(SecretId=group, SecretString=json.dumps(members))
+        members = {key: value.decode() for key, value in self.there(group).items()} | {
+            "password": password
+        }
+        self.aws.client("secretsmanager").put_secret_value(
+            SecretId=group, SecretString=json.dumps(members)
+        )
 
     def count(self, group: str) -> int:
         return len(self.writes(group))
 
     def groups(self, group: str) -> list[str]:
         filters = [{"Key": "name", "Values": [f"{group}/"]}]
-        return [each["Name"] for each in self.aws.client("secretsmanager").list_secrets(Filters=filters)["SecretList"]]
+        return [
+            each["Name"]
+            for each in self.aws.client("secretsmanager").list_secrets(Filters=filters)[
+                "SecretList"
+            ]
+        ]
 
 
 class InAwsSsm(_InAws):
@@ -252,21 +283,29 @@ class InAwsSsm(_InAws):
         return [f"aws-ssm:/{group}/#{BOTH}"]
 
     def _found(self, group: str) -> Any:
-        return self.aws.client("ssm").get_parameters_by_path(Path=f"/{group}/", WithDecryption=True)["Parameters"]
+        return self.aws.client("ssm").get_parameters_by_path(
+            Path=f"/{group}/", WithDecryption=True
+        )["Parameters"]
 
     def there(self, group: str) -> Values:
-        return {each["Name"].rpartition("/")[2]: each["Value"].encode() for each in self._found(group)}
+        return {
+            each["Name"].rpartition("/")[2]: each["Value"].encode() for each in self._found(group)
+        }
 
     def writes(self, group: str) -> Any:
         return {each["Name"]: each["Version"] for each in self._found(group)}
 
     def rotate(self, group: str, password: str) -> None:
         name = f"/{group}/password"
-        self.aws.client("ssm").put_parameter(Name=name, Value=password, Type="SecureString", Overwrite=True)
+        self.aws.client("ssm").put_parameter(
+            Name=name, Value=password, Type="SecureString", Overwrite=True
+        )
 
     def count(self, group: str) -> int:
         return max(self.writes(group).values())
 
     def groups(self, group: str) -> list[str]:
-        found = self.aws.client("ssm").get_parameters_by_path(Path=f"/{group}/", Recursive=True)["Parameters"]
+        found = self.aws.client("ssm").get_parameters_by_path(Path=f"/{group}/", Recursive=True)[
+            "Parameters"
+        ]
         return sorted({each["Name"].strip("/").rpartition("/")[0] for each in found})

@@ -16,8 +16,8 @@ from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Mode, SinkField, WriteResult
-from sealpipe.reference.parse import parse, parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse, parse_field
+from sealpipe.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import Cache, resolve, resolve_value
@@ -31,8 +31,12 @@ SECRET = CANARY
 Values = Mapping[str, str | bytes]
 
 
-def registry(environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_file: Path | None = None) -> Registry:
-    """The built-in plugins over an environment and a standard input of one's own, with a way out."""
+def registry(
+    environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_file: Path | None = None
+) -> Registry:
+    """The built-in plugins over an environment and a standard input of one's own, with a way
+    out.
+    """
     network = PluginNetwork(ca_file)
     found = os.environ if environ is None else environ
     files = {"new_file": create_file, "replace_file": replace_file}
@@ -45,7 +49,9 @@ def resolved(found: Registry, *texts: str, cache: Cache | None = None) -> list[F
     return fields
 
 
-def fetched(*texts: str, environ: Mapping[str, str] | None = None, stdin: bytes = b"") -> list[Field]:
+def fetched(
+    *texts: str, environ: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> list[Field]:
     """The same, with a registry of their own."""
     return resolved(registry(environ, stdin), *texts)
 
@@ -79,13 +85,17 @@ def answers(found: Registry, *references: str) -> list[Document | PluginError]:
 
 
 def failed(found: Registry, reference: str) -> PluginError:
-    """The error of a reference that cannot be read; asked once, even where it could be tried again."""
+    """The error of a reference that cannot be read; asked once, even where it could be tried
+    again.
+    """
     (answer,) = answers(found, reference)
     assert isinstance(answer, PluginError), answer
     return answer
 
 
-def refused(environ: Mapping[str, str], reference: str, kind: type[PluginError], words: str) -> PluginError:
+def refused(
+    environ: Mapping[str, str], reference: str, kind: type[PluginError], words: str
+) -> PluginError:
     """The same, held to its kind and its words. It says what to do, too."""
     found = failed(registry(environ), reference)
     assert type(found) is kind, found
@@ -96,7 +106,11 @@ def refused(environ: Mapping[str, str], reference: str, kind: type[PluginError],
 
 
 def put(
-    environ: Mapping[str, str], target: str, values: Values, mode: Mode = "create", marker: str = "m1"
+    environ: Mapping[str, str],
+    target: str,
+    values: Values,
+    mode: Mode = "create",
+    marker: str = "m1",
 ) -> WriteResult:
     """Store, by a registry of its own: another process, or another machine."""
     found = registry(environ)
@@ -106,7 +120,9 @@ def put(
         found.close()
 
 
-def put_by(found: Registry, target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> WriteResult:
+def put_by(
+    found: Registry, target: str, values: Values, mode: Mode = "create", marker: str = "m1"
+) -> WriteResult:
     """Store."""
     reference = parse(target)
     fields = [SinkField(key, Secret(value)) for key, value in values.items()]

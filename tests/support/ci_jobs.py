@@ -1,4 +1,6 @@
-"""Jobs of CI systems, for tests of what goes to stdout there; and a sealpipe whose batches are at a later time."""
+"""Jobs of CI systems, for tests of what goes to stdout there; and a sealpipe whose batches are at a
+later time.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def titled(value: object) -> str:
 
 def job_token(audience: str, subject: str = "deploy") -> str:
     """A job's OIDC token, without a signature that anything here would check."""
-    claims = base64.urlsafe_b64encode(json.dumps({"aud": audience, "sub": subject}).encode()).decode().rstrip("=")
+    claims = (
+        base64.urlsafe_b64encode(json.dumps({"aud": audience, "sub": subject}).encode())
+        .decode()
+        .rstrip("=")
+    )
     return f"e30.{claims}.c2lnbmF0dXJl"
 
 
@@ -50,7 +56,9 @@ def redirected(user: Terminal, streams: str, *words: str, **environ: str) -> Don
 
 
 def later_sealpipe(folder: Path, seconds: int, *, postgres: bool = False) -> Path:
-    """A `sealpipe` for which the database's clock is ahead: what a batch waits for comes without the wait."""
+    """A `sealpipe` for which the database's clock is ahead: what a batch waits for comes without
+    the wait.
+    """
     kind = "PostgresDatabase" if postgres else "SqliteDatabase"
     folder.mkdir()
     file = folder / "sealpipe"
@@ -66,7 +74,9 @@ sys.exit(main())
 
 
 def forked_sealpipe(folder: Path) -> Path:
-    """A program `sealpipe` for shells: its commands are forked, as `support.commands.run` forks them, not started."""
+    """A program `sealpipe` for shells: its commands are forked, as `support.commands.run` forks
+    them, not started.
+    """
     file = folder / "sealpipe"
     file.write_text(f"""{shebang("-IS")}import os, socket, sys
 if os.environ.get("LANG") != {LANG!r} or any(name.startswith({UNLIKE!r}) for name in os.environ):
@@ -192,7 +202,11 @@ JOBS = {
 def with_one_sign(name: str) -> dict[str, str]:
     """A job of a system by one variable alone: those that tell it, too, are left out."""
     sign = ROWS[name].indicators[0].partition("=")[0]
-    return {each: value for each, value in JOBS[name].items() if each == sign or each not in set(list_variables())}
+    return {
+        each: value
+        for each, value in JOBS[name].items()
+        if each == sign or each not in set(list_variables())
+    }
 
 
 Answer = Callable[[dict[str, list[str]], str], tuple[int, bytes]]
@@ -220,4 +234,6 @@ class _Tokens(FakeWeb):
         self._tell = tell
 
     def answer(self, asked: Asked) -> Reply:
-        return Reply(*self._tell(parse_qs(urlsplit(asked.target).query), asked.headers["authorization"]))
+        return Reply(
+            *self._tell(parse_qs(urlsplit(asked.target).query), asked.headers["authorization"])
+        )

@@ -1,9 +1,10 @@
 """Runs `sealpipe WORDS` to its end with exactly one environment: here, forked, or started whole.
 
-A command takes 3 ms of CPU in the process of the tests, on descriptors of its own; 25 ms forked from a process that has
-imported what it imports (`support.forked`); and 200 ms if it is started. It runs here unless that makes a difference:
-whatever a process has of its own is put back, descriptors, streams, environment, folder, signal handlers, clean-ups,
-and the audit logs that it wrote.
+A command takes 3 ms of CPU in the process of the tests, on descriptors of its own; 25 ms forked
+from a process that has imported what it imports (`support.forked`); and 200 ms if it is started. It
+runs here unless that makes a difference: whatever a process has of its own is put back,
+descriptors, streams, environment, folder, signal handlers, clean-ups, and the audit logs that it
+wrote.
 """
 
 from __future__ import annotations
@@ -36,10 +37,15 @@ from support import forked
 SEALPIPE = (sys.executable, "-m", "sealpipe")
 LANG = "C.UTF-8"
 SAME_CALLS = {"PYTHONHASHSEED": "0"}
-"""So that a second start makes the same system calls as the first. What is forked from one process does so anyhow."""
+"""So that a second start makes the same system calls as the first.
+
+What is forked from one process does so anyhow.
+"""
 _AT_ONCE = 1 << 16
 _MAIN = "\nfrom sealpipe.__main__ import main\nmain()\n"
-_ELSEWHERE = "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
+_ELSEWHERE = (
+    "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
+)
 _STARTING = threading.Lock()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -57,17 +63,26 @@ def run(
     apart: bool = False,
     tracer: Sequence[str] = (),
 ) -> Ran:
-    """Run a command to its end. `machine` is the machine's config file, where it is not the real one.
+    """Run a command to its end.
 
-    `apart`: in a process of its own. So it is beside another thread's work, too: two commands cannot share one process.
-    `tracer`: the words of an strace that watches it; then it also waits before it tries again, as users' commands do.
+    `machine` is the machine's config file, where it is not the real one.
+
+    `apart`: in a process of its own. So it is beside another thread's work, too: two commands
+    cannot share one process. `tracer`: the words of an strace that watches it; then it also waits
+    before it tries again, as users' commands do.
     """
     before = "" if machine is None else _ELSEWHERE.format(str(machine))
     if must_be_whole(environ):
         start = [*tracer, *([sys.executable, "-c", before + _MAIN] if before else SEALPIPE)]
         environ = {**environ, **(SAME_CALLS if tracer else {})}
         return subprocess.run(
-            [*start, *words], input=stdin, capture_output=True, env=environ, cwd=cwd, timeout=timeout, check=False
+            [*start, *words],
+            input=stdin,
+            capture_output=True,
+            env=environ,
+            cwd=cwd,
+            timeout=timeout,
+            check=False,
         )
     if apart or tracer or threading.current_thread() is not threading.main_thread():
         return _run_forked(words, stdin, environ, cwd, timeout, before, tracer)
@@ -78,16 +93,28 @@ def run(
 
 
 def must_be_whole(environ: Mapping[str, str]) -> bool:
-    """Whether the environment makes a difference to Python itself: what is forked has started without it."""
+    """Whether the environment makes a difference to Python itself: what is forked has started
+    without it.
+    """
     return environ.get("LANG") != LANG or any(name.startswith(forked.UNLIKE) for name in environ)
 
 
-def _run_here(words: Sequence[str], stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float) -> Ran:
+def _run_here(
+    words: Sequence[str], stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float
+) -> Ran:
     theirs, ours = _pipes()
     with ThreadPoolExecutor(1) as pool:
         exchanged = pool.submit(_exchange, ours, stdin, time.monotonic() + timeout, words)
         hasty = mock.patch.object(disclosure, "MASK_DELAY", 0.0)  # as `forked.print_at_once`
-        with chdir(cwd), _streams(theirs), _environment(environ), _audit_heads(), _clean_ups(), _handlers(), hasty:
+        with (
+            chdir(cwd),
+            _streams(theirs),
+            _environment(environ),
+            _audit_heads(),
+            _clean_ups(),
+            _handlers(),
+            hasty,
+        ):
             code = _call(words)
         out, err = exchanged.result()
     return subprocess.CompletedProcess(words, code, out, err)
@@ -126,8 +153,12 @@ def _streams(ends: Sequence[int]) -> Iterator[None]:
     try:
         with (
             open(0, encoding="utf-8", errors="surrogateescape", closefd=False) as sys.stdin,
-            open(1, "w", encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False) as sys.stdout,
-            open(2, "w", 1, encoding="utf-8", errors="backslashreplace", newline="\n", closefd=False) as sys.stderr,
+            open(
+                1, "w", encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False
+            ) as sys.stdout,
+            open(
+                2, "w", 1, encoding="utf-8", errors="backslashreplace", newline="\n", closefd=False
+            ) as sys.stderr,
         ):
             yield
     finally:
@@ -160,10 +191,14 @@ def _set(environ: Mapping[str, str]) -> None:
 
 @contextmanager
 def _clean_ups() -> Iterator[None]:
-    """What a command wants done at the end of its process is done at its own end; not what Python wants done there."""
+    """What a command wants done at the end of its process is done at its own end; not what Python
+    wants done there.
+    """
     with ExitStack() as stack:
 
-        def register(function: Callable[..., object], *args: object, **named: object) -> Callable[..., object]:
+        def register(
+            function: Callable[..., object], *args: object, **named: object
+        ) -> Callable[..., object]:
             stack.callback(function, *args, **named)
             return function
 
@@ -194,9 +229,20 @@ def _run_forked(
     ours_too, gate = socket.socketpair()
     with socket.socket(socket.AF_UNIX) as line, ours_too, ExitStack() as stack:
         try:
-            with _STARTING, gate:  # of several threads one starts what all their commands are forked from
+            # Of several threads one starts what all their commands are forked from.
+            with (
+                _STARTING,
+                gate,
+            ):
                 line.connect(str(open_door()))
-                _hand_over(line, before, words, environ, cwd, [*theirs, *([gate.fileno()] if tracer else [])])
+                _hand_over(
+                    line,
+                    before,
+                    words,
+                    environ,
+                    cwd,
+                    [*theirs, *([gate.fileno()] if tracer else [])],
+                )
         finally:
             for end in theirs:
                 os.close(end)
@@ -225,7 +271,9 @@ def _hand_over(
     umask = os.umask(0)
     os.umask(umask)
     variables = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in environ.items()]
-    told = b"\0".join([b"%d" % umask, before.encode(), b"%d" % len(words), *map(os.fsencode, words), *variables])
+    told = b"\0".join(
+        [b"%d" % umask, before.encode(), b"%d" % len(words), *map(os.fsencode, words), *variables]
+    )
     here = os.open(cwd, os.O_RDONLY)
     try:
         socket.send_fds(line, [len(told).to_bytes(8, "big")], [*streams, here])
@@ -234,7 +282,9 @@ def _hand_over(
     line.sendall(told)
 
 
-def _exchange(ends: Sequence[int], stdin: bytes, until: float, words: Sequence[str]) -> tuple[bytes, bytes]:
+def _exchange(
+    ends: Sequence[int], stdin: bytes, until: float, words: Sequence[str]
+) -> tuple[bytes, bytes]:
     """Write what the command reads, and read what it writes, until it has closed both."""
     told, *read = ends
     found = dict.fromkeys(read, b"")
@@ -275,7 +325,9 @@ def _exchange(ends: Sequence[int], stdin: bytes, until: float, words: Sequence[s
 
 @functools.cache
 def open_door() -> Path:
-    """Where the process listens that commands are forked from; one for each process of tests, as long as it lives."""
+    """Where the process listens that commands are forked from; one for each process of tests, as
+    long as it lives.
+    """
     folder = Path(tempfile.mkdtemp())
     door = folder / "door"
     environ = {"PATH": os.environ["PATH"], "LANG": LANG}

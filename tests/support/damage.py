@@ -11,7 +11,10 @@ def flipped(data: bytes, index: int = -1, bits: int = 1) -> bytes:
 
 
 def exchanged(text: str, index: int = -1) -> str:
-    """A text of base64 or base64url with one digit exchanged. The last one stays a digit that may end it."""
+    """A text of base64 or base64url with one digit exchanged.
+
+    The last one stays a digit that may end it.
+    """
     digits = list(text)
     digits[index] = "A" if digits[index] != "A" else "Q"
     return "".join(digits)

@@ -1,4 +1,5 @@
-"""Distributions with plugins, as pip leaves them and without pip; and machines whose administrator enforces something.
+"""Distributions with plugins, as pip leaves them and without pip; and machines whose administrator
+enforces something.
 
 A machine is the real command line, with its config file somewhere else.
 """
@@ -38,16 +39,20 @@ class Site:
         """For PYTHONPATH, before what this process has there."""
         return os.pathsep.join(filter(None, [str(self.folder), os.environ.get("PYTHONPATH")]))
 
-    def install(self, point: str, hooks: str, it: str = "", *, version: str = "1.0", names: str = "") -> str:
+    def install(
+        self, point: str, hooks: str, it: str = "", *, version: str = "1.0", names: str = ""
+    ) -> str:
         """A distribution with the entry point `point`; the name of its module.
 
-        That module is `hooks`, the one beside it is `it`; MODULE stands for its name in both. `names` is what the entry
-        point names, where that is not the module.
+        That module is `hooks`, the one beside it is `it`; MODULE stands for its name in both.
+        `names` is what the entry point names, where that is not the module.
         """
         module = f"others_{next(_NUMBERS)}"
         info = self.folder / f"{module}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: {version}\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {module}\nVersion: {version}\n"
+        )
         target = (names or "MODULE").replace("MODULE", module)
         (info / "entry_points.txt").write_text(f"[sealpipe]\n{point} = {target}\n")
         for name, code in ((module, hooks), (f"{module}_it", it)):
@@ -67,7 +72,9 @@ def of(module: str) -> ModuleType:
 
 def told(error: BaseException) -> str:
     """All that an error says, with what is behind it: as any handler could print it."""
-    attributes = [vars(each) for each in (error, error.__cause__, error.__context__) if each is not None]
+    attributes = [
+        vars(each) for each in (error, error.__cause__, error.__context__) if each is not None
+    ]
     return "".join(traceback.format_exception(error)) + repr(attributes)
 
 
@@ -100,4 +107,6 @@ class Machine:
 def lists(**named: list[str]) -> str:
     """A machine's policy that allows nothing but what is named."""
     every = {"sources": [], "sinks": [], "recipients": [], "tools": [], **named}
-    return "".join(f"{name} = [{', '.join(repr(each) for each in values)}]\n" for name, values in every.items())
+    return "".join(
+        f"{name} = [{', '.join(repr(each) for each in values)}]\n" for name, values in every.items()
+    )

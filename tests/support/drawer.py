@@ -1,4 +1,5 @@
-"""Plugins whose sink is a folder of JSON files: as simple as a sink can be, and wrong in one way where asked for.
+"""Plugins whose sink is a folder of JSON files: as simple as a sink can be, and wrong in one way
+where asked for.
 
 A gate is a drawer that stays in the middle of storing until a test lets it go on.
 """
@@ -41,7 +42,9 @@ class Drawer(Sink):
             self._file(locator).write_text('{"values": {"a": ""}}')
         return f"{mode} {locator.body}"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         file = self._file(locator)
         there = json.loads(file.read_text()) if file.exists() else {}
         number = there.get("number", 0)
@@ -56,7 +59,9 @@ class Drawer(Sink):
         file.write_text(json.dumps({"values": after, "marker": marker, "number": number + 1}))
         return WriteResult(locator, str(number + 1))
 
-    def _after(self, there: dict[str, Any], values: dict[str, str], mode: Mode, marker: str) -> dict[str, str] | None:
+    def _after(
+        self, there: dict[str, Any], values: dict[str, str], mode: Mode, marker: str
+    ) -> dict[str, str] | None:
         before = {key: value.encode() for key, value in there["values"].items()} if there else None
         if self.wrong == "create replaces" and mode == "create":
             mode = "replace"
@@ -69,13 +74,22 @@ class Drawer(Sink):
             return None
         try:
             after = merge_fields(
-                before, {key: value.encode() for key, value in values.items()}, mode=mode, marked=marked
+                before,
+                {key: value.encode() for key, value in values.items()},
+                mode=mode,
+                marked=marked,
             )
         except WriteConflictError as error:
             if self.wrong == "an error tells a value":
-                raise WriteConflictError(f"{next(iter(values.values()))} is there already") from None
+                raise WriteConflictError(
+                    f"{next(iter(values.values()))} is there already"
+                ) from None
             raise error
-        return None if after is None else {key: value.decode() for key, value in after.items() if key != "\0"}
+        return (
+            None
+            if after is None
+            else {key: value.decode() for key, value in after.items() if key != "\0"}
+        )
 
     def _file(self, locator: Locator) -> Path:
         return Path(self.context.environ["DRAWER"]) / f"{locator.body}.json"
@@ -105,7 +119,9 @@ class Gate(Drawer):
     opened = threading.Event()
     stored = 0
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         Gate.entered.set()
         assert Gate.opened.wait(PATIENCE)
         receipt = super().put(locator, fields, mode=mode, marker=marker)

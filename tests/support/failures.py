@@ -1,4 +1,6 @@
-"""What may go wrong at a store, as the command line tells it: as many reasons and next steps as there are failures."""
+"""What may go wrong at a store, as the command line tells it: as many reasons and next steps as
+there are failures.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,14 @@ class Failure:
 
 
 def without(user: Terminal, distribution: str, module: str) -> dict[str, str]:
-    """The environment in which a package is not installed. A command in it is a process of its own."""
-    user.file(f"without-{module}/sitecustomize.py", WITHOUT.format(distribution=distribution, module=module))
+    """The environment in which a package is not installed.
+
+    A command in it is a process of its own.
+    """
+    user.file(
+        f"without-{module}/sitecustomize.py",
+        WITHOUT.format(distribution=distribution, module=module),
+    )
     return {"PYTHONPATH": str(user.here / f"without-{module}")}
 
 
@@ -50,7 +58,10 @@ def share_words(reference: str) -> Sequence[str]:
 def network_failures(
     stack: ExitStack, folder: Path, reference: str, at: Mapping[str, str], address: str, port: int
 ) -> dict[str, Failure]:
-    """Five on the way to an HTTP server on this port: `address` is the variable that names it. Timeouts are short."""
+    """Five on the way to an HTTP server on this port: `address` is the variable that names it.
+
+    Timeouts are short.
+    """
     stack.enter_context(patch.object(plugin_network, "TIMEOUT", 0.5))
     silent, busy = FaultyServer("silent"), FaultyServer("429")
     stack.callback(silent.stop)
@@ -64,7 +75,8 @@ def network_failures(
         "timeout": Failure(reference, {**at, address: silent.url}),
         "rate limit": Failure(reference, {**at, address: busy.url}),
         "a proxy's login": Failure(
-            reference, {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
+            reference,
+            {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)},
         ),
         "unknown CA": Failure(reference, {**behind, "HTTPS_PROXY": proxy.url()}),
     }
@@ -78,7 +90,9 @@ def assert_told_apart(
     secrets: Iterable[str],
     words: Callable[[str], Sequence[str]] = share_words,
 ) -> None:
-    """Each ends with 14, names what failed and the next step, no two alike; no secret is shown, nothing is created."""
+    """Each ends with 14, names what failed and the next step, no two alike; no secret is shown,
+    nothing is created.
+    """
     told: dict[str, tuple[str, str]] = {}
     for name, failure in failures.items():
         done = user.sealpipe(*words(failure.reference), "--output", "json", **failure.environ)
@@ -87,7 +101,10 @@ def assert_told_apart(
         asked, _, params = locator.partition("?")
         assert asked in done.err, (name, done.err)
         assert [value for value in secrets if value in done.err] == [], (name, done.err)
-        told[name] = (done.error["message"].replace(asked, "").replace(f"?{params}", ""), done.error["remedy"])
+        told[name] = (
+            done.error["message"].replace(asked, "").replace(f"?{params}", ""),
+            done.error["remedy"],
+        )
     reasons, remedies = ({each[part] for each in told.values()} for part in (0, 1))
     assert len(reasons) == len(remedies) == len(failures), told
     assert "" not in remedies, told

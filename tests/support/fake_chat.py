@@ -1,6 +1,7 @@
 """Fakes of Slack and Teams, written from their public documentation.
 
-Slack: chat.postMessage, auth.test and incoming webhooks. Teams: a workflow answers 202, a connector 200.
+Slack: chat.postMessage, auth.test and incoming webhooks. Teams: a workflow answers 202, a connector
+200.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ HOOK = "/services/T024BE7LD/B024BE7LH/XXaaaaXXbbbbXXccccXXdddd"
 
 
 class FakeSlack(FakeWeb):
-    """A workspace: channels by name and id, members by id. `messages` is what was posted, with the channel's id."""
+    """A workspace: channels by name and id, members by id.
+
+    `messages` is what was posted, with the channel's id.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -36,20 +40,33 @@ class FakeSlack(FakeWeb):
     def answer(self, asked: Asked) -> Reply:
         if asked.path.startswith("/services/"):
             return self._hook(asked)
-        token = asked.headers.get("authorization", "").removeprefix("Bearer ") or asked.members.get("token", "")
+        token = asked.headers.get("authorization", "").removeprefix("Bearer ") or asked.members.get(
+            "token", ""
+        )
         if not token:
             return Reply(200, {"ok": False, "error": "not_authed"})
         if token != TOKEN:
             return Reply(200, {"ok": False, "error": "invalid_auth"})
         if asked.path == "/api/auth.test":
-            return Reply(200, {"ok": True, "url": "https://a.slack.com/", "team": "A", "user": "bot", "user_id": "U1"})
+            return Reply(
+                200,
+                {
+                    "ok": True,
+                    "url": "https://a.slack.com/",
+                    "team": "A",
+                    "user": "bot",
+                    "user_id": "U1",
+                },
+            )
         if asked.path == "/api/chat.postMessage":
             return Reply(200, self._post(asked.members))
         return Reply(200, {"ok": False, "error": "unknown_method"})
 
     def _post(self, sent: dict[str, Any]) -> dict[str, Any]:
         asked_for = sent.get("channel", "")
-        channel = self.members.get(asked_for) or self.channels.get(asked_for.removeprefix("#"), asked_for)
+        channel = self.members.get(asked_for) or self.channels.get(
+            asked_for.removeprefix("#"), asked_for
+        )
         known = {*self.channels.values(), *self.members.values()}
         error = (
             "missing_scope"
@@ -69,7 +86,12 @@ class FakeSlack(FakeWeb):
         if error:
             return {"ok": False, "error": error}
         self.messages.append({**sent, "channel": channel})
-        return {"ok": True, "channel": channel, "ts": f"1503435956.{len(self.messages):06}", "message": sent}
+        return {
+            "ok": True,
+            "channel": channel,
+            "ts": f"1503435956.{len(self.messages):06}",
+            "message": sent,
+        }
 
     def _hook(self, asked: Asked) -> Reply:
         if asked.path != HOOK:
@@ -81,7 +103,8 @@ class FakeSlack(FakeWeb):
 
 
 WORKFLOW = (
-    "/workflows/0f3a/triggers/manual/paths/invoke?api-version=2016-06-01&sp=%2Ftriggers%2Fmanual%2Frun&sig=Sig-7Hc9"
+    "/workflows/0f3a/triggers/manual/paths/invoke"
+    "?api-version=2016-06-01&sp=%2Ftriggers%2Fmanual%2Frun&sig=Sig-7Hc9"
 )
 CONNECTOR = "/webhookb2/a1b1@9d7/IncomingWebhook/4f2c/d1e5"
 
@@ -100,7 +123,10 @@ class FakeTeams(FakeWeb):
             return Reply(413, "")
         message = asked.json
         attachment = message["attachments"][0]
-        if message["type"] != "message" or attachment["contentType"] != "application/vnd.microsoft.card.adaptive":
+        if (
+            message["type"] != "message"
+            or attachment["contentType"] != "application/vnd.microsoft.card.adaptive"
+        ):
             return Reply(400, "Bad payload received by generic incoming webhook.")
         self.cards.append((asked.target, attachment["content"]))
         return Reply(202) if asked.target == WORKFLOW else Reply(200, "1")

@@ -1,4 +1,5 @@
-"""A fake of GitHub, written from its public REST documentation (2022-11-28): repositories, issue comments, secrets.
+"""A fake of GitHub, written from its public REST documentation (2022-11-28): repositories, issue
+comments, secrets.
 
 The Actions secrets: each place has a key pair of its own, and opens what is sealed to it.
 """
@@ -42,7 +43,9 @@ class Kept:
 
 
 class Vaults:
-    """`places` by what the API's path names: (owner, repository), with an environment, or (organisation,)."""
+    """`places` by what the API's path names: (owner, repository), with an environment, or
+    (organisation,).
+    """
 
     def __init__(self) -> None:
         self.places: dict[Place, Kept] = {
@@ -59,19 +62,26 @@ class Vaults:
         if kept is None:
             return Reply(404, {"message": "Not Found", **_SECRETS_DOCS})
         if not self.may_write:
-            return Reply(403, {"message": "Resource not accessible by integration", **_SECRETS_DOCS})
+            return Reply(
+                403, {"message": "Resource not accessible by integration", **_SECRETS_DOCS}
+            )
         match asked.method, rest:
             case "GET", ["public-key"]:
                 public = base64.b64encode(bytes(kept.private.public_key)).decode()
                 return Reply(200, {"key_id": kept.key_id, "key": public})
             case "GET", []:
-                return Reply(200, {"total_count": len(kept.told), "secrets": list(kept.told.values())})
+                return Reply(
+                    200, {"total_count": len(kept.told), "secrets": list(kept.told.values())}
+                )
             case "GET", [name] if name.upper() in kept.told:
                 return Reply(200, kept.told[name.upper()])
             case "GET", [name, "repositories"] if name.upper() in kept.selected:
                 size, page = int(asked.query.get("per_page", 30)), int(asked.query.get("page", 1))
                 ids = kept.selected[name.upper()]
-                rows = [{"id": each, "full_name": f"acme/r{each}"} for each in ids[size * (page - 1) : size * page]]
+                rows = [
+                    {"id": each, "full_name": f"acme/r{each}"}
+                    for each in ids[size * (page - 1) : size * page]
+                ]
                 return Reply(200, {"total_count": len(ids), "repositories": rows})
             case "PUT", [name]:
                 return self.store(place, name.upper(), asked.json)
@@ -80,19 +90,34 @@ class Vaults:
     def store(self, place: Place, name: str, members: dict[str, Any]) -> Reply:
         kept = self.places[place]
         if name.startswith("GITHUB_") or name[0].isdigit() or not name.replace("_", "a").isalnum():
-            return Reply(422, {"message": "Secret names can only contain alphanumeric characters", **_SECRETS_DOCS})
+            return Reply(
+                422,
+                {
+                    "message": "Secret names can only contain alphanumeric characters",
+                    **_SECRETS_DOCS,
+                },
+            )
         if members.get("key_id") != kept.key_id:
-            return Reply(422, {"message": "Bad request - key_id is not the current one", **_SECRETS_DOCS})
+            return Reply(
+                422, {"message": "Bad request - key_id is not the current one", **_SECRETS_DOCS}
+            )
         try:
-            opened = SealedBox(kept.private).decrypt(base64.b64decode(members["encrypted_value"], validate=True))
+            opened = SealedBox(kept.private).decrypt(
+                base64.b64decode(members["encrypted_value"], validate=True)
+            )
         except (CryptoError, ValueError, KeyError):
-            return Reply(422, {"message": "Bad request - improperly encrypted secret", **_SECRETS_DOCS})
+            return Reply(
+                422, {"message": "Bad request - improperly encrypted secret", **_SECRETS_DOCS}
+            )
         if len(opened) > 48 * 1024 or (name not in kept.told and len(kept.told) >= kept.limit):
             return Reply(422, {"message": "Validation Failed", **_SECRETS_DOCS})
         visibility = members.get("visibility")
         if len(place) == 1:
             if visibility not in ("all", "private", "selected"):
-                return Reply(422, {"message": "Invalid request. visibility wasn't supplied.", **_SECRETS_DOCS})
+                return Reply(
+                    422,
+                    {"message": "Invalid request. visibility wasn't supplied.", **_SECRETS_DOCS},
+                )
             kept.selected.pop(name, None)
             if visibility == "selected":
                 kept.selected[name] = list(members.get("selected_repository_ids", []))
@@ -109,12 +134,17 @@ _DOCS = {"documentation_url": "https://docs.github.com/rest"}
 
 
 class FakeGitHub(FakeWeb):
-    """Repositories, each private or not; `comments` by repository and number; `vaults` hold the Actions secrets."""
+    """Repositories, each private or not; `comments` by repository and number; `vaults` hold the
+    Actions secrets.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.private = {"acme/app": True, "acme/open": False}
-        self.comments: dict[tuple[str, int], list[dict[str, Any]]] = {("acme/app", 7): [], ("acme/open", 7): []}
+        self.comments: dict[tuple[str, int], list[dict[str, Any]]] = {
+            ("acme/app", 7): [],
+            ("acme/open", 7): [],
+        }
         self.may_write = True
         self.locked: set[tuple[str, int]] = set()
         self._ids = 0
@@ -127,7 +157,14 @@ class FakeGitHub(FakeWeb):
         self._ids += 1
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         url = f"{self.base_url}/repos/{repo}/issues/comments/{self._ids}"
-        made = {"id": self._ids, "url": url, "body": body, "created_at": now, "updated_at": now, "user": {"login": "b"}}
+        made = {
+            "id": self._ids,
+            "url": url,
+            "body": body,
+            "created_at": now,
+            "updated_at": now,
+            "user": {"login": "b"},
+        }
         self.comments[repo, number].append(made)
         return made
 
@@ -147,7 +184,9 @@ class FakeGitHub(FakeWeb):
                 if (owner, name, environment) in self.vaults.places:
                     return Reply(200, {"id": 1, "name": environment, "url": url})
             case "GET", ["orgs", organisation] if (organisation,) in self.vaults.places:
-                return Reply(200, {"login": organisation, "url": f"{self.base_url}/orgs/{organisation}"})
+                return Reply(
+                    200, {"login": organisation, "url": f"{self.base_url}/orgs/{organisation}"}
+                )
             case "GET", ["rate_limit"]:
                 return Reply(200, {"resources": {}, "rate": {"limit": 5000, "remaining": 4999}})
             case "GET", ["repos", owner, name] if f"{owner}/{name}" in self.private:
@@ -159,15 +198,28 @@ class FakeGitHub(FakeWeb):
                     for comment in listed:
                         if (repo, str(comment["id"])) == (f"{owner}/{name}", number):
                             return Reply(200, comment)
-            case "GET", ["repos", owner, name, "issues", number] if self._known(owner, name, number):
+            case "GET", ["repos", owner, name, "issues", number] if self._known(
+                owner, name, number
+            ):
                 repo = f"{owner}/{name}"
-                return Reply(200, {"number": int(number), "url": f"{self.base_url}/repos/{repo}/issues/{number}"})
-            case "GET", ["repos", owner, name, "issues", number, "comments"] if self._known(owner, name, number):
+                return Reply(
+                    200,
+                    {"number": int(number), "url": f"{self.base_url}/repos/{repo}/issues/{number}"},
+                )
+            case "GET", ["repos", owner, name, "issues", number, "comments"] if self._known(
+                owner, name, number
+            ):
                 size, page = int(asked.query.get("per_page", 30)), int(asked.query.get("page", 1))
                 since = asked.query.get("since", "")
-                found = [c for c in self.comments[f"{owner}/{name}", int(number)] if c["updated_at"] >= since]
+                found = [
+                    c
+                    for c in self.comments[f"{owner}/{name}", int(number)]
+                    if c["updated_at"] >= since
+                ]
                 return Reply(200, found[size * (page - 1) : size * page])
-            case "POST", ["repos", owner, name, "issues", number, "comments"] if self._known(owner, name, number):
+            case "POST", ["repos", owner, name, "issues", number, "comments"] if self._known(
+                owner, name, number
+            ):
                 return self._comment(f"{owner}/{name}", int(number), asked)
         return Reply(404, {"message": "Not Found", **_DOCS})
 
@@ -178,7 +230,9 @@ class FakeGitHub(FakeWeb):
         if not self.may_write:
             return Reply(403, {"message": "Resource not accessible by integration", **_DOCS})
         if (repo, number) in self.locked:
-            return Reply(403, {"message": "Unable to create comment because issue is locked.", **_DOCS})
+            return Reply(
+                403, {"message": "Unable to create comment because issue is locked.", **_DOCS}
+            )
         body = asked.json.get("body")
         if not body or len(body) > 65536:
             return Reply(422, {"message": "Validation Failed", "errors": [], **_DOCS})
@@ -186,7 +240,10 @@ class FakeGitHub(FakeWeb):
 
 
 class InGitHub(Backend):
-    """The secrets of a repository: a fake that opens what was sealed with its private key. Nobody can read them."""
+    """The secrets of a repository: a fake that opens what was sealed with its private key.
+
+    Nobody can read them.
+    """
 
     name, marked, blind = "github-secret", False, True
 
@@ -197,7 +254,9 @@ class InGitHub(Backend):
         return {"GITHUB_API_URL": url or self.url, "GITHUB_TOKEN": TOKEN}
 
     def single(self, group: str) -> Sequence[str]:
-        return [f"github-secret:acme/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"]
+        return [
+            f"github-secret:acme/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"
+        ]
 
     def each(self, group: str) -> Sequence[str]:
         del group
@@ -209,7 +268,9 @@ class InGitHub(Backend):
         return {key: kept[name] for key, name in names.items() if name in kept}
 
     def writes(self, group: str) -> int:
-        return sum(asked.method == "PUT" and upper(group) in asked.target for asked in self.fake.asked)
+        return sum(
+            asked.method == "PUT" and upper(group) in asked.target for asked in self.fake.asked
+        )
 
     def count(self, group: str) -> int:
         names = [asked.target for asked in self.fake.asked if asked.method == "PUT"]

@@ -1,4 +1,5 @@
-"""A fake of GitLab, written from its public REST documentation (version 4): projects, notes, variables.
+"""A fake of GitLab, written from its public REST documentation (version 4): projects, notes,
+variables.
 
 The CI/CD variables have switches for what older ones and smaller plans do not have.
 """
@@ -24,7 +25,9 @@ _FLAGS = ("protected", "masked", "raw")
 
 @dataclass
 class VariableShelves:
-    """`places` by what the API's path names: ("projects", path) or ("groups", path); each a list of variables."""
+    """`places` by what the API's path names: ("projects", path) or ("groups", path); each a list of
+    variables.
+    """
 
     places: dict[Place, list[dict[str, Any]]] = field(
         default_factory=lambda: {
@@ -69,13 +72,22 @@ class VariableShelves:
 
     def _list(self, place: Place, asked: Asked) -> Reply:
         size, page = int(asked.query.get("per_page", 20)), int(asked.query.get("page", 1))
-        return Reply(200, [self._told(each) for each in self.places[place]][size * (page - 1) : size * page])
+        return Reply(
+            200, [self._told(each) for each in self.places[place]][size * (page - 1) : size * page]
+        )
 
     def _add(self, place: Place, asked: Asked) -> Reply:
         given = dict(asked.members)
         scoped = place[0] == "projects" or self.scopes_in_groups
-        made = {"variable_type": "env_var", **dict.fromkeys(_FLAGS, False), "hidden": False, "description": None}
-        made |= given | {"environment_scope": given.get("environment_scope", "*") if scoped else "*"}
+        made = {
+            "variable_type": "env_var",
+            **dict.fromkeys(_FLAGS, False),
+            "hidden": False,
+            "description": None,
+        }
+        made |= given | {
+            "environment_scope": given.get("environment_scope", "*") if scoped else "*"
+        }
         wrong = self._wrong(made)
         if any(
             (each["key"], each["environment_scope"]) == (made["key"], made["environment_scope"])
@@ -110,7 +122,11 @@ class VariableShelves:
 
     def _told(self, each: dict[str, Any]) -> dict[str, Any]:
         told = {**each, "value": None if each["hidden"] else each["value"]}
-        absent = [name for name, has in (("description", self.descriptions), ("raw", self.raws)) if not has]
+        absent = [
+            name
+            for name, has in (("description", self.descriptions), ("raw", self.raws))
+            if not has
+        ]
         return {name: value for name, value in told.items() if name not in absent}
 
 
@@ -118,13 +134,21 @@ TOKEN = "glpat-nJ9xQ2bVtYp4Rk7sLw3Z"
 
 
 class FakeGitLab(FakeWeb):
-    """Projects by path with their visibility; `notes` by project, kind and number; `shelves` hold the variables."""
+    """Projects by path with their visibility; `notes` by project, kind and number; `shelves` hold
+    the variables.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.visibility = {"acme/sub/app": "private", "acme/open": "public", "acme/house": "internal"}
+        self.visibility = {
+            "acme/sub/app": "private",
+            "acme/open": "public",
+            "acme/house": "internal",
+        }
         self.notes: dict[tuple[str, str, int], list[dict[str, Any]]] = {
-            (project, kind, 4): [] for project in self.visibility for kind in ("merge_requests", "issues")
+            (project, kind, 4): []
+            for project in self.visibility
+            for kind in ("merge_requests", "issues")
         }
         self.role = "reporter"
         self.shelves = VariableShelves()
@@ -133,7 +157,9 @@ class FakeGitLab(FakeWeb):
         return [note["body"] for note in self.notes[project, kind, 4]]
 
     def answer(self, asked: Asked) -> Reply:
-        given = asked.headers.get("private-token") or asked.headers.get("authorization", "").removeprefix("Bearer ")
+        given = asked.headers.get("private-token") or asked.headers.get(
+            "authorization", ""
+        ).removeprefix("Bearer ")
         if given != TOKEN:
             return Reply(401, {"message": "401 Unauthorized"})
         match asked.method, asked.parts[2:]:
@@ -141,16 +167,31 @@ class FakeGitLab(FakeWeb):
                 return Reply(200, {"version": "17.5.1", "revision": "a1b2c3"})
             case "GET", ["projects", project] if project in self.visibility:
                 number = list(self.visibility).index(project) + 1
-                told = {"id": number, "path_with_namespace": project, "visibility": self.visibility[project]}
+                told = {
+                    "id": number,
+                    "path_with_namespace": project,
+                    "visibility": self.visibility[project],
+                }
                 return Reply(200, told)
             case "GET", ["projects", project, ("merge_requests" | "issues") as kind, iid]:
                 if self._known(project, kind, iid):
-                    return Reply(200, {"id": 900, "iid": int(iid), "project_id": self._path(project)})
+                    return Reply(
+                        200, {"id": 900, "iid": int(iid), "project_id": self._path(project)}
+                    )
             case "GET", ["groups", group] if ("groups", group) in self.shelves.places:
                 return Reply(200, {"id": 70, "full_path": group})
             case _, [("projects" | "groups") as kind, owner, "variables", *rest]:
-                return self.shelves.answer((kind, owner if kind == "groups" else self._path(owner)), rest, asked)
-            case method, ["projects", project, ("merge_requests" | "issues") as kind, iid, "notes", *rest]:
+                return self.shelves.answer(
+                    (kind, owner if kind == "groups" else self._path(owner)), rest, asked
+                )
+            case method, [
+                "projects",
+                project,
+                ("merge_requests" | "issues") as kind,
+                iid,
+                "notes",
+                *rest,
+            ]:
                 if self._known(project, kind, iid):
                     return self._notes(method, asked, (self._path(project), kind, int(iid)), rest)
         return Reply(404, {"message": "404 Not found"})
@@ -162,7 +203,9 @@ class FakeGitLab(FakeWeb):
     def _known(self, project: str, kind: str, iid: str) -> bool:
         return iid.isdigit() and (self._path(project), kind, int(iid)) in self.notes
 
-    def _notes(self, method: str, asked: Asked, place: tuple[str, str, int], rest: list[str]) -> Reply:
+    def _notes(
+        self, method: str, asked: Asked, place: tuple[str, str, int], rest: list[str]
+    ) -> Reply:
         notes = self.notes[place]
         if method == "POST" and not rest:
             body = asked.members.get("body", "")
@@ -174,10 +217,14 @@ class FakeGitLab(FakeWeb):
             now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             # GitLab takes commands, lines that begin with a slash, out of the text.
             kept = "\n".join(line for line in body.split("\n") if not line.startswith("/"))
-            notes.append({"id": 300 + len(notes), "body": kept, "internal": internal, "created_at": now})
+            notes.append(
+                {"id": 300 + len(notes), "body": kept, "internal": internal, "created_at": now}
+            )
             return Reply(201, notes[-1])
         if rest:
-            return next((Reply(200, note) for note in notes if str(note["id"]) == rest[0]), Reply(404, {}))
+            return next(
+                (Reply(200, note) for note in notes if str(note["id"]) == rest[0]), Reply(404, {})
+            )
         size, page = int(asked.query.get("per_page", 20)), int(asked.query.get("page", 1))
         ordered = notes[::-1] if asked.query.get("sort", "desc") == "desc" else notes
         return Reply(200, ordered[size * (page - 1) : size * page])
@@ -195,14 +242,18 @@ class InGitLab(Backend):
         return {"CI_SERVER_URL": url or self.url, "GITLAB_TOKEN": TOKEN}
 
     def single(self, group: str) -> Sequence[str]:
-        return [f"gitlab-variable:acme/sub/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"]
+        return [
+            f"gitlab-variable:acme/sub/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"
+        ]
 
     def each(self, group: str) -> Sequence[str]:
         del group
         return []
 
     def there(self, group: str) -> Values:
-        kept = {row["key"]: row["value"] for row in self.fake.shelves.places["projects", "acme/sub/app"]}
+        kept = {
+            row["key"]: row["value"] for row in self.fake.shelves.places["projects", "acme/sub/app"]
+        }
         names = {"password": f"{upper(group)}_PW", "user": f"{upper(group)}_USER"}
         return {key: kept[name].encode() for key, name in names.items() if name in kept}
 
@@ -213,8 +264,14 @@ class InGitLab(Backend):
         return sum(name in each.target or name in each.body.decode() for each in writing)
 
     def count(self, group: str) -> int:
-        names = [asked.body.decode() + asked.target for asked in self.fake.asked if asked.method in ("POST", "PUT")]
+        names = [
+            asked.body.decode() + asked.target
+            for asked in self.fake.asked
+            if asked.method in ("POST", "PUT")
+        ]
         return max(sum(f"{upper(group)}_{end}" in each for each in names) for end in ("PW", "USER"))
 
     def rotate(self, group: str, password: str) -> None:
-        self.fake.shelves.find(("projects", "acme/sub/app"), f"{upper(group)}_PW")["value"] = password
+        self.fake.shelves.find(("projects", "acme/sub/app"), f"{upper(group)}_PW")["value"] = (
+            password
+        )

@@ -1,7 +1,9 @@
-"""The base of fakes of other people's HTTP interfaces: a real server on loopback that keeps what it was asked.
+"""The base of fakes of other people's HTTP interfaces: a real server on loopback that keeps what it
+was asked.
 
-What it does in place of its work is a `Reply`, or one of the faults below; None is its work after all. `instead` holds
-some for the next requests, first come first served; `rule` decides it for each request after those.
+What it does in place of its work is a `Reply`, or one of the faults below; None is its work after
+all. `instead` holds some for the next requests, first come first served; `rule` decides it for each
+request after those.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. `body` that is neither text nor bytes is sent as JSON; bytes have no type but that of `headers`.
+    """An answer. `body` that is neither text nor bytes is sent as JSON; bytes have no type but that
+    of `headers`.
 
     An `endless` one is told no length, and its connection stays open until the fake ends.
     """
@@ -74,7 +77,10 @@ class Reply:
             return self.body, given
         if isinstance(self.body, str):
             return self.body.encode(), {"content-type": "text/plain; charset=utf-8", **given}
-        return json.dumps(self.body).encode(), {"content-type": "application/json; charset=utf-8", **given}
+        return json.dumps(self.body).encode(), {
+            "content-type": "application/json; charset=utf-8",
+            **given,
+        }
 
 
 Fault = Callable[["FakeWeb", Asked], Reply | None]
@@ -119,7 +125,8 @@ def first(fits: Callable[[Any], bool], fault: Reply | Fault) -> Rule:
 
 
 def dead_from(number: int, last: Fault = drop) -> Rule:
-    """As if the client were killed: from its request of this number on (0 is the next) none is answered.
+    """As if the client were killed: from its request of this number on (0 is the next) none is
+    answered.
 
     `last` happens to the first of them.
     """
@@ -143,13 +150,19 @@ class FakeWeb:
         self.instead: list[Reply | Fault | None] = []
         self.rule: Rule = lambda _: None
         self.ending = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
+        self._server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self})
+        )
         self._server.daemon_threads = True
         self._scheme = "http"
         if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
             self._scheme = "https"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
 
     @property
     def port(self) -> int:
@@ -206,7 +219,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header(*(("connection", "close") if reply.endless else ("content-length", str(len(data)))))
+        self.send_header(
+            *(("connection", "close") if reply.endless else ("content-length", str(len(data))))
+        )
         self.end_headers()
         self.wfile.write(data)
         if reply.endless:
@@ -248,9 +263,14 @@ class FrontDoor(FakeWeb):
 
 
 class Receiver(FakeWeb):
-    """Somebody's endpoint for webhooks. `answers` gives a status (None: hang up without a word) for each message."""
+    """Somebody's endpoint for webhooks.
 
-    def __init__(self, answers: Callable[[Asked], int | None] = lambda _: 204, **options: Any) -> None:
+    `answers` gives a status (None: hang up without a word) for each message.
+    """
+
+    def __init__(
+        self, answers: Callable[[Asked], int | None] = lambda _: 204, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.answers = answers
         self.headers: dict[str, str] = {}

@@ -1,4 +1,6 @@
-"""What goes wrong with one request at a `Faulty`, or with a connection before any request: its greetings."""
+"""What goes wrong with one request at a `Faulty`, or with a connection before any request: its
+greetings.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ JSON = {"Content-Type": "application/json"}
 _DRIP = 0.2
 _DROPS = 100
 _CHUNKS = 1_000
-"""In all far more than any deadline here lasts or any limit allows; but who takes them all fails, and does not hang."""
+"""In all far more than any deadline here lasts or any limit allows; but who takes them all fails,
+and does not hang.
+"""
 _REASON = "As The Fault Wants It"
 
 
-def message(status: int, body: bytes, headers: Mapping[str, str] | None = None, *, length: int | None = None) -> bytes:
+def message(
+    status: int, body: bytes, headers: Mapping[str, str] | None = None, *, length: int | None = None
+) -> bytes:
     """An answer as bytes. `length` lies about the body's."""
     lines = [f"HTTP/1.1 {status} {_REASON}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
@@ -101,7 +107,11 @@ def raw(data: bytes) -> Fault:
 
 
 def says(
-    status: int, body: bytes | str = b"", headers: Mapping[str, str] | None = None, *, commits: bool = False
+    status: int,
+    body: bytes | str = b"",
+    headers: Mapping[str, str] | None = None,
+    *,
+    commits: bool = False,
 ) -> Fault:
     """Another answer than the service's; `commits` has the service carry it out all the same."""
 
@@ -122,18 +132,25 @@ def envelope(
     data: Mapping[str, str] | None = None,
 ) -> Fault:
     """A refusal in the service's own form."""
-    members: dict[str, Any] = {"success": False, "message": "as the fault wants it", "error_code": code}
+    members: dict[str, Any] = {
+        "success": False,
+        "message": "as the fault wants it",
+        "error_code": code,
+    }
     if data is not None:
         members["additional_data"] = dict(data)
     return says(status, json.dumps(members), {**JSON, **(headers or {})}, commits=commits)
 
 
 unauthorized = says(401, '{"message":"Unauthorized"}', JSON)
-"""The gateway does not take the credential: final, and no proof that an earlier request was not carried out."""
+"""The gateway does not take the credential: final, and no proof that an earlier request was not
+carried out.
+"""
 
 
 def echoes(status: int, form: str) -> Fault:
-    """A service, or a proxy, that repeats the Authorization header in its answer: where `form` has HEADER or ESCAPED.
+    """A service, or a proxy, that repeats the Authorization header in its answer: where `form` has
+    HEADER or ESCAPED.
 
     Status 0: `form` is all that is sent, and no HTTP.
     """
@@ -155,7 +172,9 @@ def rewrites(**members: object) -> Fault:
 
     def change(body: bytes) -> bytes:
         changed = {**json.loads(body), **members}
-        return json.dumps({name: value for name, value in changed.items() if value is not ...}).encode()
+        return json.dumps(
+            {name: value for name, value in changed.items() if value is not ...}
+        ).encode()
 
     return _spoils(change)
 
@@ -201,7 +220,9 @@ def _goes_on(start: bytes, piece: bytes, times: int, every: float = 0.0) -> Faul
     return fault
 
 
-def _send_each(server: Faulty, client: socket.socket, pieces: Iterable[bytes], every: float) -> None:
+def _send_each(
+    server: Faulty, client: socket.socket, pieces: Iterable[bytes], every: float
+) -> None:
     """Until the client has gone, or the server ends."""
     with contextlib.suppress(OSError):
         for piece in pieces:
@@ -259,6 +280,8 @@ def never_reads(server: Faulty, _client: socket.socket) -> None:
 
 
 def drips_tls(server: Faulty, client: socket.socket) -> None:
-    """A greeting: something that looks like the beginning of a TLS answer, byte by byte, without an end."""
+    """A greeting: something that looks like the beginning of a TLS answer, byte by byte, without an
+    end.
+    """
     start = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xf0"
     _send_each(server, client, (bytes([byte]) for byte in start + bytes(_DROPS)), _DRIP)

@@ -1,8 +1,9 @@
-"""A TCP server between a client and a service, at which something goes wrong: TLS, CONNECT and HTTP.
+"""A TCP server between a client and a service, at which something goes wrong: TLS, CONNECT and
+HTTP.
 
-Every request that arrives whole is recorded before its fault is applied. A fault is a function of one
-`Exchange` (`faults` has those of several tests); `Faulty` takes a list of them, one a request, and one for every
-request after those.
+Every request that arrives whole is recorded before its fault is applied. A fault is a function of
+one `Exchange` (`faults` has those of several tests); `Faulty` takes a list of them, one a request,
+and one for every request after those.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it arrived: the head with its blank line, the body, and when (seconds of the monotonic clock)."""
+    """One request as it arrived: the head with its blank line, the body, and when (seconds of the
+    monotonic clock).
+    """
 
     head: bytes
     body: bytes
@@ -191,7 +194,9 @@ class Faulty(Wire):
 
 
 def _read_message(sock: socket.socket, rest: bytearray) -> tuple[bytes, bytes] | None:
-    """One message that has a Content-Length or no body; None where the other side closed before it was whole."""
+    """One message that has a Content-Length or no body; None where the other side closed before it
+    was whole.
+    """
     while (end := rest.find(b"\r\n\r\n")) < 0:
         if not _more(sock, rest):
             return None

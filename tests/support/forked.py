@@ -1,12 +1,16 @@
-"""`sealpipe` without its start: each command a process of its own, forked from one that has imported what it imports.
+"""`sealpipe` without its start: each command a process of its own, forked from one that has
+imported what it imports.
 
-A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands. Whoever tests a
-start, watches it from outside or sends it signals starts it whole (`support.commands.SEALPIPE`).
+A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands.
+Whoever tests a start, watches it from outside or sends it signals starts it whole
+(`support.commands.SEALPIPE`).
 
-What waits before a retry does not wait here (`retry_at_once`): the tests of backoff have a clock of their own.
+What waits before a retry does not wait here (`retry_at_once`): the tests of backoff have a clock of
+their own.
 
-Two processes take part beside the test's own: `serve` imports, listens, forks, and kills a command where nobody waits
-for it any longer. The test hands over streams, folder, environment and words itself (`support.commands.run`).
+Two processes take part beside the test's own: `serve` imports, listens, forks, and kills a command
+where nobody waits for it any longer. The test hands over streams, folder, environment and words
+itself (`support.commands.run`).
 """
 
 from __future__ import annotations
@@ -22,17 +26,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 UNLIKE = ("PYTHON", "LC_", "LD_", "OPENSSL")
-"""Variables that count before a process can change them: with one of these it has to be a whole start."""
+"""Variables that count before a process can change them: with one of these it has to be a whole
+start.
+"""
 
 _PR_SET_PTRACER = 0x59616D61
 _ANY = 2**64 - 1
 
 
 def serve(door: str) -> None:
-    """Listen until standard input ends. Returns in the process of a command, when everything is as it was called."""
+    """Listen until standard input ends.
+
+    Returns in the process of a command, when everything is as it was called.
+    """
     _import()
-    gc.freeze()  # what is imported is not looked through again, in every process, until its very end
-    running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor that is readable when the process has ended
+    # what is imported is not looked through again, in every process, until its very end
+    gc.freeze()
+    running: dict[
+        int, tuple[int, socket.socket]
+    ] = {}  # by a descriptor that is readable when the process has ended
     waiting: dict[socket.socket, int] = {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{door}.new")
@@ -68,7 +80,9 @@ def serve(door: str) -> None:
 
 
 def retry_at_once() -> None:
-    """Take the wait out of retries: a backoff is a random part of its bound, and the smallest part is nothing."""
+    """Take the wait out of retries: a backoff is a random part of its bound, and the smallest part
+    is nothing.
+    """
     from functools import wraps
 
     from sealpipe.budget import Budget
@@ -84,14 +98,19 @@ def retry_at_once() -> None:
 
 
 def print_at_once() -> None:
-    """Let a value follow its masks at once: nobody reads these streams in turns. Whole starts wait (test_printing)."""
+    """Let a value follow its masks at once: nobody reads these streams in turns.
+
+    Whole starts wait (test_printing).
+    """
     from sealpipe.cli import disclosure
 
     disclosure.MASK_DELAY = 0.0  # type: ignore[misc]
 
 
 def _import() -> None:
-    """Whatever of ours a command may import, which it does at different moments, and what that imports first."""
+    """Whatever of ours a command may import, which it does at different moments, and what that
+    imports first.
+    """
     from importlib import import_module
     from pkgutil import walk_packages
 
@@ -110,7 +129,11 @@ def _import() -> None:
             )
         ):
             import_module(module.name)
-    for name in ("cryptography.hazmat.primitives.ciphers.aead", "encodings.utf_8_sig", "importlib.metadata"):
+    for name in (
+        "cryptography.hazmat.primitives.ciphers.aead",
+        "encodings.utf_8_sig",
+        "importlib.metadata",
+    ):
         import_module(name)
 
 
@@ -166,7 +189,10 @@ def _wait_for_tracer(gate: int) -> None:
 
 @contextmanager
 def traced(tracer: Sequence[str], gate: socket.socket) -> Iterator[None]:
-    """Watch a command that waits at the other end, and let it go on. Once the block has ended, nothing is unwritten."""
+    """Watch a command that waits at the other end, and let it go on.
+
+    Once the block has ended, nothing is unwritten.
+    """
     import subprocess
 
     words = [word for word in tracer if word != "-qq"]  # it tells when it has begun
@@ -194,14 +220,17 @@ def _exactly(line: socket.socket, length: int) -> bytes:
 
 
 def _leave(code: object) -> None:
-    """End as Python ends, but for what it clears of its own memory, which takes longer than most commands."""
+    """End as Python ends, but for what it clears of its own memory, which takes longer than most
+    commands.
+    """
     import atexit
     import threading
 
     threading._shutdown()  # type: ignore[attr-defined]  # it waits for threads
     atexit._run_exitfuncs()
     if isinstance(code, int) or code is None:
-        with suppress(OSError, ValueError):  # Python itself has more to say of a stream that takes nothing
+        # Python itself has more to say of a stream that takes nothing.
+        with suppress(OSError, ValueError):
             for stream in (sys.stdout, sys.stderr):
                 if stream:
                     stream.flush()

@@ -1,10 +1,12 @@
-"""Fakes of what the GitHub runner makes of a step's output: commands, masks, and the order of two streams.
+"""Fakes of what the GitHub runner makes of a step's output: commands, masks, and the order of two
+streams.
 
-Commands and files: written from ActionCommand and FileCommandManager of the runner's published source and CI-FACTS.
-The masker: from CI-FACTS and SecretMasker, ValueEncoders and HostContext; where the two differ it hides less.
-The two streams: a port of how the runner and Azure's agent read a step (ProcessInvoker: StartReadStream,
-ProcessOutput), a thread and a queue for each and one loop that empties both. Which line is looked at first hangs on the
-scheduler, so each place where it may be late can be made so.
+Commands and files: written from ActionCommand and FileCommandManager of the runner's published
+source and CI-FACTS. The masker: from CI-FACTS and SecretMasker, ValueEncoders and HostContext;
+where the two differ it hides less. The two streams: a port of how the runner and Azure's agent read
+a step (ProcessInvoker: StartReadStream, ProcessOutput), a thread and a queue for each and one loop
+that empties both. Which line is looked at first hangs on the scheduler, so each place where it may
+be late can be made so.
 """
 
 from __future__ import annotations
@@ -22,7 +24,17 @@ from typing import IO, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-KNOWN = ("add-mask", "add-matcher", "add-path", "debug", "echo", "endgroup", "error", "group", "notice")
+KNOWN = (
+    "add-mask",
+    "add-matcher",
+    "add-path",
+    "debug",
+    "echo",
+    "endgroup",
+    "error",
+    "group",
+    "notice",
+)
 KNOWN += ("remove-matcher", "save-state", "set-env", "set-output", "stop-commands", "warning")
 SUMMARY_LIMIT = 1024 * 1024
 _DATA = (("\r", "%0D"), ("\n", "%0A"), ("%", "%25"))
@@ -39,7 +51,9 @@ class Command(NamedTuple):
 
 
 def command(line: str) -> Command | None:
-    """`::name a=b::data` after blanks, or `##[name a=b]data` anywhere; None where it is only a line."""
+    """`::name a=b::data` after blanks, or `##[name a=b]data` anywhere; None where it is only a
+    line.
+    """
     new = re.match(r"\s*::(?P<info>.*?)::(?P<data>.*)\Z", line, re.DOTALL)
     if new:
         found = _command(new["info"], ",", new["data"], _PROPERTY, _DATA)
@@ -50,13 +64,21 @@ def command(line: str) -> Command | None:
 
 
 def _command(
-    info: str, separator: str, data: str, inner: tuple[tuple[str, str], ...], outer: tuple[tuple[str, str], ...]
+    info: str,
+    separator: str,
+    data: str,
+    inner: tuple[tuple[str, str], ...],
+    outer: tuple[tuple[str, str], ...],
 ) -> Command | None:
     name, _, rest = info.partition(" ")
     if name.lower() not in KNOWN:
         return None
     pairs = [part.split("=", 1) for part in rest.strip().split(separator) if "=" in part]
-    return Command(name.lower(), {key: _unescaped(value, inner) for key, value in pairs}, _unescaped(data, outer))
+    return Command(
+        name.lower(),
+        {key: _unescaped(value, inner) for key, value in pairs},
+        _unescaped(data, outer),
+    )
 
 
 def _unescaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
@@ -66,7 +88,10 @@ def _unescaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """What GITHUB_OUTPUT or GITHUB_ENV says, in order. ValueError where the runner fails the step."""
+    """What GITHUB_OUTPUT or GITHUB_ENV says, in order.
+
+    ValueError where the runner fails the step.
+    """
     found: list[tuple[str, str]] = []
     rest = text.split("\n")
     if rest and not rest[-1]:
@@ -161,7 +186,9 @@ def read_github(line: str) -> str | None:
 
 
 def read_azure(line: str) -> str | None:
-    """The value that a line masks, for the agent of Azure Pipelines: the command may stand anywhere in it."""
+    """The value that a line masks, for the agent of Azure Pipelines: the command may stand anywhere
+    in it.
+    """
     _, mark, value = line.partition("##vso[task.setsecret]")
     return value.replace("%0A", "\n").replace("%0D", "\r").replace("%AZP25", "%") if mark else None
 
@@ -184,7 +211,12 @@ class TwoReaders:
     def run(self, argv: Sequence[str], environ: Mapping[str, str], here: Path) -> TwoReaders:
         """Run it to its end. Returns itself."""
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, cwd=here
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environ,
+            cwd=here,
         )
         assert process.stdout
         assert process.stderr

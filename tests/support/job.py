@@ -1,4 +1,5 @@
-"""A CI job with an account and a key of its own at the service, a home and a state folder; and its requests.
+"""A CI job with an account and a key of its own at the service, a home and a state folder; and its
+requests.
 
 Requests: one method of either client, a request with its submissions, the DELETEs that arrived.
 """
@@ -34,9 +35,14 @@ from support.terminal import PATIENCE, Done, Terminal, addresses, opened
 
 
 class Job:
-    """`place` is a folder of the test. Keyword arguments make the key. `base_url`: a `Faulty`'s, in between."""
+    """`place` is a folder of the test.
 
-    def __init__(self, place: Path, service: RunningService, base_url: str | None = None, **key: Any) -> None:
+    Keyword arguments make the key. `base_url`: a `Faulty`'s, in between.
+    """
+
+    def __init__(
+        self, place: Path, service: RunningService, base_url: str | None = None, **key: Any
+    ) -> None:
         self.service = service
         self.account = f"account-{secrets.token_hex(8)}"
         self.api_key = service.create_key(account=self.account, **key).reveal()
@@ -88,16 +94,25 @@ class Job:
         )
 
     def steps(
-        self, log: Path, run: Callable[[Any], Done], since: str, names: Sequence[str] = (), code: int = 0
+        self,
+        log: Path,
+        run: Callable[[Any], Done],
+        since: str,
+        names: Sequence[str] = (),
+        code: int = 0,
     ) -> list[Point]:
-        """The system calls of a command that nobody disturbs, from the first that mentions `since`; then one beyond.
+        """The system calls of a command that nobody disturbs, from the first that mentions `since`;
+        then one beyond.
 
         `run` runs it under what it is given. Of those names; all calls where there are none.
         """
         done = run(tracing(log))
         assert done.code == code, done
         found = points(log, since)
-        return [*(only(found, names) if names else found), Point(found[-1].name, found[-1].number + 1, "never reached")]
+        return [
+            *(only(found, names) if names else found),
+            Point(found[-1].name, found[-1].number + 1, "never reached"),
+        ]
 
     def killing(self, point: Point, log: Path, signal: str = "SIGKILL") -> Any:
         """What a command is run under that gets the signal at that point."""
@@ -105,18 +120,36 @@ class Job:
 
     def entries(self) -> list[str]:
         """The ids of the outbox's entries."""
-        return sorted(path.stem for path in self.outbox.glob("*.sealed")) if self.outbox.is_dir() else []
+        return (
+            sorted(path.stem for path in self.outbox.glob("*.sealed"))
+            if self.outbox.is_dir()
+            else []
+        )
 
     def left(self) -> list[str]:
-        """Every file in the state folder but what it knows of what it created, and of custody levels."""
-        files = (str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir())
-        return sorted(name for name in files if not re.fullmatch(r"(created|custody)/[0-9a-f]{32}\.json", name))
+        """Every file in the state folder but what it knows of what it created, and of custody
+        levels.
+        """
+        files = (
+            str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir()
+        )
+        return sorted(
+            name
+            for name in files
+            if not re.fullmatch(r"(created|custody)/[0-9a-f]{32}\.json", name)
+        )
 
     def shares(self) -> list[str]:
         """The short code of every share of this account that there ever was."""
         live = self.live_shares()
-        ended = "SELECT short_code FROM shares WHERE space = :space AND ended_at IS NOT NULL ORDER BY ended_at DESC"
-        return live + [row["short_code"] for row in self.service.service.store.rows(ended, {"space": self.account})]
+        ended = (
+            "SELECT short_code FROM shares WHERE space = :space AND ended_at IS NOT NULL ORDER "
+            "BY ended_at DESC"
+        )
+        return live + [
+            row["short_code"]
+            for row in self.service.service.store.rows(ended, {"space": self.account})
+        ]
 
     def live_shares(self) -> list[str]:
         """The short codes of those that can still be opened."""
@@ -134,7 +167,9 @@ class Job:
         return opened(self.service, link) == {"DB_PASSWORD": self.secret}
 
     def untouched(self) -> bool:
-        """Whether there is nothing where a share would have left something, beside the service and the state."""
+        """Whether there is nothing where a share would have left something, beside the service and
+        the state.
+        """
         return True
 
 
@@ -145,7 +180,9 @@ def ended(process: subprocess.Popen[bytes]) -> Done:
 
 
 def full_pipe() -> tuple[int, int, int]:
-    """A pipe that nobody reads and that takes no byte more: reading end, writing end, bytes in it."""
+    """A pipe that nobody reads and that takes no byte more: reading end, writing end, bytes in
+    it.
+    """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     filled = 0
@@ -180,7 +217,11 @@ class Caller:
     deadline: float = 20.0
 
     def __call__(self, name: str, *words: Any, **options: Any) -> Any:
-        arguments = {"api_key": self.api_key, "base_url": self.base_url, "link_base_url": self.link_base_url}
+        arguments = {
+            "api_key": self.api_key,
+            "base_url": self.base_url,
+            "link_base_url": self.link_base_url,
+        }
         if self.asynchronous:
             return asyncio.run(self._await(arguments, name, words, options))
         with Client(**arguments, deadline=self.deadline) as client:
@@ -195,7 +236,11 @@ class Caller:
 
 def made(job: Job, **options: Any) -> str:
     """The short code of a new request of the job's account."""
-    arguments: dict[str, Any] = {"title": "t", "public_key": PAIR.public_key, "fields": FIELDS} | options
+    arguments: dict[str, Any] = {
+        "title": "t",
+        "public_key": PAIR.public_key,
+        "fields": FIELDS,
+    } | options
     with client_of(job) as client:
         code: str = client.create_request(**arguments).short_code
         return code
@@ -209,7 +254,9 @@ def submitted(job: Job, code: str, *values: str) -> list[str]:
 
 def client_of(job: Job) -> Client:
     """A client that talks to the service directly."""
-    return Client(api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url)
+    return Client(
+        api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url
+    )
 
 
 def deletes(server: Faulty) -> int:
@@ -232,7 +279,10 @@ Proxied = Callable[..., Faulty]
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[RunningService]:
-    """One for all files of a worker. Tests count the requests that it received, also after thousands of them."""
+    """One for all files of a worker.
+
+    Tests count the requests that it received, also after thousands of them.
+    """
     with mock.patch.object(rehearsal, "Log", partial(Log, MANY)):
         running = rehearsal.start()
     with running:
@@ -241,7 +291,9 @@ def service() -> Iterator[RunningService]:
 
 @pytest.fixture
 def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
-    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
+    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see
+    `Faulty`.
+    """
     with ExitStack() as stack:
 
         def make(*faults: Fault, **options: Any) -> Faulty:
@@ -253,7 +305,9 @@ def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
 @pytest.fixture(params=[False, True], ids=["Client", "AsyncClient"])
 def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
     """Make a caller that talks to an address."""
-    return lambda base_url, **more: Caller(job.api_key, base_url, job.service.link_base_url, request.param, **more)
+    return lambda base_url, **more: Caller(
+        job.api_key, base_url, job.service.link_base_url, request.param, **more
+    )
 
 
 @pytest.fixture

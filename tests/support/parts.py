@@ -1,7 +1,7 @@
 """What a test needs beyond Python: skipped with its reason, or failed where a run must be whole.
 
-The small and read-only file systems are mounted where the user may mount. The keyring is the real gnome-keyring, the
-database the real PostgreSQL.
+The small and read-only file systems are mounted where the user may mount. The keyring is the real
+gnome-keyring, the database the real PostgreSQL.
 """
 
 from __future__ import annotations
@@ -36,20 +36,34 @@ def missing(reason: str) -> NoReturn:
 
 
 def library(name: str, distribution: str) -> Any:
-    """An installed module. Where pyproject.toml leaves it out, for it has no wheel, a skip is always allowed."""
+    """An installed module. Where pyproject.toml leaves it out, for it has no wheel, a skip is
+    always allowed.
+    """
     with suppress(ImportError):
         return importlib.import_module(name)
     if _is_left_out(distribution):
-        pytest.skip(f"{distribution} has no wheel for Python {sys.version_info.major}.{sys.version_info.minor}")
+        pytest.skip(
+            f"{distribution} has no wheel for Python "
+            f"{sys.version_info.major}.{sys.version_info.minor}"
+        )
     missing(f"{distribution} is not installed")
 
 
 def _is_left_out(distribution: str) -> bool:
-    """Whether the marker of each row of pyproject.toml that names a distribution leaves it out for this Python."""
+    """Whether the marker of each row of pyproject.toml that names a distribution leaves it out for
+    this Python.
+    """
     from packaging.requirements import Requirement  # for a skip only
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    rows = [Requirement(row) for extra in extras.values() for row in extra if re.match(rf"{distribution}\b(?!-)", row)]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    rows = [
+        Requirement(row)
+        for extra in extras.values()
+        for row in extra
+        if re.match(rf"{distribution}\b(?!-)", row)
+    ]
     return bool(rows) and not any(row.marker is None or row.marker.evaluate() for row in rows)
 
 
@@ -64,7 +78,10 @@ def load_module(name: str, file: Path) -> ModuleType:
 
 
 def check_schema(schema: str, *files: str | Path, options: Sequence[str] = ()) -> None:
-    """Hold files to a schema of check-jsonschema's own; `options` of its command. Here, for it starts in a second."""
+    """Hold files to a schema of check-jsonschema's own; `options` of its command.
+
+    Here, for it starts in a second.
+    """
     from click.testing import CliRunner
 
     command = library("check_jsonschema", "check-jsonschema").main
@@ -78,14 +95,19 @@ def program(name: str) -> str:
 
 
 def shebang(*options: str) -> str:
-    """The first lines of a program for this Python, with options. A path with a space can stand in none of its own."""
+    """The first lines of a program for this Python, with options.
+
+    A path with a space can stand in none of its own.
+    """
     python = shlex.join([sys.executable, *options])
     return f"#!/bin/sh\n'''exec' {python} \"$0\" \"$@\"\n' '''\n"
 
 
 def path_to(*names: str) -> str:
     """A PATH to installed programs, wherever they are, and to what every machine has."""
-    return os.pathsep.join([*dict.fromkeys(str(Path(program(name)).parent) for name in names), os.defpath])
+    return os.pathsep.join(
+        [*dict.fromkeys(str(Path(program(name)).parent) for name in names), os.defpath]
+    )
 
 
 def shared(path: str) -> Path:
@@ -100,7 +122,10 @@ def shared(path: str) -> Path:
 def tmpfs(place: Path, *, size: str = "1m") -> Iterator[Path]:
     """A file system in memory of that size. Skips the test where this user may not mount."""
     place.mkdir(parents=True, exist_ok=True)
-    if os.geteuid() != 0 or _mount("-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place)) != 0:
+    if (
+        os.geteuid() != 0
+        or _mount("-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place)) != 0
+    ):
         pytest.skip("this user may not mount a file system")
     try:
         yield place
@@ -141,8 +166,8 @@ until dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freede
 until dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets \\
     org.freedesktop.Secret.Service.SearchItems dict:string:string:service,none; do sleep 0.05; done
 """
-"""Shell: waits until a keyring is on the bus, for a call before that would start another, a locked one; and then until
-it answers as it will from there on, for it can refuse calls for a moment."""
+"""Shell: waits until a keyring is on the bus, for a call before that would start another, a locked
+one; and then until it answers as it will from there on, for it can refuse calls for a moment."""
 
 
 @contextmanager
@@ -157,17 +182,24 @@ def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
         try:
             assert bus.stdout is not None
             environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-            with subprocess.Popen(keyring, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **quiet) as daemon:
+            with subprocess.Popen(
+                keyring, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **quiet
+            ) as daemon:
                 try:
                     assert daemon.stdin is not None
                     daemon.stdin.write(b"secret")
                     daemon.stdin.close()
                     subprocess.run(
-                        ["sh", "-c", KEYRING_ANSWERS], stdout=subprocess.DEVNULL, check=True, timeout=60, **quiet
+                        ["sh", "-c", KEYRING_ANSWERS],
+                        stdout=subprocess.DEVNULL,
+                        check=True,
+                        timeout=60,
+                        **quiet,
                     )
                     yield environ
                 finally:
-                    daemon.terminate()  # it has written its last file in the home before that is removed
+                    # it has written its last file in the home before that is removed
+                    daemon.terminate()
         finally:
             bus.terminate()
 
@@ -184,7 +216,11 @@ class Postgres:
     def __init__(self, folder: Path) -> None:
         self._programs = find_postgres()
         # It refuses to run as root.
-        self._user: Mapping[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        self._user: Mapping[str, Any] = {
+            "user": "postgres",
+            "group": "postgres",
+            "extra_groups": [],
+        }
         if os.geteuid() != 0:
             self._user = {}
         else:
@@ -193,14 +229,36 @@ class Postgres:
         self._log = folder / "postgres.log"
         self._server: subprocess.Popen[bytes] | None = None
         self.address = f"postgresql:///postgres?host={folder}&user=tests"
-        self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "tests", "-E", "UTF8", "--no-sync")
+        self._run(
+            "initdb",
+            "-D",
+            str(folder / "data"),
+            "-A",
+            "trust",
+            "-U",
+            "tests",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        )
 
     def start(self, *more: str, port: int = 5432) -> None:
         """Start it, with more settings, and wait until it accepts connections."""
-        settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off", f"port={port}", *more)
+        settings = (
+            "listen_addresses=",
+            f"unix_socket_directories={self.folder}",
+            "fsync=off",
+            f"port={port}",
+            *more,
+        )
         with self._log.open("w") as log:
             self._server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self.folder / "data", *(f"-c{each}" for each in settings)],
+                [
+                    self._programs / "postgres",
+                    "-D",
+                    self.folder / "data",
+                    *(f"-c{each}" for each in settings),
+                ],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -208,7 +266,9 @@ class Postgres:
                 **self._user,
             )
         for _ in range(300):
-            if not self._run("pg_isready", "-q", "-h", str(self.folder), "-p", str(port), is_required=False):
+            if not self._run(
+                "pg_isready", "-q", "-h", str(self.folder), "-p", str(port), is_required=False
+            ):
                 return
             assert self._server.poll() is None, f"PostgreSQL has ended: {self._log.read_text()}"
             time.sleep(0.1)
@@ -223,7 +283,9 @@ class Postgres:
         assert self._server is not None
         self._server.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self._server.pid, os.WSTOPPED)  # from here on it makes no more of them
-        children = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
+        )
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
@@ -240,13 +302,17 @@ class Postgres:
 
     def _run(self, name: str, *words: str, is_required: bool = True) -> int:
         command = [self._programs / name, *words]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, **self._user)
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, check=False, **self._user
+        )
         assert not is_required or done.returncode == 0, done.stderr
         return done.returncode
 
 
 def _has_ended(process: str) -> bool:
-    """Whether a process is gone, or a zombie: one that ends loses its memory before it has let go of what it shared."""
+    """Whether a process is gone, or a zombie: one that ends loses its memory before it has let go
+    of what it shared.
+    """
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -255,7 +321,9 @@ def _has_ended(process: str) -> bool:
 
 @contextmanager
 def run_postgres(*more: str, port: int = 5432) -> Iterator[Postgres]:
-    """A PostgreSQL in a folder of its own, started with more settings; its socket's path is short."""
+    """A PostgreSQL in a folder of its own, started with more settings; its socket's path is
+    short.
+    """
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         server = Postgres(Path(folder))
         server.start(*more, port=port)

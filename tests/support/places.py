@@ -1,9 +1,11 @@
-"""A backend that results are stored in, set up for a test: what is typed as a target, and what is there then.
+"""A backend that results are stored in, set up for a test: what is typed as a target, and what is
+there then.
 
 Here are those of this machine; a product's stands beside its server or fake.
 
-`group` is a name of the test's own, so that places never meet. `single` targets take one submission; `each` has a
-place for `{submission}`, and is empty where no name of the backend could hold one.
+`group` is a name of the test's own, so that places never meet. `single` targets take one
+submission; `each` has a place for `{submission}`, and is empty where no name of the backend could
+hold one.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Place(ABC):
     """Where it answers; empty for what is no server."""
 
     def environ(self, url: str = "") -> Mapping[str, str]:
-        """The settings of a command that uses it: at its own address, or at that of what stands before it."""
+        """The settings of a command that uses it: at its own address, or at that of what stands
+        before it.
+        """
         del url
         return {}
 
@@ -68,7 +72,10 @@ class Place(ABC):
         return [group]
 
     def count(self, group: str) -> int:
-        """How often a value was written there, at most. A file is made at once, and never over another."""
+        """How often a value was written there, at most.
+
+        A file is made at once, and never over another.
+        """
         del group
         return 1
 
@@ -135,7 +142,13 @@ class _Local(Place):
         return {str(each): (each.stat().st_ino, each.stat().st_mtime_ns) for each in files}
 
     def groups(self, group: str) -> list[str]:
-        return sorted({path.name.removesuffix(end) for end in self.ends for path in self.folder.glob(f"{group}*{end}")})
+        return sorted(
+            {
+                path.name.removesuffix(end)
+                for end in self.ends
+                for path in self.folder.glob(f"{group}*{end}")
+            }
+        )
 
 
 class InFile(_Local):
@@ -145,7 +158,10 @@ class InFile(_Local):
         return [f"file:{group}.pw#staging_password", f"file:{group}.user#user"]
 
     def each(self, group: str) -> Sequence[str]:
-        return [f"file:{group}-{{submission}}.pw#staging_password", f"file:{group}-{{submission}}.user#user"]
+        return [
+            f"file:{group}-{{submission}}.pw#staging_password",
+            f"file:{group}-{{submission}}.user#user",
+        ]
 
     def there(self, group: str) -> Values:
         files = {"password": self.folder / f"{group}.pw", "user": self.folder / f"{group}.user"}
@@ -163,7 +179,9 @@ class InDir(_Local):
 
     def there(self, group: str) -> Values:
         folder = self.folder / group
-        return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+        return (
+            {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+        )
 
     def groups(self, group: str) -> list[str]:
         return [f"{group}/{path.name}" for path in (self.folder / group).glob("*")]
@@ -192,6 +210,7 @@ class InDotenv(_Local):
     def rotate(self, group: str, password: str) -> None:
         path = self.folder / f"{group}.env"
         lines = [
-            "PASSWORD=" + password if line.startswith("PASSWORD=") else line for line in path.read_text().split("\n")
+            "PASSWORD=" + password if line.startswith("PASSWORD=") else line
+            for line in path.read_text().split("\n")
         ]
         path.write_text("\n".join(lines))

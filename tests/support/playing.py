@@ -1,4 +1,6 @@
-"""A service and a clock that a test plays: what is sent gets its answers, and waits take no time."""
+"""A service and a clock that a test plays: what is sent gets its answers, and waits take no
+time.
+"""
 
 from __future__ import annotations
 

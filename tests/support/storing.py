@@ -1,7 +1,8 @@
-"""Collecting into places: a request that somebody has answered, the machines that collect it, and the backends.
+"""Collecting into places: a request that somebody has answered, the machines that collect it, and
+the backends.
 
-The fixtures start each backend of `support.places` once, and only where a test asks for it; they go with a conftest
-that has a `service`.
+The fixtures start each backend of `support.places` once, and only where a test asks for it; they go
+with a conftest that has a `service`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ MARK = "p.w."
 
 @dataclass(frozen=True)
 class Given:
-    """What somebody typed, and the code that the submission got. Every backend of ours can hold the values."""
+    """What somebody typed, and the code that the submission got.
+
+    Every backend of ours can hold the values.
+    """
 
     code: str
     password: str
@@ -62,7 +66,11 @@ class Asked:
 
     def words(self, *targets: str) -> list[str]:
         """`collect RECEIPT` into these targets."""
-        return ["collect", str(self.receipt), *(word for target in targets for word in ("--to", target))]
+        return [
+            "collect",
+            str(self.receipt),
+            *(word for target in targets for word in ("--to", target)),
+        ]
 
     def stores(
         self,
@@ -80,7 +88,9 @@ class Asked:
 
     def deletes(self) -> int:
         """How many DELETEs of it have arrived at the service."""
-        return sum(seen.method == "DELETE" and self.code in seen.target for seen in self.job.service.seen())
+        return sum(
+            seen.method == "DELETE" and self.code in seen.target for seen in self.job.service.seen()
+        )
 
     def is_over(self) -> bool:
         """Whether it has ended, as the service has it."""
@@ -130,7 +140,18 @@ def _earlier(at: str | None) -> str | None:
 
 Into = Callable[[str], places.Place]
 
-NAMES = ("vault", "aws-sm", "aws-ssm", "k8s", "github-secret", "gitlab-variable", "keyring", "file", "dir", "dotenv")
+NAMES = (
+    "vault",
+    "aws-sm",
+    "aws-ssm",
+    "k8s",
+    "github-secret",
+    "gitlab-variable",
+    "keyring",
+    "file",
+    "dir",
+    "dotenv",
+)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""Commands under strace: killed at a chosen system call, with a call failing, or watched from outside.
+"""Commands under strace: killed at a chosen system call, with a call failing, or watched from
+outside.
 
-What is watched is every byte that a process and its children write, send, execute or leave on disk. What it reads, and
-what it was started with, came from its user; all other strings that it hands to the kernel are kept. Bytes could also
-leave by ways that show no string: those are refused.
+What is watched is every byte that a process and its children write, send, execute or leave on disk.
+What it reads, and what it was started with, came from its user; all other strings that it hands to
+the kernel are kept. Bytes could also leave by ways that show no string: those are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class Tracer(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Point:
-    """The `number`th call of `name` in a process, counted from 1. `text` is what strace showed of it."""
+    """The `number`th call of `name` in a process, counted from 1.
+
+    `text` is what strace showed of it.
+    """
 
     name: str
     number: int
@@ -48,12 +52,16 @@ def killing(point: Point, log: Path, signal: str = "SIGKILL") -> Tracer:
 
 
 def failing(call: str | Point, error: str, log: Path) -> Tracer:
-    """Words to put before a command: that call (or every one of that name) fails with that error."""
+    """Words to put before a command: that call (or every one of that name) fails with that
+    error.
+    """
     return injecting([(call, f"error={error}")], log)
 
 
 def injecting(what: Iterable[tuple[str | Point, str]], log: Path) -> Tracer:
-    """Words to put before a command: several calls of different names, each with what strace is to do to it."""
+    """Words to put before a command: several calls of different names, each with what strace is to
+    do to it.
+    """
     words = [program("strace"), "-f", "-qq", "-o", str(log)]
     names = []
     for call, action in what:
@@ -87,7 +95,9 @@ def points(log: Path, since: str) -> list[Point]:
     return found
 
 
-def first(found: Sequence[Point], name: str, *, after: str | Point | None = None, showing: str = "") -> Point:
+def first(
+    found: Sequence[Point], name: str, *, after: str | Point | None = None, showing: str = ""
+) -> Point:
     """The first call of that name after another one, with something in what strace showed of it."""
     passed = after is None
     for point in found:
@@ -102,10 +112,24 @@ def only(found: Sequence[Point], names: Iterable[str]) -> list[Point]:
     return [point for point in found if point.name in wanted]
 
 
-WRITING = frozenset(["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg"])
-SILENT = frozenset(["sendfile", "splice", "vmsplice", "copy_file_range", "io_uring_setup", "process_vm_writev"])
+WRITING = frozenset(
+    ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg"]
+)
+SILENT = frozenset(
+    ["sendfile", "splice", "vmsplice", "copy_file_range", "io_uring_setup", "process_vm_writev"]
+)
 """Ways for bytes to leave that show none of them: none of our processes has a use for them."""
-TELLING = ["add_key", "keyctl", "prctl", "memfd_create", "setxattr", "fsetxattr", "lsetxattr", "mmap", "fsync"]
+TELLING = [
+    "add_key",
+    "keyctl",
+    "prctl",
+    "memfd_create",
+    "setxattr",
+    "fsetxattr",
+    "lsetxattr",
+    "mmap",
+    "fsync",
+]
 
 _WHOLE = ("-v", "-xx", "-yy", "-s", "10000000")
 """Every string to its end, in hexadecimal, and what each descriptor is."""
@@ -120,7 +144,9 @@ TARGET = re.compile(r"(\d+)<([^>]*)>")
 
 @dataclass
 class Watched:
-    """What was seen. `streams` are the bytes by where they went, `words` all other strings with their call."""
+    """What was seen. `streams` are the bytes by where they went, `words` all other strings with
+    their call.
+    """
 
     done: Done
     streams: dict[str, bytearray] = field(default_factory=dict)
@@ -154,7 +180,9 @@ def watch(
     inject: str | None = None,
     interrupt: Callable[[], object] | None = None,
 ) -> Watched:
-    """Run a command to its end. `inject` makes system calls fail (see strace); once `interrupt` returns, SIGTERM.
+    """Run a command to its end.
+
+    `inject` makes system calls fail (see strace); once `interrupt` returns, SIGTERM.
 
     A start of `sealpipe` itself is in what is watched only if it is whole (`support.commands`).
     """
@@ -163,16 +191,23 @@ def watch(
     trace = user.home.parent / "trace"
     calls = ",".join(["%file", "%process", "%network", "getrandom", *WRITING, *SILENT, *TELLING])
     how = ["-e", f"inject={inject}"] if inject else []
-    tracer = Tracer([program("strace"), "-f", "-qq", *how, *_WHOLE, "-o", str(trace), "-e", f"trace={calls}"])
+    tracer = Tracer(
+        [program("strace"), "-f", "-qq", *how, *_WHOLE, "-o", str(trace), "-e", f"trace={calls}"]
+    )
     changed = user.with_environ(environ or {})
     is_whole = (
-        tuple(command[: len(SEALPIPE)]) != SEALPIPE or must_be_whole(changed) or stdout != subprocess.PIPE or interrupt
+        tuple(command[: len(SEALPIPE)]) != SEALPIPE
+        or must_be_whole(changed)
+        or stdout != subprocess.PIPE
+        or interrupt
     )
     if is_whole:
         done = _start(tracer, user, command, stdin, changed, stdout, interrupt)
     else:
         with _umask(0):
-            done = user.sealpipe(*command[len(SEALPIPE) :], stdin=stdin, tracer=tracer, **(environ or {}))
+            done = user.sealpipe(
+                *command[len(SEALPIPE) :], stdin=stdin, tracer=tracer, **(environ or {})
+            )
     seen = Watched(done)
     for number, (name, rest) in enumerate(_calls(trace.read_text())):
         _note(seen, name, rest, first=bool(is_whole) and number == 0)
@@ -185,10 +220,14 @@ def watch(
 
 
 def _need_any_memory() -> None:
-    """Skip without CAP_SYS_PTRACE: of a process that protects its memory strace then shows addresses for texts."""
+    """Skip without CAP_SYS_PTRACE: of a process that protects its memory strace then shows
+    addresses for texts.
+    """
     found = re.search(r"^CapEff:\s+(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     if found is None or not int(found[1], 16) >> 19 & 1:
-        pytest.skip("this user's strace cannot read what a sealpipe does, for it protects its memory")
+        pytest.skip(
+            "this user's strace cannot read what a sealpipe does, for it protects its memory"
+        )
 
 
 def _start(
@@ -201,7 +240,8 @@ def _start(
     interrupt: Callable[[], object] | None,
 ) -> Done:
     """Watch a command from its start."""
-    # By itself strace stops every call; by a filter of the kernel only these. What is injected asks for the former.
+    # By itself strace stops every call; by a filter of the kernel only these. What is injected asks
+    # for the former.
     how = [] if "-e" in tracer[:5] else ["--seccomp-bpf"]
     process = subprocess.Popen(
         [*tracer, *how, *command],
@@ -218,7 +258,9 @@ def _start(
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGTERM)
     out, err = process.communicate(None if interrupt else stdin, timeout=PATIENCE)
-    return Done(process.returncode, (out or b"").decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+    return Done(
+        process.returncode, (out or b"").decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    )
 
 
 @contextmanager
@@ -242,7 +284,9 @@ def _files(user: Terminal) -> Iterator[str]:
         # Not rglob: some versions of it fail at a link whose target is longer than a name may be.
         for place, folders, names in os.walk(folder):
             links = [name for name in folders if (Path(place) / name).is_symlink()]
-            yield from (str((Path(place) / name).relative_to(user.home.parent)) for name in names + links)
+            yield from (
+                str((Path(place) / name).relative_to(user.home.parent)) for name in names + links
+            )
 
 
 def _content(path: Path) -> bytes:
@@ -250,7 +294,9 @@ def _content(path: Path) -> bytes:
 
 
 def _calls(trace: str) -> Iterator[tuple[str, str]]:
-    """Each system call and all that was printed of it; one that another thread cut in two is put together."""
+    """Each system call and all that was printed of it; one that another thread cut in two is put
+    together.
+    """
     begun: dict[str, tuple[str, str]] = {}
     for line in trace.splitlines():
         if resumed := RESUMED.fullmatch(line):
@@ -266,7 +312,9 @@ def _calls(trace: str) -> Iterator[tuple[str, str]]:
 
 def _note(seen: Watched, name: str, rest: str, *, first: bool) -> None:
     assert name not in SILENT, f"{name} moves bytes that nobody sees"
-    assert not (name == "mmap" and "PROT_WRITE" in rest and "MAP_SHARED" in rest), "memory written into a file"
+    assert not (name == "mmap" and "PROT_WRITE" in rest and "MAP_SHARED" in rest), (
+        "memory written into a file"
+    )
     strings = [bytes.fromhex(text.replace("\\x", "")) for text in STRING.findall(rest)]
     if name == "getrandom":
         seen.drawn += strings

@@ -1,6 +1,8 @@
-"""A user at a terminal, in a home of their own, with an environment that inherits nothing; and the service they use.
+"""A user at a terminal, in a home of their own, with an environment that inherits nothing; and the
+service they use.
 
-The fixtures: one rehearsal service for a folder's tests, forgotten between them, and the user's terminal.
+The fixtures: one rehearsal service for a folder's tests, forgotten between them, and the user's
+terminal.
 """
 
 from __future__ import annotations
@@ -60,7 +62,10 @@ class Done:
 
 
 class Terminal:
-    """Where a user types commands. `here` is the working directory, `home` the home, both empty at first."""
+    """Where a user types commands.
+
+    `here` is the working directory, `home` the home, both empty at first.
+    """
 
     def __init__(self, place: Path, **environ: str) -> None:
         self.home = place / "home"
@@ -106,7 +111,9 @@ class Terminal:
         )
         return Done.of(done)
 
-    def start(self, *words: str, environ: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, environ: Mapping[str, str | None] | None = None
+    ) -> subprocess.Popen[str]:
         """Start `sealpipe WORDS`, its streams to be read as it runs."""
         return subprocess.Popen(
             [*SEALPIPE, *words],
@@ -134,7 +141,9 @@ class Terminal:
         typed = stdin.encode() if isinstance(stdin, str) else stdin
         changed = self.with_environ(environ)
         how = {"machine": machine, "apart": apart, "tracer": tracer}
-        return Done.of(run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, **how))
+        return Done.of(
+            run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, **how)
+        )
 
     def on_a_terminal(self, *words: str, **environ: str) -> str:
         """What a person sees of `sealpipe WORDS`, which ends with 0, on a real pseudo-terminal."""
@@ -180,7 +189,10 @@ def addresses(service: RunningService) -> dict[str, str]:
 def opened(service: RunningService, link: str, passcode: str | None = None) -> dict[str, str]:
     """What the recipient of a link sees: label to value."""
     fields = service.recipient().open_link(link.rstrip("\n"), passcode)
-    return {field.key: field.value if isinstance(field.value, str) else field.value.reveal() for field in fields}
+    return {
+        field.key: field.value if isinstance(field.value, str) else field.value.reveal()
+        for field in fields
+    }
 
 
 def created(service: RunningService) -> list[dict[str, Any]]:
@@ -190,7 +202,10 @@ def created(service: RunningService) -> list[dict[str, Any]]:
 
 
 def ends(pid: int) -> bool:
-    """Whether a process ends soon, or has. One that has ended, and nobody has waited for, does not run either."""
+    """Whether a process ends soon, or has.
+
+    One that has ended, and nobody has waited for, does not run either.
+    """
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
@@ -224,7 +239,9 @@ def one_service() -> Iterator[RunningService]:
 
 
 def _draw_bytes(length: int) -> bytes:
-    """What becomes a short code; none begins with a dash or an underscore: those have tests of their own."""
+    """What becomes a short code; none begins with a dash or an underscore: those have tests of
+    their own.
+    """
     drawn = secrets.token_bytes(length)
     return drawn if drawn[0] >> 2 < 62 else _draw_bytes(length)
 
@@ -252,12 +269,16 @@ def bare(tmp_path: Path) -> Terminal:
 
 @pytest.fixture
 def user(bare: Terminal, service: RunningService) -> Terminal:
-    """A terminal whose settings are at the service, with a key that has every scope and custody `self`."""
+    """A terminal whose settings are at the service, with a key that has every scope and custody
+    `self`.
+    """
     return bare.at(service)
 
 
 def refusal(response: httpx.Response) -> tuple[int, int]:
-    """Status and error_code, once the envelope is found to be the flat one (specification: Response envelopes)."""
+    """Status and error_code, once the envelope is found to be the flat one (specification: Response
+    envelopes).
+    """
     envelope = response.json()
     assert envelope["success"] is False
     assert isinstance(envelope["message"], str)

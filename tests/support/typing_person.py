@@ -1,4 +1,6 @@
-"""A person at a real terminal: a command in the foreground of a pseudo-terminal, with job control as a shell has it."""
+"""A person at a real terminal: a command in the foreground of a pseudo-terminal, with job control
+as a shell has it.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,20 @@ while True:
     os.kill(-child, signal.SIGCONT)
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 """
-"""What a shell does for one job: a group of its own in the foreground, and `fg` once it was stopped."""
+"""What a shell does for one job: a group of its own in the foreground, and `fg` once it was
+stopped.
+"""
 
 
 class Person:
     """A command, and who sits before its terminal. `seen` is all that the terminal showed."""
 
     def __init__(
-        self, command: Sequence[str], environ: Mapping[str, str], cwd: os.PathLike[str], stdin: bytes = b""
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        cwd: os.PathLike[str],
+        stdin: bytes = b"",
     ) -> None:
         self._master, slave = pty.openpty()
         self._told, told = os.pipe()

@@ -1,7 +1,9 @@
-"""Servers that sit on the wire: TLS before the rehearsal, a proxy that keeps what it is told, and a company's proxy.
+"""Servers that sit on the wire: TLS before the rehearsal, a proxy that keeps what it is told, and a
+company's proxy.
 
-The company's wants a login, and reads what goes through it, under a certificate of its own authority. What it stands
-in for is `mitmproxy`, which cannot be installed beside the newest cryptography and h11.
+The company's wants a login, and reads what goes through it, under a certificate of its own
+authority. What it stands in for is `mitmproxy`, which cannot be installed beside the newest
+cryptography and h11.
 """
 
 from __future__ import annotations
@@ -34,13 +36,17 @@ def accepted(listening: socket.socket) -> Iterator[socket.socket]:
 
 
 def at_once(connection: socket.socket) -> socket.socket:
-    """Every write goes out when it is made, not 40 ms later; of a listening one, those of all it accepts."""
+    """Every write goes out when it is made, not 40 ms later; of a listening one, those of all it
+    accepts.
+    """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
 class Wire:
-    """A listening socket on loopback; each connection is handed to `serve` in a thread of its own."""
+    """A listening socket on loopback; each connection is handed to `serve` in a thread of its
+    own.
+    """
 
     patience: float | None = _SECONDS
     """How long a connection may be silent, in seconds."""
@@ -50,8 +56,9 @@ class Wire:
         self.connections = 0
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        # Bound, and so ours to the end; while it does not listen, connections are refused. A port that the
-        # kernel chose would be given back by `shutdown`, one that was asked for stays: so it is asked for.
+        # Bound, and so ours to the end; while it does not listen, connections are refused. A port
+        # that the kernel chose would be given back by `shutdown`, one that was asked for stays: so
+        # it is asked for.
         with _bound(0) as chosen:
             self.port: int = chosen.getsockname()[1]
             self._socket = _bound(self.port)
@@ -116,14 +123,20 @@ def tls(context: ssl.SSLContext, service: tuple[str, int]) -> Wire:
     """TLS, and behind it the service."""
 
     def serve(client: socket.socket) -> None:
-        with context.wrap_socket(client, server_side=True) as secure, socket.create_connection(service) as upstream:
+        with (
+            context.wrap_socket(client, server_side=True) as secure,
+            socket.create_connection(service) as upstream,
+        ):
             pump_both(secure, upstream)
 
     return Wire(serve)
 
 
 class Proxy(Wire):
-    """An HTTP proxy that tunnels every host to one port of this machine. `heard` is all that clients told it."""
+    """An HTTP proxy that tunnels every host to one port of this machine.
+
+    `heard` is all that clients told it.
+    """
 
     def __init__(self, port: int) -> None:
         super().__init__(self._tunnel)
@@ -143,8 +156,13 @@ class Proxy(Wire):
             pump_both(client, upstream, self.heard)
 
 
-def pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
-    """Hand on what comes, both ways, until the client is done. In one thread: two at one TLS connection break it."""
+def pump_both(
+    client: socket.socket, upstream: socket.socket, heard: bytearray | None = None
+) -> None:
+    """Hand on what comes, both ways, until the client is done.
+
+    In one thread: two at one TLS connection break it.
+    """
     at_once(upstream)
     open_ends = {client: upstream, upstream: client}
     with contextlib.suppress(OSError):
@@ -166,7 +184,9 @@ def _ready(ends: list[socket.socket]) -> list[socket.socket]:
 
 
 class Intercepting(Wire):
-    """The proxy. `routes`: the port on this machine behind each host. `asked` is whom it was to connect to.
+    """The proxy. `routes`: the port on this machine behind each host.
+
+    `asked` is whom it was to connect to.
 
     `read` is what it read of each connection; `user` and `password` are its login.
     """
@@ -189,7 +209,9 @@ class Intercepting(Wire):
     def _intercept(self, client: socket.socket) -> None:
         host, allowed = self._head(client)
         if not allowed:
-            client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            client.sendall(
+                b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+            )
             return
         self.asked.append(host)
         client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -211,7 +233,10 @@ class Intercepting(Wire):
             head += piece
         lines = head.decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines[1:])
+        }
         login = "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         assert method == "CONNECT"
         return target.rpartition(":")[0], headers.get("proxy-authorization") == login

@@ -1,4 +1,6 @@
-"""`batch`: plan a batch, run it, or decide about rows. Outputs are numbers; the summary has the rows.
+"""`batch`: plan a batch, run it, or decide about rows.
+
+Outputs are numbers; the summary has the rows.
 
 A rehearsal only plans, from an empty database: everything else sends or stores.
 """
@@ -62,19 +64,30 @@ def _plan(step: Step) -> int:
     for plan in result.rows():
         counts = Counter(str(row["action"]) for row in plan["rows"])
         changes = sum(counts[action] for action in _CHANGING)
-        step.outputs |= {"counts": json.dumps(counts), "changes": str(changes), "plan": step.values["out"]}
-        rows = [row for row in plan["rows"] if row["action"] not in _QUIET or row["is_changed"] or row["is_gone"]]
+        step.outputs |= {
+            "counts": json.dumps(counts),
+            "changes": str(changes),
+            "plan": step.values["out"],
+        }
+        rows = [
+            row
+            for row in plan["rows"]
+            if row["action"] not in _QUIET or row["is_changed"] or row["is_gone"]
+        ]
         cells = [(row["key"], row["action"], _join(row["detail"], row["remedy"])) for row in rows]
         _summarize(step, f"plan of {plan['name']}", counts, ("row", "action", "why"), cells)
     return step.end(result.code, "planned")
 
 
 def _change(step: Step, command: str) -> int:
-    """Run a command that changes something, then read how the batch stands: its rows show what to do."""
+    """Run a command that changes something, then read how the batch stands: its rows show what to
+    do.
+    """
     words, options = [step.values["file"]], COMMANDS[command]
     name = ""
     if command in _BY_NAME:
-        planned = step.sealpipe("batch", "plan", *_options(step, ()), "--", *words)  # tells the name, changes nothing
+        # Tells the name, changes nothing.
+        planned = step.sealpipe("batch", "plan", *_options(step, ()), "--", *words)
         if planned.code:
             return step.end(planned.code, "failed")
         name = planned.rows()[0]["name"]
@@ -95,7 +108,9 @@ def _change(step: Step, command: str) -> int:
             step.outputs["counts"] = json.dumps(report["counts"])
             waits = any(number for state, number in report["counts"].items() if state not in _OVER)
             cells = [_state_cells(row) for row in report["rows"]]
-            _summarize(step, f"batch {name}", report["counts"], ("row", "state", "next", "problem"), cells)
+            _summarize(
+                step, f"batch {name}", report["counts"], ("row", "state", "next", "problem"), cells
+            )
     outcome = "adopted" if command == "adopt" else "pending" if waits else "done"
     return step.end(result.code, outcome)
 
@@ -109,8 +124,14 @@ def _options(step: Step, names: Sequence[str]) -> list[str]:
 
 def _describe(change: Mapping[str, Any], command: str) -> str:
     """Return a change, an adopted row, or a row that is still in trouble as a line."""
-    what = change.get("what") or change.get("state") or ("adopted, blocked" if change.get("is_blocked") else command)
-    return ": ".join(filter(None, (str(change["key"]), what, _join(change.get("problem"), change.get("remedy")))))
+    what = (
+        change.get("what")
+        or change.get("state")
+        or ("adopted, blocked" if change.get("is_blocked") else command)
+    )
+    return ": ".join(
+        filter(None, (str(change["key"]), what, _join(change.get("problem"), change.get("remedy"))))
+    )
 
 
 def _state_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -123,7 +144,11 @@ def _join(*parts: str | None) -> str:
 
 
 def _summarize(
-    step: Step, title: str, counts: Mapping[str, int], head: Sequence[str], rows: Sequence[Sequence[str]]
+    step: Step,
+    title: str,
+    counts: Mapping[str, int],
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
 ) -> None:
     numbers = [(state, str(number)) for state, number in counts.items()]
     shown = [[step.processes.clean(cell) for cell in row] for row in rows[:_SHOWN]]

@@ -1,4 +1,7 @@
-"""`collect`: store submissions or set them as one output. `expire`: expire shares and requests; nothing is purged."""
+"""`collect`: store submissions or set them as one output.
+
+`expire`: expire shares and requests; nothing is purged.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,16 @@ KINDS = ("shares", "requests")
 
 
 def collect(step: Step) -> int:
-    """Collect submissions. The request expires only after everything is stored or set as an output."""
-    requests, entries = inputs.split_lines(step.values["requests"]), inputs.parse_map(step.values["map"])
-    on_pending = inputs.check_choice("on-pending", step.values["on-pending"], ("fail", "warn", "skip"))
+    """Collect submissions. The request expires only after everything is stored or set as an
+    output.
+    """
+    requests, entries = (
+        inputs.split_lines(step.values["requests"]),
+        inputs.parse_map(step.values["map"]),
+    )
+    on_pending = inputs.check_choice(
+        "on-pending", step.values["on-pending"], ("fail", "warn", "skip")
+    )
     after = inputs.check_choice("after", step.values["after"], ("keep", "expire"))
     _check_inputs(step, requests, entries)
     arguments = ["collect", *step.options()]
@@ -30,7 +40,8 @@ def collect(step: Step) -> int:
         result = step.sealpipe(*arguments, "--", *requests)
         log_dry_run(result)
         return step.end(result.code, "dry-run")
-    # With an output, the request may expire only after the output is set, not when the values are on stdout.
+    # With an output, the request may expire only after the output is set, not when the values are
+    # on stdout.
     arguments += ["--output=json", f"--after={'keep' if entries else after}", "--", *requests]
     if step.rehearsing:  # the prompts of the request that it makes up
         step.processes.environ["SEALPIPE_REQUEST_ASK"] = "\n".join(each.prompt for each in entries)
@@ -53,15 +64,25 @@ def collect(step: Step) -> int:
 
 def _check_inputs(step: Step, requests: Sequence[str], entries: Sequence[MapEntry]) -> None:
     stored = step.values["to"] or step.values["dir"]
-    variable = next((name for name in ("SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR") if step.environ.get(name)), "")
+    variable = next(
+        (
+            name
+            for name in ("SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR")
+            if step.environ.get(name)
+        ),
+        "",
+    )
     if not requests:
         raise InputError("the input requests is empty", "give a short code or a receipt file")
     if entries and stored:
         raise InputError(
-            "map cannot be combined with to or dir", "use two steps: stored submissions can be collected again"
+            "map cannot be combined with to or dir",
+            "use two steps: stored submissions can be collected again",
         )
     if entries and variable:
-        raise InputError(f"map cannot be combined with the variable {variable}", "remove one of them")
+        raise InputError(
+            f"map cannot be combined with the variable {variable}", "remove one of them"
+        )
     if entries and (len(requests) > 1 or step.values["pick"] == "each"):
         raise InputError("map needs one submission of one request", "use a step for each request")
     if not entries and not stored and not step.is_on("dry-run"):
@@ -102,14 +123,19 @@ def _set_values(step: Step, values: Mapping[str, str], entries: Sequence[MapEntr
     if secrets:
         if not is_stderr_readable():
             raise InputError("values cannot be masked because stderr is a file", "use to or dir")
-        # Masked one by one, as JSON, and as the whole output: the runner does not pass a masked output to other jobs.
-        runner_output.mask([*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text])
+        # Masked one by one, as JSON, and as the whole output: the runner does not pass a masked
+        # output to other jobs.
+        runner_output.mask(
+            [*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text]
+        )
     step.set_outputs({"values": text})
 
 
 def _service_options(step: Step) -> list[str]:
     """Return the options that select the service, for a second command."""
-    return inputs.build_options("expire", {**dict.fromkeys(("shares", "requests", "missing-ok"), ""), **step.values})
+    return inputs.build_options(
+        "expire", {**dict.fromkeys(("shares", "requests", "missing-ok"), ""), **step.values}
+    )
 
 
 def _short_code(row: Mapping[str, Any]) -> str:
@@ -118,7 +144,11 @@ def _short_code(row: Mapping[str, Any]) -> str:
 
 def _summary(row: Mapping[str, Any]) -> str:
     stored = ", ".join(str(each.get("target", "")) for each in row.get("stored", []))
-    rows = [("status", str(row.get("status", ""))), ("submissions", str(row.get("count", ""))), ("stored in", stored)]
+    rows = [
+        ("status", str(row.get("status", ""))),
+        ("submissions", str(row.get("count", ""))),
+        ("stored in", stored),
+    ]
     return runner_output.summary_table(f"sealpipe collected: {_short_code(row)}", rows)
 
 
@@ -135,9 +165,13 @@ def expire(step: Step) -> int:
         result = step.sealpipe(*arguments, expected=(MISSING,) if step.is_on("missing-ok") else ())
         exit_code = result.code
         if exit_code == 0:
-            codes_by_state["expired"] += [inputs.encode_code(str(row["short_code"])) for row in result.rows()]
+            codes_by_state["expired"] += [
+                inputs.encode_code(str(row["short_code"])) for row in result.rows()
+            ]
         elif exit_code == MISSING:
-            codes_by_state["missing"].append(code if inputs.is_encoded(code) else inputs.encode_code(code))
+            codes_by_state["missing"].append(
+                code if inputs.is_encoded(code) else inputs.encode_code(code)
+            )
         exit_codes.append(0 if exit_code == MISSING and step.is_on("missing-ok") else exit_code)
         if step.processes.interrupted:
             break
@@ -145,5 +179,6 @@ def expire(step: Step) -> int:
     rows = [(name, ", ".join(codes)) for name, codes in codes_by_state.items()]
     step.summary = runner_output.summary_table("sealpipe expire", rows)
     return step.end(
-        next((code for code in exit_codes if code), 0), "expired" if codes_by_state["expired"] else "missing"
+        next((code for code in exit_codes if code), 0),
+        "expired" if codes_by_state["expired"] else "missing",
     )

@@ -19,7 +19,10 @@ class InputError(Exception):
 
 
 def read_inputs(action: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return every input by name, with defaults. Raises InputError for a switch that is neither true nor false."""
+    """Return every input by name, with defaults.
+
+    Raises InputError for a switch that is neither true nor false.
+    """
     result = {each.name: environ.get(each.variable, "") or each.default for each in inputs(action)}
     for each in inputs(action):
         if each.kind == "flag" or each.default in ("true", "false"):
@@ -30,8 +33,13 @@ def read_inputs(action: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_options(action: str, values: Mapping[str, str], *, rehearsing: bool = False) -> list[str]:
-    """Return the options of an action. Each is one argument, so that no value is parsed as an option."""
-    wanted_inputs = [each for each in inputs(action) if each.kind != "own" and not (rehearsing and each.real)]
+    """Return the options of an action.
+
+    Each is one argument, so that no value is parsed as an option.
+    """
+    wanted_inputs = [
+        each for each in inputs(action) if each.kind != "own" and not (rehearsing and each.real)
+    ]
     return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
 
 
@@ -61,7 +69,9 @@ def split_fields(text: str) -> list[str]:
 
 
 def encode_code(code: str) -> str:
-    """Percent-encode a short code for an output: it is opaque and may contain shell or expression syntax."""
+    """Percent-encode a short code for an output: it is opaque and may contain shell or expression
+    syntax.
+    """
     return quote(code, safe="", errors="replace")
 
 
@@ -78,7 +88,9 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 class MapEntry(NamedTuple):
-    """A line of `map`: the member of `values`, the prompt, and whether it is plain text (`PROMPT:text`)."""
+    """A line of `map`: the member of `values`, the prompt, and whether it is plain text
+    (`PROMPT:text`).
+    """
 
     name: str
     prompt: str
@@ -91,15 +103,25 @@ def parse_map(text: str) -> list[MapEntry]:
     for line in split_lines(text):
         name, equals, prompt = (part.strip() for part in line.partition("="))
         if not equals or not prompt or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
-            raise InputError("a line of map is not NAME=PROMPT", "use letters, digits, _ and - in NAME")
+            raise InputError(
+                "a line of map is not NAME=PROMPT", "use letters, digits, _ and - in NAME"
+            )
         if name in (each.name for each in result):
             raise InputError(f"map has the name {name} twice")
         plain = prompt.endswith(":text")
-        result.append(MapEntry(name, prompt.removesuffix(":text").rstrip() if plain else prompt, plain))
+        result.append(
+            MapEntry(name, prompt.removesuffix(":text").rstrip() if plain else prompt, plain)
+        )
     return result
 
 
 def stand_ins(references: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return a value for each empty variable that a reference names, for a rehearsal (in forks, secrets are empty)."""
-    names = [result[1] for each in references for result in re.finditer(r"(?:^|=)env:(?://)?([^?#=]+)", each)]
+    """Return a value for each empty variable that a reference names, for a rehearsal (in forks,
+    secrets are empty).
+    """
+    names = [
+        result[1]
+        for each in references
+        for result in re.finditer(r"(?:^|=)env:(?://)?([^?#=]+)", each)
+    ]
     return {name: f"stand-in for {name}" for name in names if not environ.get(name)}

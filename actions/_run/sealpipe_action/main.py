@@ -35,9 +35,16 @@ def main(action: str) -> int:
         code = _report(step, error)
     except Exception as error:  # noqa: BLE001 - the error's text could hold a secret; outputs are set even then
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        bug = f"internal error: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        bug = (
+            f"internal error: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        )
         code = _report(
-            step, InputError(bug, "this is a bug in sealpipe: please report this line, which contains no secret", 1)
+            step,
+            InputError(
+                bug,
+                "this is a bug in sealpipe: please report this line, which contains no secret",
+                1,
+            ),
         )
     return code if step is None else _finish(step, code)
 

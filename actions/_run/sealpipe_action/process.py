@@ -47,22 +47,32 @@ class ProcessRunner:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: self._stop(number))
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", expected: Container[int] = ()) -> ProcessResult:
-        """Run a command to its end, whatever signals arrive. An expected exit code is not logged as an error.
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", expected: Container[int] = ()
+    ) -> ProcessResult:
+        """Run a command to its end, whatever signals arrive.
+
+        An expected exit code is not logged as an error.
 
         `stdin` is a few lines at most. Raises OSError if the command cannot be run.
         """
         if self.interrupted:
             return ProcessResult(128 + self.interrupted, "", {})
         process = subprocess.Popen(  # noqa: S603 - a list of words, no shell
-            argv, env=self.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            argv,
+            env=self.environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         self._process = process
         if self.interrupted:
             self._stop(self.interrupted)
         error_lines: list[bytes] = []
         assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - all are pipes
-        thread = threading.Thread(target=self._forward, args=(process.stderr, error_lines), daemon=True)
+        thread = threading.Thread(
+            target=self._forward, args=(process.stderr, error_lines), daemon=True
+        )
         thread.start()
         with contextlib.suppress(BrokenPipeError), process.stdin as stream:
             stream.write(stdin.encode("utf-8", "surrogateescape"))
@@ -72,10 +82,14 @@ class ProcessRunner:
         self._process = None
         error = _error(error_lines)
         if code not in expected:
-            write_stderr(b"".join(self._clean(line) for line in error_lines if line.startswith(_ANNOTATION)))
+            write_stderr(
+                b"".join(self._clean(line) for line in error_lines if line.startswith(_ANNOTATION))
+            )
             if error:
                 runner_output.log_error(error, self.clean)
-        return ProcessResult(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
+        return ProcessResult(
+            code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error
+        )
 
     def _stop(self, number: int) -> None:
         self.interrupted = number
@@ -84,7 +98,9 @@ class ProcessRunner:
                 self._process.send_signal(number)
 
     def _forward(self, stream: IO[bytes], error_lines: list[bytes]) -> None:
-        """Forward each line, except the error in either form: it is logged later, unless it was expected."""
+        """Forward each line, except the error in either form: it is logged later, unless it was
+        expected.
+        """
         for line in stream:
             if line.startswith((_ERROR, _ANNOTATION)):
                 error_lines.append(line)
@@ -92,7 +108,9 @@ class ProcessRunner:
                 write_stderr(self._clean(line))
 
     def _clean(self, line: bytes) -> bytes:
-        return self.clean(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return self.clean(line.decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
 
 
 def _error(error_lines: Sequence[bytes]) -> Mapping[str, Any]:

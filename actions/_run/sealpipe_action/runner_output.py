@@ -1,4 +1,7 @@
-"""A step's output to the runner: log lines, annotations, masks, outputs and the summary. The text may be hostile."""
+"""A step's output to the runner: log lines, annotations, masks, outputs and the summary.
+
+The text may be hostile.
+"""
 
 from __future__ import annotations
 
@@ -60,12 +63,16 @@ def hide_addresses(text: str) -> str:
 
 
 def log_error(error: Mapping[str, object], clean: Callable[[str], str] = str) -> None:
-    """Log the error object of `sealpipe --output json`, each line of its message as one; `clean` is applied to all."""
+    """Log the error object of `sealpipe --output json`, each line of its message as one; `clean` is
+    applied to all.
+    """
     first, *more = str(error.get("message", "")).split("\n")
     log(clean(f"sealpipe: {first}"))
     rejected, notes = error.get("additional_data"), error.get("notes")
     details = more + (
-        [f"{name}: {reason}" for name, reason in rejected.items()] if isinstance(rejected, Mapping) else []
+        [f"{name}: {reason}" for name, reason in rejected.items()]
+        if isinstance(rejected, Mapping)
+        else []
     )
     details += [str(error["remedy"])] if error.get("remedy") else []
     details += [str(each) for each in notes] if isinstance(notes, list) else []
@@ -81,15 +88,25 @@ def summary_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 def summary_rows(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with a head for the summary; without rows only the title."""
-    lines = [head, ["---"] * len(head), *([escape_cell(cell) for cell in row] for row in rows)] if rows else []
-    return f"### {escape_cell(title)}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+    lines = (
+        [head, ["---"] * len(head), *([escape_cell(cell) for cell in row] for row in rows)]
+        if rows
+        else []
+    )
+    return (
+        f"### {escape_cell(title)}\n\n"
+        + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        + "\n"
+    )
 
 
 def escape_cell(text: str) -> str:
     """Escape text for HTML and Markdown, so that not even `www.` becomes a link."""
     short = text if len(text) <= _CELL else text[:_CELL] + " ..."
     plain = html.escape(escape_unprintable(short))
-    return re.sub(r"[^\w\s&;,-]|_", lambda char: f"&#{ord(char[0])};", plain.replace("&#x27;", "&apos;"))
+    return re.sub(
+        r"[^\w\s&;,-]|_", lambda char: f"&#{ord(char[0])};", plain.replace("&#x27;", "&apos;")
+    )
 
 
 LIMIT = 900_000
@@ -103,11 +120,18 @@ def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if len(value.encode("utf-8", "replace")) > LIMIT:
             raise ValueError(name)
-    _append(environ, "GITHUB_OUTPUT", "".join(format_output(name, value) for name, value in values.items()))
+    _append(
+        environ,
+        "GITHUB_OUTPUT",
+        "".join(format_output(name, value) for name, value in values.items()),
+    )
 
 
 def set_variable(environ: Mapping[str, str], name: str, value: str) -> None:
-    """Set an environment variable for later steps of the job. Raises ValueError with its name if it cannot be set."""
+    """Set an environment variable for later steps of the job.
+
+    Raises ValueError with its name if it cannot be set.
+    """
     _append(environ, "GITHUB_ENV", format_output(name, value))
 
 

@@ -19,7 +19,9 @@ _CREATED_CODES = (0, 11)
 
 
 def share(step: Step) -> int:
-    """Share the fields. The link is read from a temporary file, so that stdout is free for the sealed link."""
+    """Share the fields. The link is read from a temporary file, so that stdout is free for the
+    sealed link.
+    """
     references = inputs.split_fields(step.values["fields"])
     if step.values["fields-from"]:
         references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
@@ -33,9 +35,14 @@ def share(step: Step) -> int:
     folder = tempfile.mkdtemp(prefix="sealpipe-", dir=step.environ.get("RUNNER_TEMP") or None)
     try:
         file = _link_file(step, Path(folder, "link"))
-        result = step.sealpipe(*arguments, "--output=json", *([f"--link-file={file}"] if file else []))
+        result = step.sealpipe(
+            *arguments, "--output=json", *([f"--link-file={file}"] if file else [])
+        )
         for row in result.rows():
-            step.outputs |= {"custody": _text(row, "custody"), "sealed-link": _text(row, "sealed_link")}
+            step.outputs |= {
+                "custody": _text(row, "custody"),
+                "sealed-link": _text(row, "sealed_link"),
+            }
             _summarize(step, row, "shared")
         # With any other exit code the file may be an old one that sealpipe refused to overwrite.
         if file and result.code in _CREATED_CODES and file.is_file() and step.is_on("mask-link"):
@@ -72,22 +79,34 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
         stand_ins = inputs.stand_ins([*references, step.values["passcode-from"]], step.environ)
         if stand_ins:
             runner_output.annotate(
-                "notice", f"the rehearsal uses made-up values for empty variables: {', '.join(stand_ins)}"
+                "notice",
+                f"the rehearsal uses made-up values for empty variables: {', '.join(stand_ins)}",
             )
         step.processes.environ |= stand_ins
     return arguments
 
 
 def _check_recipient(step: Step) -> None:
-    """Name the input that a channel needs: the command would name its option, which a workflow does not have."""
-    channels = [name for name in ("send", "passcode-to") if "{recipient}" in step.values.get(name, "")]
+    """Name the input that a channel needs: the command would name its option, which a workflow does
+    not have.
+    """
+    channels = [
+        name for name in ("send", "passcode-to") if "{recipient}" in step.values.get(name, "")
+    ]
     params = inputs.split_lines(
         f"{step.values['param']}\n{step.environ.get(f'SEALPIPE_{step.action}_PARAM'.upper(), '')}"
     )
-    if channels and not step.values["recipient"] and not any(each.startswith("recipient=") for each in params):
+    if (
+        channels
+        and not step.values["recipient"]
+        and not any(each.startswith("recipient=") for each in params)
+    ):
         raise InputError(
             f"the input recipient is empty, and {channels[0]} has {{recipient}}",
-            "set it; if it comes from a variable of the repository or the environment, check the variable's name",
+            (
+                "set it; if it comes from a variable of the repository or the environment, "
+                "check the variable's name"
+            ),
         )
 
 
@@ -98,13 +117,19 @@ def _link_file(step: Step, own: Path) -> Path | None:
         return own
     if step.values["send"] or step.is_on("seal-link"):
         return None
-    raise InputError("the link has no destination", "leave mask-link on, or use send, seal-link or link-file")
+    raise InputError(
+        "the link has no destination", "leave mask-link on, or use send, seal-link or link-file"
+    )
 
 
 def _set_link(step: Step, link: str) -> None:
-    """Set the output `link` if it can be masked first: the whole link, its fragment, and the key in the fragment."""
+    """Set the output `link` if it can be masked first: the whole link, its fragment, and the key in
+    the fragment.
+    """
     if not is_stderr_readable():
-        runner_output.annotate("warning", "the output link is not set: it cannot be masked because stderr is a file")
+        runner_output.annotate(
+            "warning", "the output link is not set: it cannot be masked because stderr is a file"
+        )
         return
     runner_output.mask_link(link)
     step.outputs["link"] = link
@@ -112,7 +137,11 @@ def _set_link(step: Step, link: str) -> None:
 
 def _summarize(step: Step, row: dict[str, Any], what: str) -> None:
     delivered = row.get("delivered")
-    sent = [str(each) for each in delivered if each != "link-file"] if isinstance(delivered, list) else []
+    sent = (
+        [str(each) for each in delivered if each != "link-file"]
+        if isinstance(delivered, list)
+        else []
+    )
     rows = [(name, _text(row, name)) for name in ("title", "custody", "key", "outcome")]
     ends = _text(row, "expires_at") or (
         "never" if row.get("expiry_known", True) else "unknown: the service did not say"

@@ -30,8 +30,13 @@ class Step:
         self.action = action
         self.values = inputs.read_inputs(action, environ)
         self.executable = environ.get(f"{PREFIX}SEALPIPE") or "sealpipe"
-        # sealpipe must not see our variables; PYTHON* variables of an earlier step could inject code
-        self.environ = {name: value for name, value in environ.items() if not name.startswith((PREFIX, "PYTHON"))}
+        # sealpipe must not see our variables; PYTHON* variables of an earlier step could inject
+        # code
+        self.environ = {
+            name: value
+            for name, value in environ.items()
+            if not name.startswith((PREFIX, "PYTHON"))
+        }
         self.processes = ProcessRunner(self.environ)
         self.rehearsing = self.values.get("rehearse") == "true"
         self.outputs: dict[str, str] = {"executable": self.executable}
@@ -41,26 +46,40 @@ class Step:
         """Return whether a switch is true."""
         return self.values.get(name) == "true"
 
-    def sealpipe(self, *arguments: str, stdin: str = "", expected: Container[int] = ()) -> ProcessResult:
-        """Run sealpipe, in a rehearsal against a local service. Raises InputError if it cannot be run."""
+    def sealpipe(
+        self, *arguments: str, stdin: str = "", expected: Container[int] = ()
+    ) -> ProcessResult:
+        """Run sealpipe, in a rehearsal against a local service.
+
+        Raises InputError if it cannot be run.
+        """
         prefix = [self.executable, "rehearse", "--job", "--"] if self.rehearsing else []
         try:
-            return self.processes.run([*prefix, self.executable, *arguments], stdin=stdin, expected=expected)
+            return self.processes.run(
+                [*prefix, self.executable, *arguments], stdin=stdin, expected=expected
+            )
         except OSError as error:
-            raise InputError(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
+            raise InputError(
+                f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}"
+            ) from None
 
     def options(self) -> list[str]:
         """Return the command-line options for the inputs."""
         return inputs.build_options(self.action, self.values, rehearsing=self.rehearsing)
 
     def bind_options(self) -> list[str]:
-        """Return the option for the text that a sealed link is bound to: by default this run, none for `none`."""
+        """Return the option for the text that a sealed link is bound to: by default this run, none
+        for `none`.
+        """
         bind = self.values["bind"].strip()
         if bind:
             return [] if bind == "none" else [f"--bind={bind}"]
         run = [self.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
         if not all(run):
-            raise InputError("bind has no default: GITHUB_REPOSITORY or GITHUB_RUN_ID is not set", "set the input bind")
+            raise InputError(
+                "bind has no default: GITHUB_REPOSITORY or GITHUB_RUN_ID is not set",
+                "set the input bind",
+            )
         return [f"--bind=github:{':'.join(run)}"]
 
     def annotate_ignored_inputs(self) -> None:
@@ -68,7 +87,8 @@ class Step:
         ignored = inputs.ignored_in_rehearsal(self.action, self.values)
         if ignored:
             runner_output.annotate(
-                "notice", f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}"
+                "notice",
+                f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}",
             )
 
     def end(self, code: int, outcome: str) -> int:
@@ -84,18 +104,25 @@ class Step:
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise InputError(
-                f"GITHUB_OUTPUT cannot be written: {reason}", "everything that the log reports as done is done", 11
+                f"GITHUB_OUTPUT cannot be written: {reason}",
+                "everything that the log reports as done is done",
+                11,
             ) from None
         except ValueError as error:
             raise InputError(
-                f"the output {error} is larger than the runner accepts", "store it instead: use to or dir"
+                f"the output {error} is larger than the runner accepts",
+                "store it instead: use to or dir",
             ) from None
 
     def finish(self) -> None:
         """Set the remaining outputs and write the summary."""
         self.set_outputs(self.outputs)
         try:
-            if self.summary and self.is_on("summary") and not runner_output.add_summary(self.environ, self.summary):
+            if (
+                self.summary
+                and self.is_on("summary")
+                and not runner_output.add_summary(self.environ, self.summary)
+            ):
                 runner_output.annotate("notice", "no summary: it is larger than the runner accepts")
         except OSError as error:
             runner_output.annotate("warning", f"no summary: {os.strerror(error.errno or 0)}")
@@ -106,12 +133,16 @@ def read_text_file(path: str, name: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{name}: {path} cannot be read: {os.strerror(error.errno or 0)}") from None
+        raise InputError(
+            f"{name}: {path} cannot be read: {os.strerror(error.errno or 0)}"
+        ) from None
     except UnicodeDecodeError:
         raise InputError(f"{name}: {path} is not UTF-8 text") from None
 
 
 def log_dry_run(result: ProcessResult) -> None:
-    """Log the plan of a dry run; sealpipe has already escaped it, and separates its cells by tabs."""
+    """Log the plan of a dry run; sealpipe has already escaped it, and separates its cells by
+    tabs.
+    """
     for line in result.out.splitlines():
         runner_output.log(line.replace("\t", "  "))

@@ -1,8 +1,9 @@
-"""Write a CI/CD component project for GitLab: `python containers/gitlab/component/make.py FOLDER --image IMAGE`.
+"""Write a CI/CD component project for GitLab: `python containers/gitlab/component/make.py FOLDER
+--image IMAGE`.
 
-The components are the templates beside this folder, each at `templates/NAME/template.yml`, where GitLab looks for them.
-FOLDER is a checkout of the component project; what stands there is replaced. IMAGE, the image of your own registry,
-becomes the default of the input `image`.
+The components are the templates beside this folder, each at `templates/NAME/template.yml`, where
+GitLab looks for them. FOLDER is a checkout of the component project; what stands there is replaced.
+IMAGE, the image of your own registry, becomes the default of the input `image`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ def make_template(text: str, image: str) -> str:
 
 
 def write_project(folder: Path, image: str) -> None:
-    """Write the component project: one folder for each template, the pipeline, the README and the licence."""
+    """Write the component project: one folder for each template, the pipeline, the README and the
+    licence.
+    """
     for source in sorted(HERE.parent.glob("*.yml")):
         target = folder / "templates" / source.stem / "template.yml"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(make_template(source.read_text(encoding="utf-8"), image), encoding="utf-8")
+        target.write_text(
+            make_template(source.read_text(encoding="utf-8"), image), encoding="utf-8"
+        )
     shutil.copyfile(HERE / "pipeline.yml", folder / ".gitlab-ci.yml")
     shutil.copyfile(HERE / "README.md", folder / "README.md")
     shutil.copyfile(ROOT / "LICENSE", folder / "LICENSE.md")

@@ -1,7 +1,9 @@
-"""What owners can read about their account: lists page by page, stats, capabilities and a share's access log.
+"""What owners can read about their account: lists page by page, stats, capabilities and a share's
+access log.
 
-The specification has neither capabilities nor access log: not every service offers them. A service without them
-responds with 404 without an `error_code`, or its gateway responds instead. Both mean "not offered": the result is None.
+The specification has neither capabilities nor access log: not every service offers them. A service
+without them responds with 404 without an `error_code`, or its gateway responds instead. Both mean
+"not offered": the result is None.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ NOT_OFFERED_STATUSES = frozenset({401, 403, 404})
 class ShareInfo:
     """A share's metadata (specification: Share metadata, Share list item).
 
-    `expires_at` is None for a share without an expiry, and if the service did not say: then `expiry_known` is False.
+    `expires_at` is None for a share without an expiry, and if the service did not say: then
+    `expiry_known` is False.
     """
 
     short_code: str
@@ -70,8 +73,8 @@ class AccessLog:
 class Capabilities:
     """What the key and the plan allow, as the service says. In `limits`, -1 means no limit.
 
-    `key` has `key_id scopes custody_level organization_id rate_limit_rpm`, `plan` has `code name`, `features` has a
-    boolean by name. Members that the service leaves out are absent here, too.
+    `key` has `key_id scopes custody_level organization_id rate_limit_rpm`, `plan` has `code name`,
+    `features` has a boolean by name. Members that the service leaves out are absent here, too.
     """
 
     api_version: str | None
@@ -96,7 +99,9 @@ def get_access_log(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Operation[AccessLog | None]:
-    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None if it is not offered."""
+    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None if it is not
+    offered.
+    """
     filters = {
         "limit": None if limit is None else str(limit),
         "cursor": cursor,
@@ -127,8 +132,11 @@ def get_capabilities() -> Operation[Capabilities | None]:
 
 
 def _is_settled(response: Response) -> bool:
-    # With an `error_code` the service itself refuses: 404/1 is an unknown share, 403/78 a missing scope.
-    return is_success(response) or (response.status in NOT_OFFERED_STATUSES and read_error_code(response) is None)
+    # With an `error_code` the service itself refuses: 404/1 is an unknown share, 403/78 a missing
+    # scope.
+    return is_success(response) or (
+        response.status in NOT_OFFERED_STATUSES and read_error_code(response) is None
+    )
 
 
 def _decode_if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Response], T | None]:
@@ -141,7 +149,14 @@ def _decode_if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Respo
 def _decode_log(members: dict[str, Any]) -> AccessLog:
     if "entries" not in members:
         raise ProtocolError("the service's access log has no entries")
-    known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
+    known = (
+        "short_code",
+        "entries",
+        "next_cursor",
+        "retention_days",
+        "effective_from",
+        "effective_to",
+    )
     return AccessLog(
         responses.read_short_code(members),
         tuple(map(_decode_access, responses.read_rows(members, "entries"))),
@@ -170,11 +185,15 @@ def _decode_capabilities(members: dict[str, Any]) -> Capabilities:
     names = ("key", "plan", "limits", "features")
     key, plan, limits, features = (responses.read_object(members, name) for name in names)
     unknown = responses.select_unknown(members, "api_version", *names)
-    return Capabilities(responses.read_text(members, "api_version"), key, plan, limits, features, unknown)
+    return Capabilities(
+        responses.read_text(members, "api_version"), key, plan, limits, features, unknown
+    )
 
 
 class DailyViews(NamedTuple):
-    """How often shares were viewed on one day of the service's calendar; None if the service did not say."""
+    """How often shares were viewed on one day of the service's calendar; None if the service did
+    not say.
+    """
 
     day: date | None
     views: int | None
@@ -184,7 +203,8 @@ class DailyViews(NamedTuple):
 class Stats:
     """Numbers of active shares, expired shares and all views; None if the service did not say.
 
-    `daily_views` has a row for each of the last 14 days, oldest first. Unknown members are in `extra`.
+    `daily_views` has a row for each of the last 14 days, oldest first. Unknown members are in
+    `extra`.
     """
 
     active: int | None
@@ -211,7 +231,10 @@ def _decode_stats(response: Response) -> Stats:
             DailyViews(_decode_day(row), responses.read_int(row, "count"))
             for row in responses.read_rows(members, "daily_views")
         ),
-        {**responses.select_unknown(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
+        {
+            **responses.select_unknown(members, "shares", "daily_views"),
+            **({"shares": unknown} if unknown else {}),
+        },
     )
 
 

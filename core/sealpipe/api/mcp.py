@@ -1,4 +1,6 @@
-"""The hosted MCP endpoint: tools as operations, and JSON-RPC 2.0 in an HTTP response (an object or an event stream)."""
+"""The hosted MCP endpoint: tools as operations, and JSON-RPC 2.0 in an HTTP response (an object or
+an event stream).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from sealpipe.version import __version__
 
 
 def read_events(stream: bytes) -> Iterator[bytes]:
-    """Yield the data of each message, in order. Comments, empty events and other kinds of events are skipped.
+    """Yield the data of each message, in order.
+
+    Comments, empty events and other kinds of events are skipped.
 
     An event at the end of the stream counts only if its last line is complete.
     """
@@ -41,27 +45,40 @@ def read_events(stream: bytes) -> Iterator[bytes]:
 def encode(message: Mapping[str, Any]) -> bytes:
     """Encode a message. Raises UsageError for a value that JSON cannot express."""
     try:
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(
+            message, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode()
     except (ValueError, TypeError, RecursionError):  # UnicodeEncodeError is a ValueError
         pass
     raise UsageError(
-        "an argument of the tool cannot be written as JSON", remedy="give text, numbers, true, false, lists"
+        "an argument of the tool cannot be written as JSON",
+        remedy="give text, numbers, true, false, lists",
     )
 
 
 def _is_stream(http_response: Response) -> bool:
-    return http_response.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+    return (
+        http_response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        == "text/event-stream"
+    )
 
 
 def find_response(http_response: Response, number: int) -> dict[str, Any] | None:
-    """Return the message that responds to request `number`, if there is one. Other messages in a stream are skipped."""
+    """Return the message that responds to request `number`, if there is one.
+
+    Other messages in a stream are skipped.
+    """
     if not _is_stream(http_response):
         return _match_response(responses.parse_object(http_response), number)
     if http_response.flaw:
-        raise ProtocolError(f"the service's response {http_response.flaw}", status=http_response.status)
+        raise ProtocolError(
+            f"the service's response {http_response.flaw}", status=http_response.status
+        )
     for data in read_events(http_response.body):
         with suppress(ProtocolError):  # other messages may have any form
-            matched = _match_response(responses.parse_object(Response(http_response.status, {}, data)), number)
+            matched = _match_response(
+                responses.parse_object(Response(http_response.status, {}, data)), number
+            )
             if matched is not None:
                 return matched
     return None
@@ -70,23 +87,31 @@ def find_response(http_response: Response, number: int) -> dict[str, Any] | None
 def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | None:
     is_response = message.get("jsonrpc") == "2.0" and "method" not in message
     message_id = message.get("id")
-    is_match = message_id == number and isinstance(message_id, int) and not isinstance(message_id, bool)
+    is_match = (
+        message_id == number and isinstance(message_id, int) and not isinstance(message_id, bool)
+    )
     # An error that belongs to no known request has the id null, or none.
     is_unassigned = message_id is None and "error" in message
     return (
         message
-        if is_response and (is_match or is_unassigned) and ("result" in message) != ("error" in message)
+        if is_response
+        and (is_match or is_unassigned)
+        and ("result" in message) != ("error" in message)
         else None
     )
 
 
 def is_streamed(http_response: Response, number: int) -> bool:
-    """Return whether a stream contains the response to request `number`: nothing after it matters."""
+    """Return whether a stream contains the response to request `number`: nothing after it
+    matters.
+    """
     return _is_stream(http_response) and find_response(http_response, number) is not None
 
 
 def is_error_response(http_response: Response, number: int) -> bool:
-    """Return whether a failure status comes with a JSON-RPC error, which is more specific than the status."""
+    """Return whether a failure status comes with a JSON-RPC error, which is more specific than the
+    status.
+    """
     if not 400 <= http_response.status < 500 or http_response.status in (401, 403, 429):
         return False
     try:
@@ -101,14 +126,22 @@ def make_response_error(error: object, status: int) -> ServiceError:
     members = error if isinstance(error, dict) else {}
     code, message = members.get("code"), members.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        return ProtocolError("the service's response has an error that is not a JSON-RPC error", status=status)
-    return ToolError(f"the tool endpoint refused ({code}): {escape_text(message)}", status=status, error_code=code)
+        return ProtocolError(
+            "the service's response has an error that is not a JSON-RPC error", status=status
+        )
+    return ToolError(
+        f"the tool endpoint refused ({code}): {escape_text(message)}",
+        status=status,
+        error_code=code,
+    )
 
 
 T = TypeVar("T")
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""Supported revisions of the protocol, newest first: we request the first, the service may choose any."""
+"""Supported revisions of the protocol, newest first: we request the first, the service may choose
+any.
+"""
 
 ACCEPT = "application/json, text/event-stream"
 
@@ -118,7 +151,10 @@ _SCOPE = re.compile(r"\b(?:shares|requests|stats|webhooks|audit):(?:read|write|m
 
 @dataclass(frozen=True, slots=True)
 class McpSession:
-    """The state that every message after `initialize` carries. `number` is the id of the next request."""
+    """The state that every message after `initialize` carries.
+
+    `number` is the id of the next request.
+    """
 
     revision: str = ""
     session_id: str | None = field(default=None, repr=False)
@@ -151,7 +187,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool. `content` has its blocks as they came (`{"type": "text", "text": ...}` and others)."""
+    """The result of a tool. `content` has its blocks as they came (`{"type": "text", "text": ...}`
+    and others).
+    """
 
     content: tuple[Mapping[str, Any], ...]
     structured: Mapping[str, Any] | None = None
@@ -191,10 +229,16 @@ def confirm_initialized(session: McpSession) -> Operation[None]:
     )
 
 
-def list_page(session: McpSession, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
+def list_page(
+    session: McpSession, cursor: str | None
+) -> Operation[tuple[tuple[Tool, ...], str | None]]:
     """tools/list: a page of tools, and the cursor of the next one."""
     return _make_operation(
-        "tools/list", {} if cursor is None else {"cursor": cursor}, session, Resend.READ, _decode_tools
+        "tools/list",
+        {} if cursor is None else {"cursor": cursor},
+        session,
+        Resend.READ,
+        _decode_tools,
     )
 
 
@@ -204,10 +248,16 @@ def call(session: McpSession, name: str, arguments: Mapping[str, Any]) -> Operat
     def read(members: dict[str, Any], _: Response) -> ToolResult:
         return _decode_result(members, name)
 
-    return _make_operation("tools/call", {"name": name, "arguments": dict(arguments)}, session, Resend.NEVER, read)
+    return _make_operation(
+        "tools/call", {"name": name, "arguments": dict(arguments)}, session, Resend.NEVER, read
+    )
 
 
-_OPERATION_NAMES = {"initialize": "reach the tools", "tools/list": "list the tools", "tools/call": "call the tool"}
+_OPERATION_NAMES = {
+    "initialize": "reach the tools",
+    "tools/list": "list the tools",
+    "tools/call": "call the tool",
+}
 
 
 def _make_operation(
@@ -220,7 +270,9 @@ def _make_operation(
     def decode(http_response: Response) -> T:
         response = find_response(http_response, session.number)
         if response is None:
-            raise ProtocolError("the service's response has no result for our request", status=http_response.status)
+            raise ProtocolError(
+                "the service's response has no result for our request", status=http_response.status
+            )
         if "error" in response:
             raise make_response_error(response["error"], http_response.status)
         return read(responses.read_object(response, "result"), http_response)
@@ -231,9 +283,13 @@ def _make_operation(
         "/mcp",
         resend,
         decode,
-        body=encode({"jsonrpc": "2.0", "id": session.number, "method": method, "params": dict(params)}),
+        body=encode(
+            {"jsonrpc": "2.0", "id": session.number, "method": method, "params": dict(params)}
+        ),
         headers=session.headers(),
-        is_settled=lambda http_response: is_success(http_response) or is_error_response(http_response, session.number),
+        is_settled=lambda http_response: (
+            is_success(http_response) or is_error_response(http_response, session.number)
+        ),
         is_complete=lambda http_response: is_streamed(http_response, session.number),
     )
 
@@ -241,7 +297,9 @@ def _make_operation(
 def _decode_session(members: dict[str, Any], http_response: Response) -> McpSession:
     revision = responses.read_text(members, "protocolVersion")
     if revision is None:
-        raise ProtocolError("the service's response names no revision of the Model Context Protocol")
+        raise ProtocolError(
+            "the service's response names no revision of the Model Context Protocol"
+        )
     session_id = http_response.headers.get("mcp-session-id")
     if session_id is not None and not _SESSION_ID.fullmatch(session_id):
         raise ProtocolError("the service's response has an invalid session id")
@@ -272,9 +330,15 @@ def _decode_tool(row: dict[str, Any]) -> Tool:
 
 def _decode_result(members: dict[str, Any], name: str) -> ToolResult:
     known = ("content", "structuredContent", "isError")
-    structured = responses.read_object(members, "structuredContent") if "structuredContent" in members else None
+    structured = (
+        responses.read_object(members, "structuredContent")
+        if "structuredContent" in members
+        else None
+    )
     result = ToolResult(
-        tuple(responses.read_rows(members, "content")), structured, responses.select_unknown(members, *known)
+        tuple(responses.read_rows(members, "content")),
+        structured,
+        responses.select_unknown(members, *known),
     )
     if responses.read_bool(members, "isError"):
         raise _make_tool_error(name, result.text)
@@ -282,9 +346,16 @@ def _decode_result(members: dict[str, Any], name: str) -> ToolResult:
 
 
 def _make_tool_error(name: str, text: str) -> ServiceError:
-    """Return a tool's own error. Its text names a missing scope, with the tool (specification: POST /v1/mcp)."""
-    message = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
+    """Return a tool's own error.
+
+    Its text names a missing scope, with the tool (specification: POST /v1/mcp).
+    """
+    message = f"the tool {escape_text(name, 100)} failed" + (
+        f": {escape_text(text)}" if text else ""
+    )
     scope = _SCOPE.search(text)
     if scope is not None and name in text:
-        return MissingScopeError(message, remedy=f"create an API key with the scope {scope[0]}, and revoke this one")
+        return MissingScopeError(
+            message, remedy=f"create an API key with the scope {scope[0]}, and revoke this one"
+        )
     return ToolError(message)

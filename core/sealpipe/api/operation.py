@@ -1,4 +1,7 @@
-"""The service's API as values: the credential, one call, and its result. Nothing here uses the network."""
+"""The service's API as values: the credential, one call, and its result.
+
+Nothing here uses the network.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ _COPY_REMEDY = "copy the whole credential again from where it was shown, or crea
 class Credential:
     """The API credential in its parts (specification: Authentication, Credential).
 
-    `<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: `tag` is the service's short tag, `key_id` not
-    secret. The network gets only `header()`, so the custody secret cannot reach a socket.
+    `<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: `tag` is the service's short tag,
+    `key_id` not secret. The network gets only `header()`, so the custody secret cannot reach a
+    socket.
     """
 
     tag: str
@@ -42,12 +46,17 @@ class Credential:
         parts = raw[prefix.end() :].split(".")
         if len(parts) not in (2, 3):
             raise CredentialError(
-                f"the credential has {len(parts)} parts separated by dots; it should have two or three",
+                (
+                    f"the credential has {len(parts)} parts separated by dots; it should have "
+                    "two or three"
+                ),
                 remedy=_COPY_REMEDY,
             )
         for (name, size), part in zip(_PARTS, parts, strict=False):
             _check_part(name, size, part)
-        return cls(prefix[1], parts[0], Secret(parts[1]), Secret(parts[2]) if len(parts) == 3 else None)
+        return cls(
+            prefix[1], parts[0], Secret(parts[1]), Secret(parts[2]) if len(parts) == 3 else None
+        )
 
     def header(self) -> Secret:
         """Return the value of the Authorization header: the first two parts only."""
@@ -62,22 +71,29 @@ def _check_part(name: str, size: int, part: str) -> None:
             f"the credential's {name} is not base64url ({error.reason})", remedy=_COPY_REMEDY
         ) from None
     if length != size:
-        raise CredentialError(f"the credential's {name} has {length} bytes; it should have {size}", remedy=_COPY_REMEDY)
+        raise CredentialError(
+            f"the credential's {name} has {length} bytes; it should have {size}",
+            remedy=_COPY_REMEDY,
+        )
 
 
 def _make_prefix_error(raw: str) -> CredentialError:
     if not raw.strip():
         return CredentialError(
             "the credential is empty",
-            remedy="forks and Dependabot runs get empty secrets, and so does `export NAME=$(COMMAND)` when the command "
+            remedy="forks and Dependabot runs get empty secrets, and so does `export "
+            "NAME=$(COMMAND)` when the command "
             "fails; elsewhere set SEALPIPE_API_KEY",
         )
     if raw != raw.strip():
         return CredentialError(
-            "the credential has white space around it", remedy="set it without spaces and line breaks"
+            "the credential has white space around it",
+            remedy="set it without spaces and line breaks",
         )
     if raw.startswith("Bearer "):
-        return CredentialError("the credential starts with 'Bearer'", remedy="set it without that word")
+        return CredentialError(
+            "the credential starts with 'Bearer'", remedy="set it without that word"
+        )
     return CredentialError("the credential does not start with '<tag>_sk_live_'")
 
 
@@ -116,7 +132,8 @@ class Response:
 class Failure(NamedTuple):
     """No complete response. `sent` is False only if provably no byte of the request was sent.
 
-    `retry_after` (seconds) is set if the request was held back because the service had asked the client to wait.
+    `retry_after` (seconds) is set if the request was held back because the service had asked the
+    client to wait.
     """
 
     sent: bool
@@ -133,9 +150,10 @@ def is_success(response: Response) -> bool:
 class Operation(Generic[T]):
     """One call. `path` is relative to the base URL, with each short code as one encoded segment.
 
-    `body` is sent byte for byte. A response for which `is_settled` returns True is passed to `decode`, which raises
-    ProtocolError if it breaks the protocol; every other response is a refusal. `is_complete` is for event streams that
-    may stay open: it gets the events since its last call, and returns True if no more are needed.
+    `body` is sent byte for byte. A response for which `is_settled` returns True is passed to
+    `decode`, which raises ProtocolError if it breaks the protocol; every other response is a
+    refusal. `is_complete` is for event streams that may stay open: it gets the events since its
+    last call, and returns True if no more are needed.
     """
 
     name: str
@@ -150,13 +168,17 @@ class Operation(Generic[T]):
     is_settled: Callable[[Response], bool] = field(default=is_success, repr=False)
     is_complete: Callable[[Response], bool] | None = field(default=None, repr=False)
     sealed: tuple[int, int] | None = None
-    """Where ciphertext is in the body that we made ourselves: it is not searched for the credential."""
+    """Where ciphertext is in the body that we made ourselves: it is not searched for the
+    credential.
+    """
     own_connection: bool = False
     """Use a new connection for this call alone: the service may be closing one that is reused."""
 
     @property
     def subject(self) -> str:
-        """The share or request that the path names, with its code as in the path; empty for none."""
+        """The share or request that the path names, with its code as in the path; empty for
+        none.
+        """
         resource, *rest = self.path.removeprefix("/").split("/")
         kind = {"shares": "share", "requests": "request"}.get(resource)
         return f"{kind} {rest[0]}" if kind and rest else ""
@@ -176,14 +198,23 @@ class Operation(Generic[T]):
         if rest[1:] == ["access-log"]:
             return "audit:read"
         reads = self.method == "GET"
-        return f"{resource}:{'read' if reads else 'write'}" if resource in ("shares", "requests", "stats") else None
+        return (
+            f"{resource}:{'read' if reads else 'write'}"
+            if resource in ("shares", "requests", "stats")
+            else None
+        )
 
 
 def encode_members(members: Mapping[str, object]) -> bytes:
-    """Encode the members that are not None, as JSON.stringify does. Raises UsageError for a lone surrogate."""
+    """Encode the members that are not None, as JSON.stringify does.
+
+    Raises UsageError for a lone surrogate.
+    """
     present = {name: value for name, value in members.items() if value is not None}
     try:
-        return json.dumps(present, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(
+            present, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode()
     except UnicodeEncodeError:
         pass
     raise UsageError(

@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pagination:
-    """The position of a page in its list (specification: Pagination object); None if the service did not say."""
+    """The position of a page in its list (specification: Pagination object); None if the service
+    did not say.
+    """
 
     page: int | None = None
     limit: int | None = None
@@ -30,10 +32,14 @@ class Page(Generic[T]):
     pagination: Pagination
 
 
-def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
+def read_page(
+    members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]
+) -> Page[T]:
     """Return one page of a list with its rows in the member `name`, and its pagination."""
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
     paging = read_object(members, "pagination")
-    pagination = (read_int(paging, read_figure) for read_figure in ("page", "limit", "total_pages", "total"))
+    pagination = (
+        read_int(paging, read_figure) for read_figure in ("page", "limit", "total_pages", "total")
+    )
     return Page(tuple(map(item, read_rows(members, name))), Pagination(*pagination))

@@ -1,4 +1,6 @@
-"""The request endpoints as operations, and their results (specification: POST/GET/DELETE /v1/requests)."""
+"""The request endpoints as operations, and their results (specification: POST/GET/DELETE
+/v1/requests).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ T = TypeVar("T")
 SUBMISSIONS_LIMIT = 64 * 1024 * 1024
 """Maximum size in bytes of the response with all submissions."""
 MAX_SUBMISSIONS = 200_000
-"""Maximum number of submissions in it: more than fit if they are sealed. It limits the number of empty rows."""
+"""Maximum number of submissions in it: more than fit if they are sealed.
+
+It limits the number of empty rows.
+"""
 
 OUTCOMES = ("expired", "deleted")
 
@@ -30,9 +35,9 @@ OUTCOMES = ("expired", "deleted")
 class CreatedRequest:
     """A created request.
 
-    `public_key` is the one that was sent, base64url of 65 bytes; None if the service did not repeat it. With
-    `replayed`, an earlier attempt with the same bytes had created the request. If `expiry_known` is False, the service
-    did not say when it expires.
+    `public_key` is the one that was sent, base64url of 65 bytes; None if the service did not repeat
+    it. With `replayed`, an earlier attempt with the same bytes had created the request. If
+    `expiry_known` is False, the service did not say when it expires.
     """
 
     short_code: str
@@ -47,8 +52,9 @@ class CreatedRequest:
 class RequestInfo:
     """A request's metadata (specification: Secure request metadata).
 
-    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once the request has expired or was deleted.
-    `answered_at` is the service's time of the response (HTTP `Date`); None if it sent none, and in lists.
+    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once the request has expired
+    or was deleted. `answered_at` is the service's time of the response (HTTP `Date`); None if it
+    sent none, and in lists.
     """
 
     short_code: str
@@ -67,7 +73,8 @@ class RequestInfo:
 class Submission:
     """A submission to a request. `data` is the ciphertext, standard base64 of a sealed box.
 
-    Members are None if the service did not say. Nothing was verified, and the sender is not authenticated.
+    Members are None if the service did not say. Nothing was verified, and the sender is not
+    authenticated.
     """
 
     short_code: str | None
@@ -84,7 +91,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """All submissions to a request. `skipped` counts those that were not end-to-end encrypted and are left out."""
+    """All submissions to a request.
+
+    `skipped` counts those that were not end-to-end encrypted and are left out.
+    """
 
     items: tuple[Submission, ...]
     count: int | None
@@ -99,7 +109,9 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRequest:
-    """The effect of a DELETE on a request: `expired` (it was active) or `deleted` (it had expired: all is gone)."""
+    """The effect of a DELETE on a request: `expired` (it was active) or `deleted` (it had expired:
+    all is gone).
+    """
 
     short_code: str
     outcome: str
@@ -108,7 +120,9 @@ class DeletedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RequestMembers:
-    """The members of the create body, as arguments of `Client.create_request`, in the same order."""
+    """The members of the create body, as arguments of `Client.create_request`, in the same
+    order.
+    """
 
     title: str
     public_key: bytes
@@ -133,7 +147,9 @@ def build_body(sent: RequestMembers) -> bytes:
     """
     if not sent.fields:
         # The service would accept it, and the submitter would see an error page.
-        raise UsageError("the request has no prompts", remedy="give it at least one prompt and its type")
+        raise UsageError(
+            "the request has no prompts", remedy="give it at least one prompt and its type"
+        )
     return encode_members(
         {
             "title": sent.title,
@@ -146,7 +162,9 @@ def build_body(sent: RequestMembers) -> bytes:
             "passcode": None if sent.passcode is None else as_secret(sent.passcode).reveal(),
             "requires_login": sent.requires_login,
             "requires_mfa": sent.requires_mfa,
-            "restricted_domain": None if sent.restricted_domains is None else list(sent.restricted_domains),
+            "restricted_domain": None
+            if sent.restricted_domains is None
+            else list(sent.restricted_domains),
             "ip_whitelist": None if sent.ip_whitelist is None else list(sent.ip_whitelist),
             "organization_id": sent.organization_id,
         }
@@ -156,7 +174,8 @@ def build_body(sent: RequestMembers) -> bytes:
 def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[CreatedRequest]:
     """POST /v1/requests. Repeatable under the same key with the same bytes; a replay is a success.
 
-    A response with another public key than the one sent is refused: our key could not open any submission.
+    A response with another public key than the one sent is refused: our key could not open any
+    submission.
     """
     return Operation(
         name="create the request",
@@ -169,7 +188,9 @@ def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[Cr
     )
 
 
-def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[RequestInfo]]:
+def list_page(
+    page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
+) -> Operation[Page[RequestInfo]]:
     """GET /v1/requests: the active requests, newest first; with `status="expired"` the others."""
     query = {"page": str(page), "limit": str(limit)}
     return Operation(
@@ -177,42 +198,64 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda response: read_page(responses.parse_object(response), "requests", _decode_item),
+        decode=lambda response: read_page(
+            responses.parse_object(response), "requests", _decode_item
+        ),
         query=query if status is None else {**query, "status": status},
     )
 
 
 def get(short_code: str) -> Operation[RequestInfo]:
-    """GET /v1/requests/{shortCode}: changes nothing. Of an expired request the response has no expiry and no key."""
+    """GET /v1/requests/{shortCode}: changes nothing.
+
+    Of an expired request the response has no expiry and no key.
+    """
     path = f"/requests/{called(short_code)}"
-    return Operation("read the request", "GET", path, Resend.READ, _decode_about(short_code, _decode_info))
+    return Operation(
+        "read the request", "GET", path, Resend.READ, _decode_about(short_code, _decode_info)
+    )
 
 
 def list_submissions(short_code: str) -> Operation[Submissions]:
     """GET /v1/requests/{shortCode}/submissions: all of them in one response of up to 64 MiB."""
     path = f"/requests/{called(short_code)}/submissions"
-    return Operation("read the submissions", "GET", path, Resend.READ, _decode_submissions, limit=SUBMISSIONS_LIMIT)
+    return Operation(
+        "read the submissions",
+        "GET",
+        path,
+        Resend.READ,
+        _decode_submissions,
+        limit=SUBMISSIONS_LIMIT,
+    )
 
 
 def delete(short_code: str) -> Operation[DeletedRequest]:
-    """DELETE /v1/requests/{shortCode}. Sent only once: a second one destroys the submissions for good.
+    """DELETE /v1/requests/{shortCode}. Sent only once: a second one destroys the submissions for
+    good.
 
-    It has a connection of its own: a reused one could be half closed, and then it is unknown whether the call arrived.
+    It has a connection of its own: a reused one could be half closed, and then it is unknown
+    whether the call arrived.
     """
     path = f"/requests/{called(short_code)}"
     decode = _decode_about(short_code, _decode_deleted)
-    return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
+    return Operation(
+        "expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True
+    )
 
 
 def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
     if response.status not in (200, 201):
-        raise ProtocolError(f"the service responded to a create with {response.status}", status=response.status)
+        raise ProtocolError(
+            f"the service responded to a create with {response.status}", status=response.status
+        )
     members = responses.parse_object(response)
     public_key = responses.read_text(members, "public_key")
-    # The key may be missing here: an idempotency key belongs to one body, byte for byte, so to one public key (105).
+    # The key may be missing here: an idempotency key belongs to one body, byte for byte, so to one
+    # public key (105).
     if public_key is not None and public_key != sent_key:
         mismatch = PublicKeyMismatchError(
-            "the service shows the request with another public key than the one sent: submissions to that key could "
+            "the service shows the request with another public key than the one sent: "
+            "submissions to that key could "
             "not be decrypted",
             status=response.status,
         )
@@ -241,7 +284,10 @@ def _decode_item(members: Mapping[str, Any], answered_at: datetime | None = None
 def _decode_about(
     short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]
 ) -> Callable[[Response], T]:
-    """Decode a response that must be about the given request. Raises ProtocolError if it is about another."""
+    """Decode a response that must be about the given request.
+
+    Raises ProtocolError if it is about another.
+    """
 
     def decode(response: Response) -> T:
         members = responses.parse_object(response)
@@ -286,7 +332,11 @@ def _decode_submission(row: Mapping[str, Any]) -> Submission:
 def _decode_deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
     outcome = responses.read_text(members, "outcome")
     if outcome not in OUTCOMES:
-        raise ProtocolError("the response to the DELETE does not say whether the request was expired or deleted")
+        raise ProtocolError(
+            "the response to the DELETE does not say whether the request was expired or deleted"
+        )
     return DeletedRequest(
-        responses.read_short_code(members), outcome, responses.select_unknown(members, "short_code", "outcome")
+        responses.read_short_code(members),
+        outcome,
+        responses.select_unknown(members, "short_code", "outcome"),
     )

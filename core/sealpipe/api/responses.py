@@ -1,7 +1,9 @@
-"""Reads the service's responses: JSON bodies strictly, because they are untrusted, and the meaning of a refusal.
+"""Reads the service's responses: JSON bodies strictly, because they are untrusted, and the meaning
+of a refusal.
 
-Every `read_*` function raises ProtocolError for a value of another type. Refusals are mapped by status and `error_code`
-(specification: Errors), never by `message`; the exception has the exit code.
+Every `read_*` function raises ProtocolError for a value of another type. Refusals are mapped by
+status and `error_code` (specification: Errors), never by `message`; the exception has the exit
+code.
 """
 
 from __future__ import annotations
@@ -38,13 +40,19 @@ T = TypeVar("T")
 
 
 def parse_object(response: Response) -> dict[str, Any]:
-    """Parse the body as a JSON object. Raises ProtocolError, also for NaN, duplicate members and too deep nesting."""
+    """Parse the body as a JSON object.
+
+    Raises ProtocolError, also for NaN, duplicate members and too deep nesting.
+    """
     if response.flaw:
         raise ProtocolError(f"the service's response {response.flaw}", status=response.status)
     try:
-        # Only as UTF-8: json also reads UTF-16, in which our credential would not have been redacted.
+        # Only as UTF-8: json also reads UTF-16, in which our credential would not have been
+        # redacted.
         text = str(response.body, "utf-8-sig")
-        value = json.loads(text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object)
+        value = json.loads(
+            text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object
+        )
     except (ValueError, RecursionError):
         raise ProtocolError("the service's response is not JSON", status=response.status) from None
     if not isinstance(value, dict):
@@ -106,7 +114,9 @@ def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Return an array of objects; empty for null or absent."""
     value = members.get(name)
-    if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
+    if value is not None and (
+        not isinstance(value, list) or not all(isinstance(row, dict) for row in value)
+    ):
         raise ProtocolError(f"the service's response has a {name} that is not an array of objects")
     return value or []
 
@@ -122,7 +132,8 @@ def _refuse(constant: str) -> NoReturn:
 
 def _parse_finite(number: str) -> float:
     value = float(number)
-    return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not express it again
+    # 1e999: JSON could not express it again.
+    return value if math.isfinite(value) else _refuse(number)
 
 
 def _parse_finite_or_text(number: str) -> float | str:
@@ -166,18 +177,27 @@ BY_STATUS: Mapping[int, type[ServiceError]] = {
 }
 """For an `error_code` that the specification does not name, and for responses of gateways."""
 
-GATEWAY: Mapping[int, type[ServiceError]] = {401: AuthenticationError, 403: AuthenticationError, 407: ConnectError}
-"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that requires a login (407)."""
+GATEWAY: Mapping[int, type[ServiceError]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    407: ConnectError,
+}
+"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that requires
+a login (407).
+"""
 
 NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
-"""Codes that prove that no earlier attempt was carried out: the service checks for a replay before it sends them,
-and stores only 2xx responses under an idempotency key."""
+"""Codes that prove that no earlier attempt was carried out: the service checks for a replay before
+it sends them, and stores only 2xx responses under an idempotency key."""
 
 
-def make_service_error(response: Response, scope: str | None = None, subject: str = "") -> ServiceError:
+def make_service_error(
+    response: Response, scope: str | None = None, subject: str = ""
+) -> ServiceError:
     """Return the exception for a response that is not 2xx.
 
-    `scope` is what the call needs, and `subject` the share or request that it names: the service does not say.
+    `scope` is what the call needs, and `subject` the share or request that it names: the service
+    does not say.
     """
     members = _parse_members(response.body)
     code = _read_code(members)
@@ -189,7 +209,9 @@ def make_service_error(response: Response, scope: str | None = None, subject: st
         message = f"there is no {subject}: {message}"
     return kind(
         message,
-        remedy=f"create an API key with the scope {scope}, and revoke this one" if is_scope_missing else None,
+        remedy=f"create an API key with the scope {scope}, and revoke this one"
+        if is_scope_missing
+        else None,
         status=response.status,
         error_code=code,
         additional_data=data if isinstance(data, dict) else None,
@@ -198,7 +220,9 @@ def make_service_error(response: Response, scope: str | None = None, subject: st
 
 
 def read_error_code(response: Response) -> int | None:
-    """Return the `error_code` of a response's body; None if it has none: then the service itself did not send it."""
+    """Return the `error_code` of a response's body; None if it has none: then the service itself
+    did not send it.
+    """
     return _read_code(_parse_members(response.body))
 
 
@@ -221,14 +245,20 @@ def _choose_error(status: int, code: int | None) -> type[ServiceError]:
 
 def _describe_refusal(response: Response, members: Mapping[str, Any], code: int | None) -> str:
     service_message = members.get("message", members.get("Message"))
-    quoted_message = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
+    quoted_message = (
+        f": {escape_text(service_message)}"
+        if isinstance(service_message, str) and service_message
+        else ""
+    )
     if 300 <= response.status < 400:
         return f"the service responded with a redirect ({response.status}), which is never followed"
     if code is None and response.status == 407:
         return "the proxy requires authentication"
     if code is None and response.status in GATEWAY:
         return f"the service does not accept the credential ({response.status}{quoted_message})"
-    status_text = f"{response.status}, error_code {code}" if code is not None else f"{response.status}"
+    status_text = (
+        f"{response.status}, error_code {code}" if code is not None else f"{response.status}"
+    )
     return (
         f"the service refused ({status_text}){quoted_message}"
         if response.status < 500
@@ -237,7 +267,9 @@ def _describe_refusal(response: Response, members: Mapping[str, Any], code: int 
 
 
 def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
-    """Return the seconds to wait from a Retry-After header: digits or an HTTP date; None for anything else."""
+    """Return the seconds to wait from a Retry-After header: digits or an HTTP date; None for
+    anything else.
+    """
     if text is None:
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
@@ -259,22 +291,31 @@ def read_clock(headers: Mapping[str, str]) -> datetime | None:
 
     try:
         server_time = parsedate_to_datetime(headers.get("date", ""))
-        return server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
+        return (
+            server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
+        )
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
 def escape_text(text: str, limit: int = 500) -> str:
     """Escape the control characters of untrusted text, and cut it to `limit` characters."""
-    escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text[:limit])
+    escaped = "".join(
+        character if character.isprintable() else repr(character)[1:-1]
+        for character in text[:limit]
+    )
     return escaped + ("..." if len(text) > limit else "")
 
 
 def _parse_members(body: bytes) -> Mapping[str, Any]:
-    """Return the members of an error's body; none if it is not a JSON object (such as a gateway's HTML, or empty)."""
+    """Return the members of an error's body; none if it is not a JSON object (such as a gateway's
+    HTML, or empty).
+    """
     try:
         # Only UTF-8, as in `parse_object`. What JSON cannot express again becomes text.
-        value = json.loads(str(body, "utf-8-sig"), parse_constant=str, parse_float=_parse_finite_or_text)
+        value = json.loads(
+            str(body, "utf-8-sig"), parse_constant=str, parse_float=_parse_finite_or_text
+        )
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

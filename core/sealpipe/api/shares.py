@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class CreatedShare:
     """A created share (specification: Share create response).
 
-    `expires_at` is None for a share without an expiry, and if the service did not say: then `expiry_known` is False.
-    `custody` is `none`, `stored` or `failed`, or None if the service did not say. With `replayed`, an earlier attempt
-    with the same bytes had created the share.
+    `expires_at` is None for a share without an expiry, and if the service did not say: then
+    `expiry_known` is False. `custody` is `none`, `stored` or `failed`, or None if the service did
+    not say. With `replayed`, an earlier attempt with the same bytes had created the share.
     """
 
     short_code: str
@@ -40,7 +40,9 @@ ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ShareMembers:
-    """The members sent with the ciphertext of a share, as arguments of `Client.create_share`, in the same order."""
+    """The members sent with the ciphertext of a share, as arguments of `Client.create_share`, in
+    the same order.
+    """
 
     access_token: str
     passcode_verifier: str | None = None
@@ -58,11 +60,15 @@ _BEFORE_DATA: Final = b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.enco
 _AFTER_DATA: Final = b'","access_token":'
 
 
-def build_body(append_data: Callable[[bytearray], object], sent: ShareMembers) -> tuple[bytearray, int | None]:
-    """Build the create body, and return it with the offset of its `item_key_wrap` (None without one).
+def build_body(
+    append_data: Callable[[bytearray], object], sent: ShareMembers
+) -> tuple[bytearray, int | None]:
+    """Build the create body, and return it with the offset of its `item_key_wrap` (None without
+    one).
 
-    `append_data` appends the envelope's base64 text, so that a large one is never copied. `item_key_wrap` is the last
-    member, so that `without_wrap` can cut it off without encrypting again.
+    `append_data` appends the envelope's base64 text, so that a large one is never copied.
+    `item_key_wrap` is the last member, so that `without_wrap` can cut it off without encrypting
+    again.
     """
     members: dict[str, object] = {
         "access_token": sent.access_token,
@@ -91,7 +97,9 @@ def without_wrap(body: bytes | bytearray, wrap_at: int) -> bytes:
     return bytes(memoryview(body)[:wrap_at]) + b"}"
 
 
-def create(body: bytes | bytearray, idempotency_key: str, *, is_ours: bool = False) -> Operation[CreatedShare]:
+def create(
+    body: bytes | bytearray, idempotency_key: str, *, is_ours: bool = False
+) -> Operation[CreatedShare]:
     """POST /v1/shares. Repeatable under the same key with the same bytes; a replay is a success.
 
     With `is_ours`, we sealed its data ourselves: that is not searched for the credential.
@@ -109,15 +117,24 @@ def create(body: bytes | bytearray, idempotency_key: str, *, is_ours: bool = Fal
 
 
 def _find_data(body: bytes | bytearray) -> tuple[int, int] | None:
-    """Return where the envelope's base64 text is in a body of `build_body`: large ones are not read for that."""
-    start, end = len(_BEFORE_DATA), body.rfind(_AFTER_DATA)  # JSON escapes the quotes of a text that has the same words
+    """Return where the envelope's base64 text is in a body of `build_body`: large ones are not read
+    for that.
+    """
+    # JSON escapes the quotes of a text that has the same words.
+    start, end = (
+        len(_BEFORE_DATA),
+        body.rfind(_AFTER_DATA),
+    )
     return (start, end) if body.startswith(_BEFORE_DATA) and end >= start else None
 
 
-def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[ShareInfo]]:
+def list_page(
+    page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
+) -> Operation[Page[ShareInfo]]:
     """GET /v1/shares: the active shares, newest first; with `status="expired"` the others.
 
-    The service corrects values out of range. A service without `status` may return the active shares all the same.
+    The service corrects values out of range. A service without `status` may return the active
+    shares all the same.
     """
     query = {"page": str(page), "limit": str(limit)}
     return Operation(
@@ -132,17 +149,30 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
 
 def get(short_code: str) -> Operation[ShareInfo]:
     """GET /v1/shares/{shortCode}: metadata only; uses no view."""
-    return Operation("read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _decode_info)
+    return Operation(
+        "read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _decode_info
+    )
 
 
 def expire(short_code: str) -> Operation[None]:
-    """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: the second call gets 404/1."""
-    return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _decode_expired)
+    """DELETE /v1/shares/{shortCode}: the link stops working at once.
+
+    May be repeated: the second call gets 404/1.
+    """
+    return Operation(
+        "expire the share",
+        "DELETE",
+        f"/shares/{called(short_code)}",
+        Resend.REPEATABLE,
+        _decode_expired,
+    )
 
 
 def _decode_created(response: Response) -> CreatedShare:
     if response.status not in (200, 201):
-        raise ProtocolError(f"the service responded to a create with {response.status}", status=response.status)
+        raise ProtocolError(
+            f"the service responded to a create with {response.status}", status=response.status
+        )
     members = responses.parse_object(response)
     return CreatedShare(
         responses.read_short_code(members),

@@ -1,4 +1,6 @@
-"""The commands for the account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted MCP endpoint."""
+"""The commands for the account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted
+MCP endpoint.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _SECRET_TOOLS = {"rotate_webhook_secret": "the webhook's new secret"}
 """Tools whose result contains a secret, with a name for it (specification: POST /v1/mcp)."""
 
 _MIN_MASK_LENGTH = 16
-"""Minimum length of a text that may be such a secret: masking shorter words would hide half of the log."""
+"""Minimum length of a text that may be such a secret: masking shorter words would hide half of the
+log.
+"""
 
 
 @click.command(cls=Command)
@@ -65,7 +69,9 @@ def _list_rows(figures: Stats) -> list[tuple[str, str]]:
 
 
 def _format_totals(figures: Stats) -> str:
-    active, expired, views = map(_format_count, (figures.active, figures.expired, figures.total_viewed))
+    active, expired, views = map(
+        _format_count, (figures.active, figures.expired, figures.total_viewed)
+    )
     return f"{active} active, {expired} expired, {views} views in total"
 
 
@@ -74,8 +80,15 @@ def _format_count(value: object) -> str:
 
 
 def _describe_stats(figures: Stats) -> dict[str, Any]:
-    days = [{"date": None if day is None else str(day), "count": views} for day, views in figures.daily_views]
-    shares = {"active": figures.active, "expired": figures.expired, "total_viewed": figures.total_viewed}
+    days = [
+        {"date": None if day is None else str(day), "count": views}
+        for day, views in figures.daily_views
+    ]
+    shares = {
+        "active": figures.active,
+        "expired": figures.expired,
+        "total_viewed": figures.total_viewed,
+    }
     return {"shares": shares, "daily_views": days}
 
 
@@ -100,7 +113,9 @@ def list_tools(**values: Any) -> None:
 @click.argument("name", metavar="TOOL")
 @options("tools", common=COMMON)
 def call(name: str, **values: Any) -> None:
-    """Call a tool exactly once, without retries. Pass its arguments by reference, as the tool's schema describes them:
+    """Call a tool exactly once, without retries.
+
+    Pass its arguments by reference, as the tool's schema describes them:
 
     sealpipe tools call list_shares --param limit=text:5
     """
@@ -136,7 +151,11 @@ def _print_masked(name: str, result: ToolResult, values: dict[str, Any]) -> None
 def _find_texts(value: object) -> Iterator[Secret]:
     """Yield every text in a result, and each of its words: one of them may be the secret."""
     if isinstance(value, str):
-        yield from (Secret(text) for text in dict.fromkeys([value, *value.split()]) if len(text) >= _MIN_MASK_LENGTH)
+        yield from (
+            Secret(text)
+            for text in dict.fromkeys([value, *value.split()])
+            if len(text) >= _MIN_MASK_LENGTH
+        )
     elif isinstance(value, Mapping):
         for each in value.values():
             yield from _find_texts(each)
@@ -169,4 +188,6 @@ def _print_result(result: ToolResult) -> None:
         render.print_lines([render.escape(result.structured)])
     secrets = sum(not is_text(block) for block in result.content)
     if secrets:
-        render.print_note(f"{render.count(secrets, 'part')} of the result not shown as text: use --output json")
+        render.print_note(
+            f"{render.count(secrets, 'part')} of the result not shown as text: use --output json"
+        )

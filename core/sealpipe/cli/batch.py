@@ -1,4 +1,7 @@
-"""`sealpipe batch`: the group, and its commands that take a file. Those that take a batch's name: `batch_rows.py`."""
+"""`sealpipe batch`: the group, and its commands that take a file.
+
+Those that take a batch's name: `batch_rows.py`.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +84,8 @@ def plan(file: str, **values: Any) -> None:
 def run(file: str, **values: Any) -> None:
     """Do what is due for the rows of a file. Safe to run again at any time, and to kill.
 
-    Ends when nothing is due, even if rows still wait; with --for, after that time. Exits with 18 if rows failed or are
-    blocked.
+    Ends when nothing is due, even if rows still wait; with --for, after that time. Exits with 18 if
+    rows failed or are blocked.
 
     sealpipe batch run vendors.toml
     """
@@ -115,15 +118,18 @@ def run(file: str, **values: Any) -> None:
 @batch.command(cls=Command)
 @options("batch", only=("database", "for", "metrics"), common=COMMON)
 def worker(**values: Any) -> None:
-    """Do what becomes due in every batch of the database, until stopped (Ctrl-C, SIGTERM): what has begun ends.
+    """Do what becomes due in every batch of the database, until stopped (Ctrl-C, SIGTERM): what has
+    begun ends.
 
-    PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file still begins a batch.
+    PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file
+    still begins a batch.
     """
     from sealpipe import signals
 
     address = read_address(values)
     with open_store_of(values, address) as (session, store):
-        session.registry()  # made here: the worker's threads have no command whose options they could read
+        # made here: the worker's threads have no command whose options they could read
+        session.registry()
         if address is None:
             from sealpipe.batch.engine.local_worker import LocalWorker
 
@@ -137,7 +143,9 @@ def worker(**values: Any) -> None:
                 from sealpipe.batch.engine.metrics import MetricsServer, write_metrics
 
                 host, port = values["metrics"]
-                stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, made.calls)))
+                stack.enter_context(
+                    MetricsServer(host, port, lambda: write_metrics(store, made.calls))
+                )
             signals.call_on_signal(made.stop)
             render.print_note(f"working on the batches in the {render.escape(store.description)}")
             warn_of_others(store.count_others())
@@ -153,10 +161,12 @@ def _print_change(batch: Batch, change: Change) -> None:
 @click.argument("file")
 @options("batch", only=("database",), common=COMMON)
 def adopt(file: str, **values: Any) -> None:
-    """Find the requests of a file again, after its database was lost or restored. Creates and sends nothing.
+    """Find the requests of a file again, after its database was lost or restored.
 
-    A row is blocked if it is not known whether a message was sent meanwhile (`remind` sends it), or whether a share, or
-    a request that has ended, exists (`reissue` makes another).
+    Creates and sends nothing.
+
+    A row is blocked if it is not known whether a message was sent meanwhile (`remind` sends it), or
+    whether a share, or a request that has ended, exists (`reissue` makes another).
     """
     from sealpipe.batch.engine.session import adopt as adopt_rows
     from sealpipe.batch.file.reading import read_definition
@@ -171,8 +181,13 @@ def adopt(file: str, **values: Any) -> None:
         return
     for each in found:
         state = "\tblocked" if each.is_blocked else ""
-        render.print_lines([f"{render.escape(each.key)}\t{render.escape(each.short_code) or '-'}{state}"])
-    known, blocked = sum(bool(each.short_code) for each in found), sum(each.is_blocked for each in found)
+        render.print_lines(
+            [f"{render.escape(each.key)}\t{render.escape(each.short_code) or '-'}{state}"]
+        )
+    known, blocked = (
+        sum(bool(each.short_code) for each in found),
+        sum(each.is_blocked for each in found),
+    )
     render.print_note(f"{render.count(known, 'row')} found, {blocked} blocked")
 
 
@@ -186,8 +201,8 @@ def database() -> None:
 def init(**values: Any) -> None:
     """Make the tables, with a role that may. Afterwards a smaller one is enough.
 
-    It needs SELECT, INSERT, UPDATE and DELETE on all tables whose names begin with sealpipe_ or procrastinate_, and
-    USAGE on the sequences of the latter: without it, a worker ends at once.
+    It needs SELECT, INSERT, UPDATE and DELETE on all tables whose names begin with sealpipe_ or
+    procrastinate_, and USAGE on the sequences of the latter: without it, a worker ends at once.
     """
     _prepare_tables(values)
 
@@ -195,7 +210,10 @@ def init(**values: Any) -> None:
 @database.command(cls=Command)
 @options("batch", only=("database",), common=_DATABASE_ONLY)
 def upgrade(**values: Any) -> None:
-    """Upgrade the tables to this version of sealpipe, with a role that may. Batches go on where they are."""
+    """Upgrade the tables to this version of sealpipe, with a role that may.
+
+    Batches go on where they are.
+    """
     _prepare_tables(values)
 
 
@@ -220,9 +238,12 @@ def _prepare_tables(values: dict[str, Any]) -> None:
 
 
 def _read_file(file: str, session: Session, store: BatchStore) -> BatchDefinition:
-    """Read and check a batch file. BatchFileError tells all mistakes, those that only plugins know among them.
+    """Read and check a batch file.
 
-    Plugins check only rows of which nothing is out: a channel can refuse what it has delivered, such as a new file.
+    BatchFileError tells all mistakes, those that only plugins know among them.
+
+    Plugins check only rows of which nothing is out: a channel can refuse what it has delivered,
+    such as a new file.
     """
     from sealpipe.batch.file.reading import inspect_definition
     from sealpipe.batch.file.recipients import check_recipients

@@ -65,7 +65,12 @@ def _append(problem: str, remedy: str) -> str:
 
 def describe_change(change: Change) -> dict[str, Any]:
     """Return a change as JSON members."""
-    members = {"key": change.key, "what": change.what, "problem": change.problem, "remedy": change.remedy}
+    members = {
+        "key": change.key,
+        "what": change.what,
+        "problem": change.problem,
+        "remedy": change.remedy,
+    }
     return {name: value for name, value in members.items() if value}
 
 
@@ -74,7 +79,9 @@ def format_planned(row: PlannedRow) -> str:
     when = f"next {format_moment(row.at)}" if row.action == "wait" and row.at is not None else ""
     detail = row.detail or when
     if row.is_changed:
-        detail = "; ".join(filter(None, (detail, "the file has changed: `sealpipe batch reissue` sends it")))
+        detail = "; ".join(
+            filter(None, (detail, "the file has changed: `sealpipe batch reissue` sends it"))
+        )
     cells = (row.action, render.escape(row.key), detail + (f"; {row.remedy}" if row.remedy else ""))
     return "\t".join(cells).rstrip("\t")
 
@@ -96,7 +103,10 @@ def _format_counts(total: int, counts: Mapping[Any, int]) -> str:
 
 
 def draw_bar(counts: Mapping[Any, int]) -> str:
-    """Return a bar: `#` for rows that are over, `!` for those in trouble, `-` for the others. Any row shows."""
+    """Return a bar: `#` for rows that are over, `!` for those in trouble, `-` for the others.
+
+    Any row shows.
+    """
     total = sum(counts.values())
     if not total:
         return "[" + " " * _BAR_WIDTH + "]"
@@ -104,37 +114,53 @@ def draw_bar(counts: Mapping[Any, int]) -> str:
     for name, number in counts.items():
         state = State(name)
         parts["#" if is_over(state) else "!" if is_troubled(state) else "-"] += number
-    widths = {mark: max(1, number * _BAR_WIDTH // total) if number else 0 for mark, number in parts.items()}
+    widths = {
+        mark: max(1, number * _BAR_WIDTH // total) if number else 0
+        for mark, number in parts.items()
+    }
     widest = max(widths, key=lambda mark: widths[mark])
     widths[widest] += _BAR_WIDTH - sum(widths.values())
     return "[" + "".join(mark * width for mark, width in widths.items()) + "]"
 
 
 def format_row(report: BatchReport, row: ReportedRow) -> str:
-    """Return a row of a batch as a line: key, state, since, next step, problem and remedy, with tabs between."""
+    """Return a row of a batch as a line: key, state, since, next step, problem and remedy, with
+    tabs between.
+    """
     step = name_step(report, row)
     if row.next_at is not None:
         step += " now" if row.next_at <= report.made_at else f" at {format_moment(row.next_at)}"
     problem = row.problem + (f"; {row.remedy}" if row.remedy else "")
     outcome = "" if row.outcome == str(row.state) else row.outcome
-    cells = (render.escape(row.key), str(row.state), f"since {format_moment(row.since)}", step or outcome, problem)
+    cells = (
+        render.escape(row.key),
+        str(row.state),
+        f"since {format_moment(row.since)}",
+        step or outcome,
+        problem,
+    )
     return "\t".join(cells).rstrip("\t")
 
 
 def warn_of_others(others: Mapping[str, int]) -> None:
-    """Say which batches are passed over, by the id of their API key: somebody may have rotated it."""
+    """Say which batches are passed over, by the id of their API key: somebody may have rotated
+    it.
+    """
     if not others:
         return
     number, names = sum(others.values()), sorted(others)
     keys = ", ".join(names[:_MAX_KEYS]) + (" and others" if len(names) > _MAX_KEYS else "")
     batches = "1 batch" if number == 1 else f"{number} batches"
     render.print_note(
-        f"warning: passed over {batches} of another API key ({keys}); after a rotation, set SEALPIPE_API_KEY_PREVIOUS "
+        f"warning: passed over {batches} of another API key ({keys}); after a rotation, "
+        "set SEALPIPE_API_KEY_PREVIOUS "
         "to the old credential, and the new one takes over"
     )
 
 
-def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunProgress, *, as_json: bool) -> None:
+def print_run(
+    result: RunResult, troubled: Sequence[ReportedRow], progress: RunProgress, *, as_json: bool
+) -> None:
     """Print what a run came to."""
     for warning in result.warnings:
         render.print_note(warning)
@@ -143,7 +169,9 @@ def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunP
         return
     for row in troubled:
         if row.key not in progress.printed_keys:
-            render.print_note(f"{render.escape(row.key)}: {row.state}{_append(row.problem, row.remedy)}")
+            render.print_note(
+                f"{render.escape(row.key)}: {row.state}{_append(row.problem, row.remedy)}"
+            )
     render.print_lines([f"{result.batch}\t{format_counts(result.counts)}"])
 
 
@@ -155,7 +183,10 @@ def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[st
         "counts": result.counts,
         "waiting": result.waiting,
         "failed": result.failed,
-        "troubled": [{"state": str(row.state), **{name: getattr(row, name) for name in names}} for row in troubled],
+        "troubled": [
+            {"state": str(row.state), **{name: getattr(row, name) for name in names}}
+            for row in troubled
+        ],
         "warnings": list(result.warnings),
         "next_due": format_moment(result.next_due),
         "calls": result.calls,
@@ -163,16 +194,20 @@ def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[st
 
 
 def check_result(result: RunResult, *, detailed: bool) -> None:
-    """Raise FailedRowsError if rows failed or are blocked; PendingError if rows still wait, if that is asked for."""
+    """Raise FailedRowsError if rows failed or are blocked; PendingError if rows still wait, if that
+    is asked for.
+    """
     status = f"`sealpipe batch status {result.batch}` shows each row"
     if result.stopped is not None:
         raise FailedRowsError(
-            f"{result.stopped.message}; the rows that are left wait for the next run", remedy=result.stopped.remedy
+            f"{result.stopped.message}; the rows that are left wait for the next run",
+            remedy=result.stopped.remedy,
         )
     if result.failed:
         rows = "1 row failed or is" if result.failed == 1 else f"{result.failed} rows failed or are"
         raise FailedRowsError(f"{rows} blocked", remedy=status)
     if detailed and result.waiting:
         raise PendingError(
-            "1 row still waits" if result.waiting == 1 else f"{result.waiting} rows still wait", remedy=status
+            "1 row still waits" if result.waiting == 1 else f"{result.waiting} rows still wait",
+            remedy=status,
         )

@@ -1,4 +1,6 @@
-"""`sealpipe batch list | status | report | remind | reissue | cancel | link | purge`: batches that a database has."""
+"""`sealpipe batch list | status | report | remind | reissue | cancel | link | purge`: batches that
+a database has.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,16 @@ def list_(**values: Any) -> None:
     from sealpipe.batch.report.files import format_moment
 
     with open_store_of(values) as (_, store):
-        found = [(each.name, store.count_states(each), store.find_next_due(each)) for each in store.list_batches()]
+        found = [
+            (each.name, store.count_states(each), store.find_next_due(each))
+            for each in store.list_batches()
+        ]
         warn_of_others(store.count_others())
     if values["output"] == "json":
-        rows = [{"name": name, "counts": counts, "next_due": format_moment(due)} for name, counts, due in found]
+        rows = [
+            {"name": name, "counts": counts, "next_due": format_moment(due)}
+            for name, counts, due in found
+        ]
         render.print_json({"batches": rows})
         return
     for name, counts, due in found:
@@ -52,7 +60,9 @@ def list_(**values: Any) -> None:
 @click.argument("name")
 @options("batch", only=("database",), common=COMMON)
 def status(name: str, **values: Any) -> None:
-    """Show each row of a batch: its state, what comes next and when, what went wrong and what to do."""
+    """Show each row of a batch: its state, what comes next and when, what went wrong and what to
+    do.
+    """
     from sealpipe.batch.report.files import to_members
 
     as_json = values["output"] == "json"
@@ -66,20 +76,26 @@ def status(name: str, **values: Any) -> None:
     render.print_lines([f"{report.name}\t{format_counts(report.counts)}", draw_bar(report.counts)])
     render.print_lines(format_row(report, row) for row in report.rows)
     if seconds > _LONG_ROUND:
-        render.print_note(f"at the plan's rate, each row is looked at every {round(seconds / 60)} minutes at most")
+        render.print_note(
+            f"at the plan's rate, each row is looked at every {round(seconds / 60)} minutes at most"
+        )
 
 
 @click.command(cls=CodeCommand)
 @click.argument("name")
 @options("batch", only=("database", "html", "csv", "json"), common=COMMON)
 def report(name: str, **values: Any) -> None:
-    """Write a report of a batch: numbers, submissions over time, and each row. It holds no secret and no link.
+    """Write a report of a batch: numbers, submissions over time, and each row.
+
+    It holds no secret and no link.
 
     sealpipe batch report vendors-2026-q4 --html report.html --csv report.csv
     """
     files = {kind: values[kind] for kind in _WRITERS if values[kind] is not None}
     if not files:
-        raise UsageError("the report has no file", remedy="give --html FILE, --csv FILE or --json FILE")
+        raise UsageError(
+            "the report has no file", remedy="give --html FILE, --csv FILE or --json FILE"
+        )
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
         found = _read_report(engine, with_history=True)
@@ -127,7 +143,8 @@ def remind(name: str, keys: Sequence[str], **values: Any) -> None:
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @options("batch", only=("database",), common=COMMON)
 def reissue(name: str, keys: Sequence[str], **values: Any) -> None:
-    """End what is out for these rows, then create and send it anew; without a KEY, for all rows that expired.
+    """End what is out for these rows, then create and send it anew; without a KEY, for all rows
+    that expired.
 
     Uses what the file said at the last run. Submissions to the old request stay at the service.
     """
@@ -139,11 +156,19 @@ def reissue(name: str, keys: Sequence[str], **values: Any) -> None:
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @options("batch", only=("database",), common=COMMON)
 def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
-    """Expire what is out for these rows; without a KEY, for all rows that are not over. Destroys no submission."""
+    """Expire what is out for these rows; without a KEY, for all rows that are not over.
+
+    Destroys no submission.
+    """
     _act(name, "cancel", keys, values)
 
 
-def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence[str], values: dict[str, Any]) -> None:
+def _act(
+    name: str,
+    verb: Literal["remind", "reissue", "cancel"],
+    keys: Sequence[str],
+    values: dict[str, Any],
+) -> None:
     from sealpipe.batch.engine.actions import PARTICIPLES, act
 
     with open_store_of(values) as (session, store):
@@ -178,7 +203,12 @@ def _print_outcome(outcome: Outcome) -> None:
 
 def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
     changes = [describe_change(each) for each in outcome.changes]
-    return {"key": outcome.key, "changes": changes, "problem": outcome.problem, "remedy": outcome.remedy}
+    return {
+        "key": outcome.key,
+        "changes": changes,
+        "problem": outcome.problem,
+        "remedy": outcome.remedy,
+    }
 
 
 @click.command(cls=CodeCommand)
@@ -202,7 +232,9 @@ def link(name: str, key: str, **values: Any) -> None:
 @click.argument("name")
 @options("batch", only=("database", "older_than"), common=COMMON)
 def purge(name: str, **values: Any) -> None:
-    """Remove a batch from the database, with the names and addresses of its rows. Every row must be over.
+    """Remove a batch from the database, with the names and addresses of its rows.
+
+    Every row must be over.
 
     Nothing is asked of the service. With --older-than, only if nothing has changed for that long.
     """
@@ -218,7 +250,10 @@ def purge(name: str, **values: Any) -> None:
 
 
 def _check_purge(engine: Engine, older_than: Any) -> tuple[bool, int]:
-    """Return whether a batch is old enough to be removed, and the number of its rows. UsageError if one is not over."""
+    """Return whether a batch is old enough to be removed, and the number of its rows.
+
+    UsageError if one is not over.
+    """
     from sealpipe.batch.steps.states import State, is_over
 
     rows = list(engine.store.list_rows(engine.batch))
@@ -248,11 +283,15 @@ def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
 
     rows = read_facts(engine, with_history=with_history)
     kind, service = engine.definition.kind, engine.session.base_url
-    return make_report(engine.batch.name, kind, service, rows, engine.schedule, engine.store.now(), render.redact)
+    return make_report(
+        engine.batch.name, kind, service, rows, engine.schedule, engine.store.now(), render.redact
+    )
 
 
 def _estimate_round(engine: Engine, report: BatchReport) -> float:
-    """Return the seconds between two looks at a row, if looks at all rows that are not over take half of the rate."""
+    """Return the seconds between two looks at a row, if looks at all rows that are not over take
+    half of the rate.
+    """
     from sealpipe.batch.engine.advance import DEFAULT_RATE
 
     per_minute = engine.store.rate.read().calls_per_minute or DEFAULT_RATE

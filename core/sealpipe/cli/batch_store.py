@@ -1,4 +1,6 @@
-"""Parts of every `sealpipe batch` command: its database, a batch by its name, and files that it writes."""
+"""Parts of every `sealpipe batch` command: its database, a batch by its name, and files that it
+writes.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ if TYPE_CHECKING:
 
 
 def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -> Database:
-    """Open the database that the options name: PostgreSQL, or SQLite in the state directory. Needs no credential.
+    """Open the database that the options name: PostgreSQL, or SQLite in the state directory.
+
+    Needs no credential.
 
     `address` is that of the database, if it was read already.
     """
     from sealpipe.batch.database.opening import open_database
 
-    return open_database(find_state_folder(values, "batch"), address or read_address(values), get_ca_file(values))
+    return open_database(
+        find_state_folder(values, "batch"), address or read_address(values), get_ca_file(values)
+    )
 
 
 def get_ca_file(values: Mapping[str, Any]) -> Path | None:
@@ -39,8 +45,13 @@ def get_ca_file(values: Mapping[str, Any]) -> Path | None:
 
 
 @contextmanager
-def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> Iterator[tuple[Session, BatchStore]]:
-    """Open the session and the batches of its credential. Raises StateError if another credential's are named."""
+def open_store_of(
+    values: Mapping[str, Any], address: Secret | None = None
+) -> Iterator[tuple[Session, BatchStore]]:
+    """Open the session and the batches of its credential.
+
+    Raises StateError if another credential's are named.
+    """
     from sealpipe.batch.database.opening import open_store
     from sealpipe.client_base import connect
 
@@ -75,27 +86,33 @@ def _make_file_error(file: str) -> UsageError:
     command = click.get_current_context().command_path
     return UsageError(
         f"{render.escape(file[:80])} is the name of a file, and this command takes that of a batch",
-        remedy=f"`{command} {render.escape(known)}`" if isinstance(known, str) else "`sealpipe batch list` shows them",
+        remedy=f"`{command} {render.escape(known)}`"
+        if isinstance(known, str)
+        else "`sealpipe batch list` shows them",
     )
 
 
 def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str] | None:
-    """Return the batch and the key of the row whose request this is, for a command that is not about batches.
+    """Return the batch and the key of the row whose request this is, for a command that is not
+    about batches.
 
     None if no batch has it in the database that is set here, or there is no such database.
     """
     from sealpipe.batch.database.sqlite import FILE_NAME
     from sealpipe.batch.steps.content import RowContent
     from sealpipe.config_file import get_command_table
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
 
     setting = next(each for each in COMMANDS["batch"] if each.name == "database")
-    address = os.environ.get(setting.get_variable("batch")) or get_command_table(run_config().user, "batch").get(
-        "database"
-    )
+    address = os.environ.get(setting.get_variable("batch")) or get_command_table(
+        run_config().user, "batch"
+    ).get("database")
     if not address and not (find_state_folder(values, "batch") / FILE_NAME).exists():
         return None
-    with suppress(SealpipeError), open_store_of({**values, "database": address and parse(address)}) as (_, store):
+    with (
+        suppress(SealpipeError),
+        open_store_of({**values, "database": address and parse(address)}) as (_, store),
+    ):
         for batch in store.list_batches():
             for row in store.list_rows(batch, contents=True):
                 if RowContent.load(row).progress.short_code == short_code:
@@ -113,7 +130,10 @@ def write_file(name: str, content: bytes) -> None:
             return
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    raise UsageError(f"{name} cannot be written: {problem}", remedy="give the path of a file in an existing folder")
+    raise UsageError(
+        f"{name} cannot be written: {problem}",
+        remedy="give the path of a file in an existing folder",
+    )
 
 
 def read_address(values: Mapping[str, Any]) -> Secret | None:
@@ -129,5 +149,7 @@ def read_address(values: Mapping[str, Any]) -> Secret | None:
     finally:
         registry.close()
     if address is None:
-        raise SettingError(f"{reference} has no value", remedy="set it to postgresql://USER@HOST/DATABASE")
+        raise SettingError(
+            f"{reference} has no value", remedy="set it to postgresql://USER@HOST/DATABASE"
+        )
     return address

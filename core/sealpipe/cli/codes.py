@@ -23,8 +23,8 @@ T = TypeVar("T")
 class CodeCommand(Command):
     """A command that takes short codes or ids, which are opaque and may begin with a dash.
 
-    Its options begin with two dashes, and `-h` is help. So a longer word with one dash is a code, and so is every word
-    after `--`.
+    Its options begin with two dashes, and `-h` is help. So a longer word with one dash is a code,
+    and so is every word after `--`.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -34,14 +34,18 @@ class CodeCommand(Command):
             message = error.format_message()
         raise UsageError(
             render.escape(message),
-            remedy=f"see `{ctx.command_path} --help`; put a short code that begins with a dash after --: "
+            remedy=f"see `{ctx.command_path} --help`; put a short code that begins with a dash "
+            "after --: "
             f"`{ctx.command_path} -- CODE`",
         )
 
     def _move_codes_last(self, args: list[str]) -> list[str]:
         """Move all words that are neither options nor their values after `--`."""
         with_value = {
-            name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
+            name
+            for each in self.params
+            if isinstance(each, click.Option) and not each.is_flag
+            for name in each.opts
         }
         options: list[str] = []
         codes: list[str] = []
@@ -67,7 +71,9 @@ def _is_option(word: str) -> bool:
 
 
 def names_receipt(word: str) -> bool:
-    """Return whether a word is the path of a receipt file rather than a short code: it has a slash or a dot."""
+    """Return whether a word is the path of a receipt file rather than a short code: it has a slash
+    or a dot.
+    """
     return not word.startswith("code:") and ("/" in word or "." in word.strip("."))
 
 
@@ -87,13 +93,19 @@ def _check_code(word: str) -> str:
     if near := find_nearest_file(path):
         raise UsageError(
             f"there is no file {render.escape(word)}: nothing was sent",
-            remedy=f"did you mean {render.escape(str(near))}? A short code that looks like a file is written code:WORD",
+            remedy=(
+                f"did you mean {render.escape(str(near))}? A short code that looks like a file "
+                "is written code:WORD"
+            ),
         )
     return word
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
-    """Return a share's code; decodes one that CI steps passed percent-encoded. UsageError if it is ambiguous."""
+    """Return a share's code; decodes one that CI steps passed percent-encoded.
+
+    UsageError if it is ambiguous.
+    """
     word = _check_code(word)
     if "%" not in word:
         return word
@@ -113,7 +125,9 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
 
 
 def fetch_page(
-    values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
+    values: Mapping[str, Any],
+    fetch: Callable[[int, int], Page[T]],
+    iterate: Callable[[int], Iterable[T]],
 ) -> Page[T]:
     """Fetch the page that --page and --limit select; with --all, every row as one page."""
     from sealpipe.api.pages import Page, Pagination
@@ -135,7 +149,10 @@ def print_page(
 ) -> None:
     """Print a page of a list as a table, or as JSON with the rows under `name`."""
     if values["output"] == "json":
-        pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
+        pagination = {
+            each: getattr(page.pagination, each)
+            for each in ("page", "limit", "total_pages", "total")
+        }
         render.print_json({name: [members(row) for row in page.items], "pagination": pagination})
         return
     render.print_table(columns, map(cells, page.items))

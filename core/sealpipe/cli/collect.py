@@ -12,7 +12,14 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
 from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
-from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError, SettingError, UsageError, WrongKeyError
+from sealpipe.errors import (
+    DeliveryError,
+    NotFoundError,
+    SealpipeError,
+    SettingError,
+    UsageError,
+    WrongKeyError,
+)
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
@@ -26,14 +33,20 @@ if TYPE_CHECKING:
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Decrypt submissions and store them. Safe to run again, on any machine.
 
-    An argument that contains a dot or a slash is a receipt file; any other is a short code (write code:WORD if that is
-    ambiguous) or a collect link. Without --to or --dir, prints the values on stdout; in CI, that needs --print.
-    Senders are not authenticated: anyone with the link can submit.
+    An argument that contains a dot or a slash is a receipt file; any other is a short code (write
+    code:WORD if that is ambiguous) or a collect link. Without --to or --dir, prints the values on
+    stdout; in CI, that needs --print. Senders are not authenticated: anyone with the link can
+    submit.
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
     from sealpipe.cli import disclosure
-    from sealpipe.cli.collect_report import ProgressReport, print_errors, print_results, print_warnings
+    from sealpipe.cli.collect_report import (
+        ProgressReport,
+        print_errors,
+        print_results,
+        print_warnings,
+    )
     from sealpipe.collect import poll
     from sealpipe.collect.options import plan_collect
     from sealpipe.collect.results import choose_worst_error
@@ -59,7 +72,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         if found != arguments["requests"]:
             plan = plan_collect(**{**arguments, "requests": found})
         try:
-            results = poll.collect(client.session, plan, dry_run=values["dry_run"], tick=progress.tick)
+            results = poll.collect(
+                client.session, plan, dry_run=values["dry_run"], tick=progress.tick
+            )
         finally:
             progress.clear()
         problems: list[SealpipeError] = []
@@ -83,7 +98,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     print_errors(others, first)
     if isinstance(first, NotFoundError):
         here = [f"{word}.json" for word in requests if Path(f"{word}.json").is_file()]
-        first.remedy += "".join(f"; or give the receipt {render.escape(each)}, which is here" for each in here)
+        first.remedy += "".join(
+            f"; or give the receipt {render.escape(each)}, which is here" for each in here
+        )
     if first is not None:
         raise first
 
@@ -100,9 +117,14 @@ def _resolve_codes(
         if _is_link(word):
             _check_link(word, client.session.link_base_url)
         elif each == word:  # no receipt, and no `code:` prefix
-            found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
+            found[number] = resolve_request_code(
+                client, word, find_state_folder(values, "requests")
+            )
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
-        raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
+        raise UsageError(
+            "the same request is given twice, as is and percent-encoded",
+            remedy="give each request once",
+        )
     return found
 
 
@@ -119,21 +141,27 @@ def _name_batch(result: CollectResult, values: dict[str, Any]) -> None:
         name, key = found
         result.error = WrongKeyError(
             "wrong-key",
-            f"{result.short_code} is the request of row {render.escape(key)} of the batch {name}, and has a key of its "
+            f"{result.short_code} is the request of row {render.escape(key)} of the batch "
+            f"{name}, and has a key of its "
             "own",
-            remedy=f"`sealpipe batch run FILE --only {render.escape(quote(key))}` collects it when it is due; "
+            remedy=f"`sealpipe batch run FILE --only {render.escape(quote(key))}` collects it "
+            "when it is due; "
             f"`sealpipe batch status {name}` says when",
         )
 
 
-def _expire_requests(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:
+def _expire_requests(
+    client: Client, results: Sequence[CollectResult], values: dict[str, Any]
+) -> list[SealpipeError]:
     from sealpipe.cli.collect_report import print_late_arrivals
 
     errors: list[SealpipeError] = []
     for result in results:
         if result.status == "collected" and not result.failures:
             try:
-                ended = client.expire_request(result.short_code, keep=find_state_folder(values, "requests"))
+                ended = client.expire_request(
+                    result.short_code, keep=find_state_folder(values, "requests")
+                )
                 render.print_note(f"{render.escape(result.short_code)}: {ended.outcome}")
                 result.late = sum(item.identity not in result.seen for item in ended.submissions)
                 print_late_arrivals(result)
@@ -147,7 +175,9 @@ def _is_link(word: str) -> bool:
 
 
 def _check_link(word: str, link_base_url: str) -> None:
-    """Raise UsageError if a collect link does not begin with the address of this service's links."""
+    """Raise UsageError if a collect link does not begin with the address of this service's
+    links.
+    """
     from sealpipe.parsing import parse_link_base_url
     from sealpipe.wire.link import split_collect_link
 
@@ -155,7 +185,10 @@ def _check_link(word: str, link_base_url: str) -> None:
         if parse_link_base_url(split_collect_link(word)[0]) == link_base_url:
             return
     raise UsageError(
-        f"the collect link does not begin with {link_base_url}, as links of this service do: nothing was sent",
+        (
+            f"the collect link does not begin with {link_base_url}, as links of this service "
+            "do: nothing was sent"
+        ),
         remedy="check SEALPIPE_LINK_BASE_URL; if it is right, the link belongs to another service",
     )
 

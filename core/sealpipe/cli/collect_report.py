@@ -1,4 +1,6 @@
-"""What `collect` prints: progress on stderr; on stdout the submitted values, or where they are stored."""
+"""What `collect` prints: progress on stderr; on stdout the submitted values, or where they are
+stored.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class ProgressReport:
             self._has_status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
-        """Return whether this problem was not printed recently: an outage recurs every 15 seconds."""
+        """Return whether this problem was not printed recently: an outage recurs every 15
+        seconds.
+        """
         last_detail, printed_at = self._failures.get(code, ("", -_QUIET_INTERVAL))
         if detail == last_detail and time.monotonic() - printed_at < _QUIET_INTERVAL:
             return False
@@ -62,7 +66,10 @@ class ProgressReport:
         return True
 
     def _print_waiting(self, progress: Progress) -> None:
-        line = f"waiting for {render.count(progress.waiting, 'request')}, {_format_duration(progress.left)} left"
+        line = (
+            f"waiting for {render.count(progress.waiting, 'request')}, "
+            f"{_format_duration(progress.left)} left"
+        )
         if self._is_terminal:
             render.print_status(f"{line}, next check in {_format_duration(progress.next_look)}")
             self._has_status = True
@@ -76,25 +83,37 @@ def print_warnings(result: CollectResult) -> None:
     code = render.escape(result.short_code)
     for each in result.unreadable[:_MAX_LINES]:
         reason = render.escape(each.reason)
-        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}")
+        render.print_note(
+            f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}"
+        )
     if len(result.unreadable) > _MAX_LINES:
         render.print_note(f"{code}: and {len(result.unreadable) - _MAX_LINES} more")
     if result.kept_in is not None:
         render.print_note(f"{code}: kept the ciphertext in {result.kept_in}")
     if result.skipped:
-        render.print_note(f"{code}: skipped {render.count(result.skipped, 'submission')} without end-to-end encryption")
+        render.print_note(
+            f"{code}: skipped {render.count(result.skipped, 'submission')} without "
+            "end-to-end encryption"
+        )
     print_late_arrivals(result)
     if result.submissions:
         count = render.count(len(result.submissions), "submission")
-        render.print_note(f"{code}: {count}. The sender is not authenticated: anyone with the link can submit.")
+        render.print_note(
+            f"{code}: {count}. The sender is not authenticated: anyone with the link can submit."
+        )
     for warning in result.warnings:
         render.print_note(f"sealpipe: {warning}")
 
 
 def print_late_arrivals(result: CollectResult) -> None:
-    """Print how many submissions arrived while the request expired; `--pick each` stores these, too."""
+    """Print how many submissions arrived while the request expired; `--pick each` stores these,
+    too.
+    """
     if result.late:
-        code, is_stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
+        code, is_stored = (
+            render.escape(result.short_code),
+            result.ended is not None and result.pick == "each",
+        )
         effect = "collected, too" if is_stored else "kept for `sealpipe collect --pick`"
         count = render.count(result.late, "submission")
         render.print_note(f"{code}: {count} arrived while the request expired: {effect}")
@@ -112,7 +131,9 @@ def print_errors(problems: Sequence[SealpipeError], first: SealpipeError | None)
 
 def _format_error(error: SealpipeError) -> str:
     locator = getattr(error, "locator", "")
-    return f"{locator}: {error.message}" if locator and locator not in error.message else error.message
+    return (
+        f"{locator}: {error.message}" if locator and locator not in error.message else error.message
+    )
 
 
 def print_results(
@@ -122,23 +143,38 @@ def print_results(
     values: dict[str, Any],
     gate: Disclosure,
 ) -> None:
-    """Print the results on stdout; values only through `gate`. DeliveryError if stdout cannot be written."""
-    if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
+    """Print the results on stdout; values only through `gate`.
+
+    DeliveryError if stdout cannot be written.
+    """
+    if (
+        values["to"]
+        or values["dir"]
+        or values["dry_run"]
+        or not any(result.submissions for result in results)
+    ):
         _print_results(results, values)
     else:
-        gate.write(session.registry, _list_secrets(results, plan), lambda: _print_results(results, values))
+        gate.write(
+            session.registry, _list_secrets(results, plan), lambda: _print_results(results, values)
+        )
 
 
 def _print_results(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
     is_stored = bool(values["to"] or values["dir"])
     if values["output"] == "json":
-        rows = [_to_members(result, with_values=not is_stored and not values["dry_run"]) for result in results]
+        rows = [
+            _to_members(result, with_values=not is_stored and not values["dry_run"])
+            for result in results
+        ]
         render.print_json_rows(rows[0] if len(rows) == 1 else rows)
         return
     lines: list[str] = []
     for result in results:
         result_lines = list(_format_lines(result, is_stored=is_stored, dry_run=values["dry_run"]))
-        separator = [""] if lines and result_lines and not is_stored and not values["dry_run"] else []
+        separator = (
+            [""] if lines and result_lines and not is_stored and not values["dry_run"] else []
+        )
         lines += separator + result_lines
     if lines:
         render.print_lines(lines)
@@ -153,13 +189,21 @@ def _format_lines(result: CollectResult, *, is_stored: bool, dry_run: bool) -> I
             yield f"{escape(result.short_code)}\t{plan.submission}\t{description}"
     elif is_stored:
         for written in result.stored:
-            state = "already there" if written.already else "stored" if written.known else "stored, not read back"
+            state = (
+                "already there"
+                if written.already
+                else "stored"
+                if written.known
+                else "stored, not read back"
+            )
             yield f"{escape(result.short_code)}\t{written.submission}\t{escape(written.target)}\t{state}"
     else:
         for number, submission in enumerate(result.submissions):
             if number:
                 yield ""
-            yield from (f"{escape(field.key)}: {escape(revealed(field))}" for field in submission.fields)
+            yield from (
+                f"{escape(field.key)}: {escape(revealed(field))}" for field in submission.fields
+            )
 
 
 def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
@@ -168,9 +212,15 @@ def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
         "short_code": result.short_code,
         "status": result.status,
         "count": result.count,
-        "submissions": [_describe_submission(each, with_values=with_values) for each in result.submissions],
+        "submissions": [
+            _describe_submission(each, with_values=with_values) for each in result.submissions
+        ],
         "unreadable": [
-            {"short_code": each.short_code, "created_at": _format_created(each), "reason": each.reason}
+            {
+                "short_code": each.short_code,
+                "created_at": _format_created(each),
+                "reason": each.reason,
+            }
             for each in result.unreadable
         ],
         "skipped": result.skipped,
@@ -180,18 +230,31 @@ def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
         "kept_in": None if result.kept_in is None else str(result.kept_in),
     }
     if result.planned:
-        members["planned"] = [{**each._asdict(), "keys": list(each.keys)} for each in result.planned]
+        members["planned"] = [
+            {**each._asdict(), "keys": list(each.keys)} for each in result.planned
+        ]
     errors = [error for error in (result.error, *result.failures) if error is not None]
-    return {**members, "errors": [render.describe_error(error) for error in errors]} if errors else members
+    return (
+        {**members, "errors": [render.describe_error(error) for error in errors]}
+        if errors
+        else members
+    )
 
 
 def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> dict[str, Any]:
     rows = [
-        {**printable(field), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
+        {**printable(field), "value": revealed(field)}
+        if with_values
+        else {"key": field.key, "type": field.type}
         for field in submission.fields
     ]
     created_at = None if submission.created_at is None else format_time(submission.created_at)
-    return {"short_code": submission.short_code, "created_at": created_at, "marker": submission.marker, "fields": rows}
+    return {
+        "short_code": submission.short_code,
+        "created_at": created_at,
+        "marker": submission.marker,
+        "fields": rows,
+    }
 
 
 def _list_secrets(results: Sequence[CollectResult], plan: CollectPlan) -> Iterator[Secret]:
@@ -200,7 +263,8 @@ def _list_secrets(results: Sequence[CollectResult], plan: CollectPlan) -> Iterat
     Only the prompt's own type counts; the submitter controls the type in the submission.
     """
     public_prompts = {
-        job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs
+        job.short_code: {each.text for each in job.prompts or () if each.type == "text"}
+        for job in plan.jobs
     }
     values = [
         text
@@ -212,7 +276,9 @@ def _list_secrets(results: Sequence[CollectResult], plan: CollectPlan) -> Iterat
     ]
     # As they are, and as stdout spells them: a runner masks only exact matches.
     spellings = dict.fromkeys(
-        spelling for text in values for spelling in (text, render.escape_inline(text), render.escape_json(text))
+        spelling
+        for text in values
+        for spelling in (text, render.escape_inline(text), render.escape_json(text))
     )
     yield from map(Secret, spellings)
 
@@ -235,4 +301,8 @@ def _format_created(submission: Any) -> str | None:
 def _format_duration(seconds: float) -> str:
     total = max(0, round(seconds))
     hours, remainder = divmod(total, 3600)
-    return f"{hours}:{remainder // 60:02}:{remainder % 60:02}" if hours else f"{remainder // 60}:{remainder % 60:02}"
+    return (
+        f"{hours}:{remainder // 60:02}:{remainder % 60:02}"
+        if hours
+        else f"{remainder // 60}:{remainder % 60:02}"
+    )

@@ -1,4 +1,5 @@
-"""Parts of every command: options from the table in `settings.py`; session, client and outbox from their values.
+"""Parts of every command: options from the table in `settings.py`; session, client and outbox from
+their values.
 
 These modules are imported inside the functions: `--help` needs none of them.
 """
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sealpipe.api.operation import Credential
     from sealpipe.client import Client
     from sealpipe.config import Config
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
     from sealpipe.session import Session
     from sealpipe.state.outbox import Outbox
 
@@ -50,16 +51,20 @@ OFFLINE = ("output",)
 
 
 class Command(click.Command):
-    """A command that does not echo an unexpected argument: it may be a secret whose option is missing."""
+    """A command that does not echo an unexpected argument: it may be a secret whose option is
+    missing.
+    """
 
     allow_extra_args = True
     unexpected_remedy = ""
     """What to do about an unexpected argument, for a command that knows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse an option that takes one value and is given twice: click would take the last without a word.
+        """Refuse an option that takes one value and is given twice: click would take the last
+        without a word.
 
-        An unknown option is told those that begin like it, and every error of the parser which command it is about.
+        An unknown option is told those that begin like it, and every error of the parser which
+        command it is about.
         """
         try:
             _, _, given = self.make_parser(ctx).parse_args(list(args))
@@ -77,30 +82,43 @@ class Command(click.Command):
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
-        single = [each for each in given if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
+        single = [
+            each
+            for each in given
+            if isinstance(each, click.Option) and not (each.multiple or each.is_flag)
+        ]
         for option in single:
-            if single.count(option) > 1 and not any(each.is_eager for each in given):  # such as --help
+            # such as --help.
+            if single.count(option) > 1 and not any(each.is_eager for each in given):
                 name = max(option.opts, key=len)
-                raise UsageError(f"{name} is given twice", remedy="give it once: it takes one value")
+                raise UsageError(
+                    f"{name} is given twice", remedy="give it once: it takes one value"
+                )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.args:
             raise UsageError(
-                "unexpected argument" if len(ctx.args) == 1 else f"{len(ctx.args)} unexpected arguments",
+                "unexpected argument"
+                if len(ctx.args) == 1
+                else f"{len(ctx.args)} unexpected arguments",
                 remedy=self.unexpected_remedy or self._describe_taken(ctx),
             )
         return super().invoke(ctx)
 
     def _describe_taken(self, ctx: click.Context) -> str:
         """Say what the command takes, for one that got more."""
-        taken = " ".join(each.make_metavar(ctx) for each in self.params if isinstance(each, click.Argument))
+        taken = " ".join(
+            each.make_metavar(ctx) for each in self.params if isinstance(each, click.Argument)
+        )
         what = f"it takes {taken} once; " if taken else ""
         return f"{what}pass every value with its option: see `{ctx.command_path} --help`"
 
 
 class SettingsGroup(Group):
-    """A group whose commands all read the group's table in the config file, and their own if they have one."""
+    """A group whose commands all read the group's table in the config file, and their own if they
+    have one.
+    """
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
@@ -108,7 +126,9 @@ class SettingsGroup(Group):
             from sealpipe.config_file import get_command_table
 
             user, group = run_config().user, ctx.default_map
-            ctx.default_map = {name: {**group, **get_command_table(user, name)} for name in self.list_commands(ctx)}
+            ctx.default_map = {
+                name: {**group, **get_command_table(user, name)} for name in self.list_commands(ctx)
+            }
         return ctx
 
 
@@ -119,7 +139,9 @@ else:
 
 
 class OneOf(click.Choice[str]):
-    """One of a few words. An invalid value is not echoed: it may be a secret, such as a seed after `request --key`."""
+    """One of a few words. An invalid value is not echoed: it may be a secret, such as a seed after
+    `request --key`.
+    """
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting.choices)
@@ -130,19 +152,27 @@ class OneOf(click.Choice[str]):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             pass
-        error = UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(self.choices)}")
+        error = UsageError(
+            "the value is not one of the choices", remedy=f"choose from {', '.join(self.choices)}"
+        )
         raise _name_origin(error, self._setting, param, ctx)
 
 
 class SettingType(AnyType):
-    """Parses a value with the setting's own parser. Errors name the option, variable or config file entry."""
+    """Parses a value with the setting's own parser.
+
+    Errors name the option, variable or config file entry.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.name = setting.metavar
         self._setting = setting
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """Split at newlines: references may contain spaces. Skip empty lines: YAML blocks end with a newline."""
+        """Split at newlines: references may contain spaces.
+
+        Skip empty lines: YAML blocks end with a newline.
+        """
         return [line for line in rv.split("\n") if line.strip()]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -157,17 +187,29 @@ class SettingType(AnyType):
 def _name_origin(
     error: UsageError, setting: Setting, param: click.Parameter | None, ctx: click.Context | None
 ) -> UsageError:
-    """Name where a value comes from: the option, the variable or the config file, with its other mistakes."""
-    source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
+    """Name where a value comes from: the option, the variable or the config file, with its other
+    mistakes.
+    """
+    source = (
+        ctx.get_parameter_source(param.name)
+        if ctx is not None and param is not None and param.name
+        else None
+    )
     origin = setting.option
-    if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
+    if (
+        source is ParameterSource.ENVIRONMENT
+        and param is not None
+        and isinstance(param.envvar, str)
+    ):
         origin = param.envvar
     if source is not ParameterSource.DEFAULT_MAP or ctx is None:
         return type(error)(f"{origin}: {error.message}", remedy=error.remedy)
     # A command's settings are in its table, or in that of its group: `requests`, `batch`.
     tables = [f"{name}." for name in ctx.command_path.split()[1:]]
     is_global = setting in GLOBAL
-    known = [f"the config file's {table}{setting.name}" for table in ([""] if is_global else tables)]
+    known = [
+        f"the config file's {table}{setting.name}" for table in ([""] if is_global else tables)
+    ]
     named = type(error)(f"{known[0]}: {error.message}", remedy=error.remedy)
     return run_config().add_mistakes(named, tuple(f"{each}:" for each in known))
 
@@ -175,10 +217,18 @@ def _name_origin(
 def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
-    """Add a command's options (`only` these, or its whole table) and global options (those in `common`, or all)."""
-    command_settings = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
+    """Add a command's options (`only` these, or its whole table) and global options (those in
+    `common`, or all).
+    """
+    command_settings = [
+        setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only
+    ]
     names = None if common is None else (*common, DEBUG) if common else ()
-    shared = [setting for setting in GLOBAL if not setting.secret and (names is None or setting.name in names)]
+    shared = [
+        setting
+        for setting in GLOBAL
+        if not setting.secret and (names is None or setting.name in names)
+    ]
 
     def decorate(function: Function) -> Function:
         for setting in reversed(shared):
@@ -197,16 +247,27 @@ def call_arguments(
 
     `call` takes them, such as `plan_share`; `but` are names to leave out.
     """
-    named = {ARGUMENTS.get(setting.name, setting.name): values[setting.name] for setting in COMMANDS[command]}
-    return {name: value for name, value in named.items() if name in call.__annotations__ and name not in but}
+    named = {
+        ARGUMENTS.get(setting.name, setting.name): values[setting.name]
+        for setting in COMMANDS[command]
+    }
+    return {
+        name: value
+        for name, value in named.items()
+        if name in call.__annotations__ and name not in but
+    }
 
 
 EXPIRY = ("expires_in", "expires_at")
 """The options that say when something expires."""
 
 
-def choose_expiry(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str] = EXPIRY) -> dict[str, Any]:
-    """Choose one of the expiry settings: a flag overrides the environment, which overrides the config file."""
+def choose_expiry(
+    ctx: click.Context, values: Mapping[str, Any], names: Sequence[str] = EXPIRY
+) -> dict[str, Any]:
+    """Choose one of the expiry settings: a flag overrides the environment, which overrides the
+    config file.
+    """
     nearest = list_nearest(ctx, values, names)
     if len(nearest) > 1:
         given = " and ".join("--" + name.replace("_", "-") for name in nearest)
@@ -217,7 +278,9 @@ def choose_expiry(ctx: click.Context, values: Mapping[str, Any], names: Sequence
 
 
 def list_nearest(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """List which of the settings are given by the same, the nearest source; those of sources behind it do not count."""
+    """List which of the settings are given by the same, the nearest source; those of sources behind
+    it do not count.
+    """
     sources = {name: ctx.get_parameter_source(name) for name in names if values[name]}
     nearest = min(sources.values(), key=SOURCE_PRIORITY.index, default=None)
     return [name for name, source in sources.items() if source is nearest]
@@ -279,7 +342,9 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
     config = run_config()
     key = config.read_api_key(file)
     if file and permissions.is_readable_by_others(Path(file), config.environ):
-        render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
+        render.print_note(
+            f"sealpipe: other users can read the credential file {file}: chmod 600 {file}"
+        )
     session = open_session(
         config,
         make_registry,
@@ -298,7 +363,10 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
 
 
 def make_registry(*arguments: Any) -> Registry:
-    """Make a registry of plugins with this run's config file. Arguments as for `client_base.registry`."""
+    """Make a registry of plugins with this run's config file.
+
+    Arguments as for `client_base.registry`.
+    """
     from sealpipe.client_base import registry
 
     config = run_config()

@@ -10,20 +10,38 @@ from sealpipe.errors import UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
-    "request": ("sealpipe.cli.requests:request", "Create a collect link to ask someone for secrets."),
+    "request": (
+        "sealpipe.cli.requests:request",
+        "Create a collect link to ask someone for secrets.",
+    ),
     "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
     "batch": ("sealpipe.cli.batch:batch", "Request or share secrets for each row of a file."),
     "unseal": ("sealpipe.cli.shares:unseal", "Open a link that another job sealed."),
     "run": ("sealpipe.cli.run_command:run", "Run a command with secrets in its environment."),
     "read": ("sealpipe.cli.run_command:read", "Print one value, byte for byte."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
-    "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
+    "stats": (
+        "sealpipe.cli.account:stats",
+        "Show how many shares exist and how often they were viewed.",
+    ),
     "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
     "mcp": ("sealpipe.cli.mcp:mcp", "Serve tools to assistants, as a local MCP server."),
-    "webhooks": ("sealpipe.cli.webhooks:webhooks", "Verify the signature of the service's webhooks."),
-    "requests": ("sealpipe.cli.requests:requests", "List, show, remind of, expire and purge requests."),
-    "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
-    "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
+    "webhooks": (
+        "sealpipe.cli.webhooks:webhooks",
+        "Verify the signature of the service's webhooks.",
+    ),
+    "requests": (
+        "sealpipe.cli.requests:requests",
+        "List, show, remind of, expire and purge requests.",
+    ),
+    "resume": (
+        "sealpipe.cli.resume:resume",
+        "Finish interrupted shares and requests from the outbox.",
+    ),
+    "doctor": (
+        "sealpipe.cli.doctor:doctor",
+        "Diagnose settings, credential, connectivity and scopes.",
+    ),
     "plugins": ("sealpipe.cli.offline:plugins", "List installed plugins."),
     "audit": ("sealpipe.cli.offline:audit", "Verify an audit log."),
     "custody": ("sealpipe.cli.offline:custody", "Print the credential's custody public key."),
@@ -31,7 +49,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "sealpipe_rehearsal.commands:rehearse",
         "Take a tour, or run a command, against a local service.",
     ),
-    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
+    "rehearsal": (
+        "sealpipe_rehearsal.commands:rehearsal",
+        "Run the local service and manage its keys and accounts.",
+    ),
     "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
 }
 """Each command's module and summary: `--help` imports none of them."""
@@ -53,7 +74,10 @@ class Group(click.Group):
         near = self.suggest(args[0].lower(), names)
         if not near and len(names) <= _MAX_LISTED:
             remedy = f"it has {', '.join(names)}: {remedy}"
-        raise UsageError(f"No such command {args[0]!r}.{f' Did you mean {near!r}?' if near else ''}", remedy=remedy)
+        raise UsageError(
+            f"No such command {args[0]!r}.{f' Did you mean {near!r}?' if near else ''}",
+            remedy=remedy,
+        )
 
     def suggest(self, word: str, names: Sequence[str]) -> str | None:
         """Return the nearest name, or what other tools' name stands for; None if there is none."""
@@ -66,7 +90,9 @@ class Group(click.Group):
 _MAX_LISTED = 10
 """More commands are not listed in an error."""
 _OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "remove")),
+    **dict.fromkeys(
+        ("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "remove")
+    ),
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("get", "info", "view", "describe"), ("show", "status")),
     **dict.fromkeys(("new", "add", "create", "make", "generate"), ("create", "add")),

@@ -1,9 +1,9 @@
 """Completion for bash, zsh and fish: the scripts, and the answers to them.
 
-Answers come from this machine alone: option names, schemes, the stores and checks of the user's config file, receipts,
-the file names of the outbox, and records of shares and requests. Nothing is decrypted, no plugin is loaded, and the
-credential is not read. A value with a control character is left out, and the shell quotes all others: no name can run
-anything.
+Answers come from this machine alone: option names, schemes, the stores and checks of the user's
+config file, receipts, the file names of the outbox, and records of shares and requests. Nothing is
+decrypted, no plugin is loaded, and the credential is not read. A value with a control character is
+left out, and the shell quotes all others: no name can run anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from sealpipe.plugin import Info
 
 REQUESTED: Final = "_SEALPIPE_COMPLETE"
-"""Set by the scripts to the shell's name; with `_LINE`, the line up to the cursor, and `_WORD`, what bash replaces."""
+"""Set by the scripts to the shell's name; with `_LINE`, the line up to the cursor, and `_WORD`,
+what bash replaces.
+"""
 
 _MOST: Final = 200
 """Maximum number of files that one answer reads."""
@@ -44,8 +46,9 @@ _MODULES: Final = {"source": "sources", "sink": "sinks", "channel": "channels"}
 def completion(shell: str) -> None:
     """Print a shell completion script.
 
-    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc; for zsh, the same with zsh to ~/.zshrc, after
-    compinit; for fish, `sealpipe completion fish | source` to ~/.config/fish/config.fish.
+    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc; for zsh, the same with zsh to
+    ~/.zshrc, after compinit; for fish, `sealpipe completion fish | source` to
+    ~/.config/fish/config.fish.
     """
     from sealpipe.cli.completion_scripts import SCRIPTS
 
@@ -53,19 +56,28 @@ def completion(shell: str) -> None:
 
 
 class _Answer(NamedTuple):
-    """What a shell offers. `kind` says how: `words` (then a space), `open` (then none), `names`, `file` or `dir`."""
+    """What a shell offers. `kind` says how: `words` (then a space), `open` (then none), `names`,
+    `file` or `dir`.
+    """
 
     kind: str
     items: tuple[CompletionItem[str], ...] = ()
 
 
-def print_answer(cli: click.Group, commands: Mapping[str, tuple[str, str]], environ: Mapping[str, str]) -> int:
-    """Print the answer to a script: the kind, then a value in each line, with a tab and its help. Returns 0."""
+def print_answer(
+    cli: click.Group, commands: Mapping[str, tuple[str, str]], environ: Mapping[str, str]
+) -> int:
+    """Print the answer to a script: the kind, then a value in each line, with a tab and its help.
+
+    Returns 0.
+    """
     words = split_line(environ.get(f"{REQUESTED}_LINE", ""))[1:]
     incomplete = words[-1] if words else ""
     with suppress(Exception):  # a person is typing: whatever is wrong shows when the command runs
         kind, items = _complete(cli, commands, words[:-1], incomplete)
-        shown = [each for each in items if each.value.isprintable() and each.value.startswith(incomplete)]
+        shown = [
+            each for each in items if each.value.isprintable() and each.value.startswith(incomplete)
+        ]
         # bash replaces only what follows the last : or =
         replaced = environ.get(f"{REQUESTED}_WORD", incomplete)
         cut = len(incomplete) - len(replaced) if incomplete.endswith(replaced) else 0
@@ -75,7 +87,9 @@ def print_answer(cli: click.Group, commands: Mapping[str, tuple[str, str]], envi
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line as a shell does, up to the cursor at its end: the last word is incomplete, and may be empty."""
+    """Split a line as a shell does, up to the cursor at its end: the last word is incomplete, and
+    may be empty.
+    """
     lexer = shlex.shlex(line + _END, posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -86,7 +100,9 @@ def split_line(line: str) -> list[str]:
     return [word.replace(_END, "") for word in words]
 
 
-def _complete(cli: click.Group, commands: Mapping[str, tuple[str, str]], words: list[str], incomplete: str) -> _Answer:
+def _complete(
+    cli: click.Group, commands: Mapping[str, tuple[str, str]], words: list[str], incomplete: str
+) -> _Answer:
     if all(word.startswith("-") for word in words) and not incomplete.startswith("-"):
         items = (CompletionItem(name, help=summary) for name, (_, summary) in commands.items())
         return _Answer("words", tuple(items))
@@ -112,7 +128,9 @@ def _complete(cli: click.Group, commands: Mapping[str, tuple[str, str]], words: 
             parameter.type = _Completed(parameter.type, complete, chosen)
     option, equals, _ = incomplete.partition("=")
     prefix = option + equals if equals and option.startswith("--") else ""
-    completions = tuple(ShellComplete(cli, {}, "sealpipe", REQUESTED).get_completions(words, incomplete))
+    completions = tuple(
+        ShellComplete(cli, {}, "sealpipe", REQUESTED).get_completions(words, incomplete)
+    )
     if any(each.type in ("file", "dir") for each in completions):
         return _Answer(completions[0].type)
     shown = tuple(CompletionItem(prefix + each.value, help=each.help) for each in completions)
@@ -120,7 +138,9 @@ def _complete(cli: click.Group, commands: Mapping[str, tuple[str, str]], words: 
 
 
 class _Completed(AnyType):
-    """A parameter's type with values that this machine knows; `chosen` gets the kind of the answer."""
+    """A parameter's type with values that this machine knows; `chosen` gets the kind of the
+    answer.
+    """
 
     name = "text"
 
@@ -164,7 +184,9 @@ def _find_completion(path: list[str], parameter: click.Parameter) -> Completion 
     kind = _KINDS.get(path[0]) if path else None
     if kind and metavar.startswith("CODE"):
         takes_receipts = "RECEIPT" in metavar
-        return lambda ctx, incomplete: _complete_code(ctx, incomplete, kind, takes_receipts=takes_receipts)
+        return lambda ctx, incomplete: _complete_code(
+            ctx, incomplete, kind, takes_receipts=takes_receipts
+        )
     return _BY_METAVAR.get(metavar)
 
 
@@ -180,8 +202,12 @@ def _complete_reference(kind: str, *, label: bool = False) -> Completion:
         prefix = before + equals if label and equals and ":" not in before else ""
         if ":" in (name if prefix else incomplete):
             return _Answer("open")
-        found = [(f"{prefix}{each}:", summary) for each, summary in sorted(_list_names(kind).items())]
-        return _Answer("open", tuple(CompletionItem(value, help=summary) for value, summary in found))
+        found = [
+            (f"{prefix}{each}:", summary) for each, summary in sorted(_list_names(kind).items())
+        ]
+        return _Answer(
+            "open", tuple(CompletionItem(value, help=summary) for value, summary in found)
+        )
 
     return complete
 
@@ -192,12 +218,16 @@ def _complete_key(ctx: click.Context, incomplete: str) -> _Answer:
 
 
 def _complete_check(_: click.Context, incomplete: str) -> _Answer:  # noqa: ARG001 - as all of them
-    return _Answer("words", tuple(map(CompletionItem, sorted(filter(_is_plain, _read_config("checks"))))))
+    return _Answer(
+        "words", tuple(map(CompletionItem, sorted(filter(_is_plain, _read_config("checks")))))
+    )
 
 
 def _complete_name(_: click.Context, incomplete: str) -> _Answer:  # noqa: ARG001 - as all of them
     names = {name: text for kind in _MODULES for name, text in _list_names(kind).items()}
-    return _Answer("words", tuple(CompletionItem(name, help=text) for name, text in sorted(names.items())))
+    return _Answer(
+        "words", tuple(CompletionItem(name, help=text) for name, text in sorted(names.items()))
+    )
 
 
 def _complete_entry(ctx: click.Context, _: str) -> _Answer:
@@ -206,18 +236,25 @@ def _complete_entry(ctx: click.Context, _: str) -> _Answer:
     return _Answer("words", tuple(map(CompletionItem, filter(_is_plain, names))))
 
 
-def _complete_code(ctx: click.Context, incomplete: str, kind: str, *, takes_receipts: bool) -> _Answer:
+def _complete_code(
+    ctx: click.Context, incomplete: str, kind: str, *, takes_receipts: bool
+) -> _Answer:
     files = _list_newest(_find_state_folder(ctx, "created"), ".json")
     if kind == "request":  # one that another machine created has a ledger
         files += _list_newest(_find_state_folder(ctx, "requests"), ".jsonl")
     rows = [_read_code(each, kind) for each in files]
     known = dict(reversed(rows))
     codes = dict.fromkeys(code for code, _ in rows if code and not code.startswith("-"))
-    items = [CompletionItem(encoded(code), help=known[code]) for code in codes]  # commands decode it
+    # Commands decode it.
+    items = [CompletionItem(encoded(code), help=known[code]) for code in codes]
     if takes_receipts:
         place = incomplete[: incomplete.rfind("/") + 1]
         receipts = _list_newest(Path(place or "."), ".json")
-        items += [CompletionItem(place + each.name, help="receipt") for each in receipts if _is_receipt(each, kind)]
+        items += [
+            CompletionItem(place + each.name, help="receipt")
+            for each in receipts
+            if _is_receipt(each, kind)
+        ]
     return _Answer("names" if takes_receipts else "words", tuple(items))
 
 
@@ -235,7 +272,9 @@ _BY_METAVAR: Final[Mapping[str, Completion]] = {
 
 
 def _list_names(kind: str) -> dict[str, str]:
-    """Return the built-in plugins of a kind, and the stores of the user's config file, each with its summary."""
+    """Return the built-in plugins of a kind, and the stores of the user's config file, each with
+    its summary.
+    """
     names: dict[str, str] = {}
 
     def register(info: Info) -> None:
@@ -245,7 +284,9 @@ def _list_names(kind: str) -> dict[str, str]:
     getattr(import_module(f"sealpipe_plugins.{module}"), f"sealpipe_{module}")(register)
     stores = _read_config("stores").items()
     owners = {name: table.get("plugin") for name, table in stores if isinstance(table, Mapping)}
-    own = {name: f"the store {name}, of {owner}" for name, owner in owners.items() if owner in names}
+    own = {
+        name: f"the store {name}, of {owner}" for name, owner in owners.items() if owner in names
+    }
     return names | {name: text for name, text in own.items() if _is_plain(name)}
 
 
@@ -277,11 +318,17 @@ def _list_newest(folder: Path, ending: str) -> list[os.DirEntry[str]]:
 
 
 def _read_code(file: os.DirEntry[str], kind: str) -> tuple[str, str]:
-    """Return the short code in a file's first line, and its name or title; empty if it is of another kind."""
+    """Return the short code in a file's first line, and its name or title; empty if it is of
+    another kind.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError), open(file.path, "rb") as lines:  # noqa: PTH123 - a path
         line = json.loads(lines.readline(64 * 1024))
         code = line["short_code"] if line["kind"] == kind else ""
-        return (code, str(line.get("name") or line.get("title") or kind)) if isinstance(code, str) else ("", "")
+        return (
+            (code, str(line.get("name") or line.get("title") or kind))
+            if isinstance(code, str)
+            else ("", "")
+        )
     return "", ""
 
 

@@ -1,8 +1,8 @@
 """The scripts that `sealpipe completion SHELL` prints. `completion.py` answers them.
 
-Each asks the `sealpipe` on PATH, never a program that is only typed (`./sealpipe` in a checkout). The line is handed
-over in the environment: nobody else can read it there. An answer is a line with its kind, then a value in each line,
-with a tab and its help. Nothing of it is evaluated.
+Each asks the `sealpipe` on PATH, never a program that is only typed (`./sealpipe` in a checkout).
+The line is handed over in the environment: nobody else can read it there. An answer is a line with
+its kind, then a value in each line, with a tab and its help. Nothing of it is evaluated.
 """
 
 from __future__ import annotations

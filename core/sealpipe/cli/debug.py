@@ -1,7 +1,7 @@
 """`--debug`: each step with its time on stderr, and where a plugin raised an unexpected error.
 
-Names, places, sizes and times only: no value, body, header or query, no local variable, no text of an exception. Lines
-are redacted and escaped as all others (`render.print_note`).
+Names, places, sizes and times only: no value, body, header or query, no local variable, no text of
+an exception. Lines are redacted and escaped as all others (`render.print_note`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def turn_on() -> None:
     global _started
     if _started is None:
         _started = time.monotonic()
-        budget.watch, safe_calls.watch, service_network.watch = _watch_step, _watch_plugin, _print_exchange
+        budget.watch, safe_calls.watch, service_network.watch = (
+            _watch_step,
+            _watch_plugin,
+            _print_exchange,
+        )
         version = ".".join(map(str, sys.version_info[:3]))
         _print(f"sealpipe {__version__}, Python {version}, {sys.platform}")
 
@@ -70,12 +74,17 @@ def _watch_step(step: Operation[Any] | float) -> budget.Finish | None:
     return partial(_print_response, target, len(step.body or b""), time.monotonic())
 
 
-def _print_response(target: str, sent: int, began: float, result: Any, error: BaseException | None) -> None:
+def _print_response(
+    target: str, sent: int, began: float, result: Any, error: BaseException | None
+) -> None:
     took = f"in {1000 * (time.monotonic() - began):.0f} ms, {sent} bytes sent"
     if isinstance(result, Response):
         _print(f"{target}: {result.status} {took}, {len(result.body)} received")
     elif isinstance(result, Failure):
-        _print(f"{target}: no response {took}, {'it may have arrived' if result.sent else 'nothing arrived'}")
+        _print(
+            f"{target}: no response {took}, "
+            f"{'it may have arrived' if result.sent else 'nothing arrived'}"
+        )
     else:
         _print(f"{target}: {type(error).__name__} {took}")
 

@@ -31,11 +31,18 @@ _KIND_MEMBERS = {"share": ("custody",), "request": ("public_key", "key")}
 """JSON members of only one of the two kinds."""
 
 Targets = Mapping[str, str | None]
-"""Paths of link and receipt: absolute, None for stdout or no file; and the text that binds a sealed link."""
+"""Paths of link and receipt: absolute, None for stdout or no file; and the text that binds a sealed
+link.
+"""
 
 
-def check_targets(link_file: str | None, receipt: str | None, name: str | None = None) -> dict[str, str | None]:
-    """Check both paths, before anything is sent: new files in existing directories. Fill in `{name}`."""
+def check_targets(
+    link_file: str | None, receipt: str | None, name: str | None = None
+) -> dict[str, str | None]:
+    """Check both paths, before anything is sent: new files in existing directories.
+
+    Fill in `{name}`.
+    """
     paths: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
     for target, text in paths.items():
         if text is None:
@@ -43,16 +50,24 @@ def check_targets(link_file: str | None, receipt: str | None, name: str | None =
         option = "--" + target.replace("_", "-")
         path = Path(fill_name(text, name, option)).absolute()
         if os.path.lexists(path):
-            raise UsageError(f"{option}: {path} already exists", remedy="remove it, or choose another file")
+            raise UsageError(
+                f"{option}: {path} already exists", remedy="remove it, or choose another file"
+            )
         if not path.parent.is_dir():
             raise UsageError(
-                f"{option}: the directory {path.parent} does not exist", remedy="create it, or choose another"
+                f"{option}: the directory {path.parent} does not exist",
+                remedy="create it, or choose another",
             )
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise UsageError(f"{option}: the directory {path.parent} is not writable", remedy="choose another file")
+            raise UsageError(
+                f"{option}: the directory {path.parent} is not writable",
+                remedy="choose another file",
+            )
         paths[target] = str(path)
     if paths["link_file"] is not None and paths["link_file"] == paths["receipt"]:
-        raise UsageError("--link-file and --receipt name the same file", remedy="choose two different files")
+        raise UsageError(
+            "--link-file and --receipt name the same file", remedy="choose two different files"
+        )
     return paths
 
 
@@ -62,7 +77,10 @@ def describe_seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | N
 
 
 def check_seal(session: Session, to: Targets) -> None:
-    """Check that the link can be sealed, if --seal-link asks for it. UsageError before anything is sent."""
+    """Check that the link can be sealed, if --seal-link asks for it.
+
+    UsageError before anything is sent.
+    """
     if to.get("seal_link"):
         from sealpipe.share import sealed_link
 
@@ -70,7 +88,10 @@ def check_seal(session: Session, to: Targets) -> None:
 
 
 def read_message_template(path: str | None) -> str | None:
-    """Read the text of a message from its file. UsageError if it cannot be read, or is not UTF-8."""
+    """Read the text of a message from its file.
+
+    UsageError if it cannot be read, or is not UTF-8.
+    """
     if path is None:
         return None
     from sealpipe.plugin import open_file  # most messages use the built-in text
@@ -79,12 +100,16 @@ def read_message_template(path: str | None) -> str | None:
         with open_file(path, f"--message-template: {path}") as file:
             content = file.read(_TEMPLATE_LIMIT + 1)
         if len(content) > _TEMPLATE_LIMIT:
-            raise UsageError(f"--message-template: {path} is larger than {_TEMPLATE_LIMIT // 1024} KiB")
+            raise UsageError(
+                f"--message-template: {path} is larger than {_TEMPLATE_LIMIT // 1024} KiB"
+            )
         return content.decode("utf-8")
     except OSError as error:
         raise UsageError(f"--message-template: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"--message-template: {path} is not UTF-8 text", remedy="save it as UTF-8") from None
+        raise UsageError(
+            f"--message-template: {path} is not UTF-8 text", remedy="save it as UTF-8"
+        ) from None
 
 
 def announce(share: Created) -> None:
@@ -99,7 +124,10 @@ def announce(share: Created) -> None:
 
 
 def write_files(share: Created, to: Targets) -> None:
-    """Write receipt and link file. DeliveryError if one cannot be written: the entry stays in the outbox."""
+    """Write receipt and link file.
+
+    DeliveryError if one cannot be written: the entry stays in the outbox.
+    """
     contents = {"receipt": _format_receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
         path = to.get(name)
@@ -117,16 +145,27 @@ def prints_link(share: Created, to: Targets) -> bool:
 
 
 def describe_share(share: Created, to: Targets) -> dict[str, Any]:
-    """Return a share or request as JSON members. `delivered` names written files and channels that sent."""
+    """Return a share or request as JSON members.
+
+    `delivered` names written files and channels that sent.
+    """
     sent = (
-        [each.recipient.channel for each in share.deliveries.items if each.state == "sent"] if share.deliveries else []
+        [each.recipient.channel for each in share.deliveries.items if each.state == "sent"]
+        if share.deliveries
+        else []
     )
     files = [name.replace("_", "-") for name in ("link_file", "receipt") if to.get(name)]
     return {
-        "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
+        "link" if share.kind == "share" else "collect_link": share.link.reveal()
+        if prints_link(share, to)
+        else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
-        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind] if share.outcome != "reminded"},
+        **{
+            name: getattr(share, name)
+            for name in _KIND_MEMBERS[share.kind]
+            if share.outcome != "reminded"
+        },
         **({} if share.expiry_known else {"expiry_known": False}),
         "outcome": share.outcome,
         "title": share.title,
@@ -145,10 +184,12 @@ def finish(
     as_json: bool,
     resend: bool = False,
 ) -> None:
-    """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and one link.
+    """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and
+    one link.
 
-    A share's link goes to stdout only through `leave`. A failed delivery does not stop the others; its error is
-    raised last, and the entry stays in the outbox. `created` is the folder of what this machine created.
+    A share's link goes to stdout only through `leave`. A failed delivery does not stop the others;
+    its error is raised last, and the entry stays in the outbox. `created` is the folder of what
+    this machine created.
     """
     with keep_entry_on_error(share.entry):
         announce(share)
@@ -161,7 +202,8 @@ def finish(
         except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = (
-                f"the {share.kind} {share.short_code} exists; `{leave.resume_command(entry_id)}` delivers its link"
+                f"the {share.kind} {share.short_code} exists; "
+                f"`{leave.resume_command(entry_id)}` delivers its link"
             )
             if unsent is not None:
                 render.print_note(f"sealpipe: {unsent.message}")
@@ -176,7 +218,10 @@ def finish(
 
 
 def _note_creation(session: Session, share: Created, folder: Path) -> None:
-    """Record what this machine knows of it. A failure only costs its name in lists, so it is no error."""
+    """Record what this machine knows of it.
+
+    A failure only costs its name in lists, so it is no error.
+    """
     is_request, run = share.kind == "request", share.entry.run if share.entry else ""
     if share.outcome == "reminded" or not (is_request or share.name or share.title or run):
         return  # there is nothing new to know
@@ -187,14 +232,18 @@ def _note_creation(session: Session, share: Created, folder: Path) -> None:
     created_at = datetime.now(UTC) if share.entry is None else share.entry.created_at
     described = (share.expires_at, share.name, share.title, run, *links)
     notes = {} if share.entry is None else share.entry.meta.get("notes", {})
-    creation = Creation(kind, session.base_url, share.short_code, created_at, *described, notes=notes)
+    creation = Creation(
+        kind, session.base_url, share.short_code, created_at, *described, notes=notes
+    )
     try:
         note_creation(folder, creation)
     except StateError as error:
         render.print_note(f"sealpipe: {error.message}")
 
 
-def _print_result(session: Session, share: Created, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
+def _print_result(
+    session: Session, share: Created, to: Targets, leave: Disclosure, *, as_json: bool
+) -> None:
     """Print the result on stdout; a share's link only through `leave`."""
     is_secret = share.kind == "share" and prints_link(share, to)
     if is_secret:
@@ -212,7 +261,9 @@ def _print_result(session: Session, share: Created, to: Targets, leave: Disclosu
 def _print_text(session: Session, share: Created, to: Targets, *, as_json: bool) -> None:
     sealed = _seal_link(session, share, to)
     if as_json:
-        render.print_json({**describe_share(share, to), **({} if sealed is None else {"sealed_link": sealed})})
+        render.print_json(
+            {**describe_share(share, to), **({} if sealed is None else {"sealed_link": sealed})}
+        )
     elif sealed is not None:
         render.print_result(sealed + "\n")
     elif prints_link(share, to):
@@ -235,7 +286,10 @@ def _seal_link(session: Session, share: Created, to: Targets) -> str | None:
 
 
 def send_messages(session: Session, share: Created, *, resend: bool) -> DeliveryError | None:
-    """Send all messages, and print what was sent. Return the error of those that failed; None if all were sent."""
+    """Send all messages, and print what was sent.
+
+    Return the error of those that failed; None if all were sent.
+    """
     if share.deliveries is None:
         return None
     from sealpipe.delivery.send import deliver
@@ -249,14 +303,19 @@ def send_messages(session: Session, share: Created, *, resend: bool) -> Delivery
         error = left
     for each in share.deliveries.items:
         if each.state == "sent" and id(each) not in before:
-            render.print_note(f"sent the {each.recipient.content} to {render.escape(each.recipient.shown)}")
+            render.print_note(
+                f"sent the {each.recipient.content} to {render.escape(each.recipient.shown)}"
+            )
     for warning in share.warnings[printed:]:
         render.print_note(f"sealpipe: {warning}")
     return error
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a new file (mode 0600). A file with the same content (from before a kill) is accepted. Raises OSError."""
+    """Write a new file (mode 0600).
+
+    A file with the same content (from before a kill) is accepted. Raises OSError.
+    """
     content = text.encode()
     try:
         create_file(Path(path), lambda: [content])
@@ -281,7 +340,11 @@ def _format_receipt(share: Created) -> str:
     receipt = getattr(share, "receipt", None)
     if receipt is not None:
         return str(receipt.dump())
-    members = {"schema": render.SCHEMA, "kind": "share", **describe_share(share, {"link_file": "elsewhere"})}
+    members = {
+        "schema": render.SCHEMA,
+        "kind": "share",
+        **describe_share(share, {"link_file": "elsewhere"}),
+    }
     members |= {"run": share.entry.run} if share.entry and share.entry.run else {}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

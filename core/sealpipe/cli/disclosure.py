@@ -1,7 +1,9 @@
-"""The only gate for links and values on stdout; also masks, step outputs and annotations of the CI system.
+"""The only gate for links and values on stdout; also masks, step outputs and annotations of the CI
+system.
 
-A command asks the gate before it sends or fetches anything, and writes the secret through the returned `Disclosure`.
-In CI, everyone who can read the log can read stdout. So the caller must confirm with --print that stdout is captured.
+A command asks the gate before it sends or fetches anything, and writes the secret through the
+returned `Disclosure`. In CI, everyone who can read the log can read stdout. So the caller must
+confirm with --print that stdout is captured.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     from sealpipe.plugin import CI
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
 
 MASK_DELAY: Final = 0.25
-"""Seconds between the masks and the value: a runner reads the two streams in two threads, in either order."""
+"""Seconds between the masks and the value: a runner reads the two streams in two threads, in either
+order.
+"""
 
 
 class Disclosure(NamedTuple):
@@ -32,10 +36,17 @@ class Disclosure(NamedTuple):
     is_print_given: bool
     """Whether --print was given."""
 
-    def write(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
-        """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if masking fails."""
+    def write(
+        self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]
+    ) -> None:
+        """Mask `hidden`, wait until the runner has read the masks, then write.
+
+        DeliveryError if masking fails.
+        """
         if not self.is_allowed:
-            raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
+            raise DeliveryError(
+                "no secret may go to stdout here", remedy="add --print if you capture stdout"
+            )
         reason = mask_ahead(self.system, registry, hidden)
         if reason and self.is_print_given:
             raise DeliveryError(f"the value for stdout could not be masked: {reason}")
@@ -62,21 +73,32 @@ def plan_disclosure(
     addresses: Sequence[str] = (),
     option: str = "--print",
 ) -> Disclosure:
-    """Decide before anything is sent whether a secret may go to stdout. UsageError if `what` would be in a job's log.
+    """Decide before anything is sent whether a secret may go to stdout.
 
-    `alternatives` is the remedy that names other options; `elsewhere` means that the command uses one of them. A link
-    whose addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns. `option` is the
-    one whose use `printing` tells.
+    UsageError if `what` would be in a job's log.
+
+    `alternatives` is the remedy that names other options; `elsewhere` means that the command uses
+    one of them. A link whose addresses are all loopback needs no --print: it belongs to a
+    rehearsal. A dry run only warns. `option` is the one whose use `printing` tells.
     """
     system = detect_ci_system(os.environ)
     if system is None or elsewhere:
         return Disclosure(system, is_allowed=not elsewhere, is_print_given=printing)
     try:
-        _check(system, what, alternatives, option, allowed=printing or _all_loopback(addresses), printing=printing)
+        _check(
+            system,
+            what,
+            alternatives,
+            option,
+            allowed=printing or _all_loopback(addresses),
+            printing=printing,
+        )
     except UsageError as error:
         if not dry_run:
             raise
-        render.print_note(f"sealpipe: {error.message}; without --dry-run this is an error: {error.remedy}")
+        render.print_note(
+            f"sealpipe: {error.message}; without --dry-run this is an error: {error.remedy}"
+        )
         return Disclosure(system, is_allowed=False, is_print_given=printing)
     return Disclosure(system, is_allowed=True, is_print_given=printing)
 
@@ -95,8 +117,12 @@ def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     return True
 
 
-def mask_ahead(system: CISystem | None, registry: Callable[[], Registry], hidden: Iterable[Secret]) -> str:
-    """Mask values, and wait until the runner has read the masks. Return why they are not masked, where they could be.
+def mask_ahead(
+    system: CISystem | None, registry: Callable[[], Registry], hidden: Iterable[Secret]
+) -> str:
+    """Mask values, and wait until the runner has read the masks.
+
+    Return why they are not masked, where they could be.
 
     `system` is the CI system, None outside CI.
     """
@@ -112,7 +138,9 @@ def mask_ahead(system: CISystem | None, registry: Callable[[], Registry], hidden
 
 
 def list_link_parts(link: Secret) -> list[Secret]:
-    """Return the parts of a link to mask: the link, its fragment, and the fragment without its leading `1`."""
+    """Return the parts of a link to mask: the link, its fragment, and the fragment without its
+    leading `1`.
+    """
     fragment = link.reveal().partition("#")[2]
     return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
 
@@ -132,7 +160,9 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 
 
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
-    """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too.
+    """Annotate the job with an error, if the CI system can.
+
+    Failures are ignored: stderr has the error, too.
 
     Of a message with several lines, such as the mistakes of a batch file, the first stands for all.
     """
@@ -144,7 +174,9 @@ def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> No
             ci.annotate("error", render.escape(render.redact(text)))
 
 
-def _check(system: CISystem, what: str, alternatives: str, option: str, *, allowed: bool, printing: bool) -> None:
+def _check(
+    system: CISystem, what: str, alternatives: str, option: str, *, allowed: bool, printing: bool
+) -> None:
     if not allowed:
         raise UsageError(
             f"this job runs in {system.title}: {what} would appear in its log",
@@ -152,7 +184,10 @@ def _check(system: CISystem, what: str, alternatives: str, option: str, *, allow
         )
     if printing and system.mask is not None and not _is_stderr_readable():
         raise UsageError(
-            f"{option}: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
+            (
+                f"{option}: {what} cannot be masked, because stderr does not reach the runner "
+                f"of {system.title}"
+            ),
             remedy="do not close stderr, or redirect it to a file or the null device",
         )
 
@@ -181,5 +216,7 @@ def _mask(ci: CI, values: Iterable[Secret]) -> None:
 
 
 def get_ci(registry: Callable[[], Registry]) -> CI | None:
-    """Return the CI system's plugin; None outside of CI. SettingError, PluginError if it cannot be used."""
+    """Return the CI system's plugin; None outside of CI. SettingError, PluginError if it cannot be
+    used.
+    """
     return registry().ci() if detect_ci_system(os.environ) is not None else None

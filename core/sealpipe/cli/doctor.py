@@ -11,7 +11,16 @@ import click
 from click.core import ParameterSource
 
 from sealpipe.cli import render
-from sealpipe.cli.command import COMMON, AnyType, Command, OneOf, SettingType, make_registry, options, run_config
+from sealpipe.cli.command import (
+    COMMON,
+    AnyType,
+    Command,
+    OneOf,
+    SettingType,
+    make_registry,
+    options,
+    run_config,
+)
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
@@ -26,13 +35,14 @@ if TYPE_CHECKING:
 def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
     """Diagnose settings, credential, connectivity and scopes.
 
-    Checks settings and their origin, the credential's form, the state directory, plugins and stores, the link
-    address, the connection to the service, clock and scopes; with a NAME, only that source, sink, channel or store.
-    Shows no secret, and changes nothing at the service (except with --roundtrip). Exits with 0, or the exit code of the
-    first failure.
+    Checks settings and their origin, the credential's form, the state directory, plugins and
+    stores, the link address, the connection to the service, clock and scopes; with a NAME, only
+    that source, sink, channel or store. Shows no secret, and changes nothing at the service (except
+    with --roundtrip). Exits with 0, or the exit code of the first failure.
 
-    With --conformance, compares this installation's wire format with the reference's test vectors. It needs no
-    credential, no settings and no network. A difference exits with 13 (verification failed).
+    With --conformance, compares this installation's wire format with the reference's test vectors.
+    It needs no credential, no settings and no network. A difference exits with 13 (verification
+    failed).
     """
     findings = [_redact_finding(finding) for finding in _run_checks(ctx, name, values)]
     _print_findings(findings, as_json=values["output"] == "json")
@@ -53,7 +63,9 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
         return _check_one(name, settings)
     from sealpipe.doctor.everything import check_everything
 
-    return check_everything(settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True)
+    return check_everything(
+        settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True
+    )
 
 
 def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
@@ -95,10 +107,14 @@ def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Give
     def read_setting(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
-            return GivenSetting(values[name], f"config file {run_config().path}", f"config file's {name}")
+            return GivenSetting(
+                values[name], f"config file {run_config().path}", f"config file's {name}"
+            )
         if source is ParameterSource.ENVIRONMENT:
             return GivenSetting(values[name], str(option.envvar), f"variable {option.envvar}")
-        return GivenSetting(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
+        return GivenSetting(
+            values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default"
+        )
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
     return {param.name: read_setting(param) for param in params if param.name in COMMON}

@@ -1,4 +1,6 @@
-"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, several by names and CI runs, or all."""
+"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, several by names and CI
+runs, or all.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,16 @@ if TYPE_CHECKING:
     from sealpipe.state.creations import Kind
 
 _CLOCK_MARGIN: Final = timedelta(hours=1)
-"""How long after its expiry, by this machine's clock, a share or a request still counts as one that may be active."""
+"""How long after its expiry, by this machine's clock, a share or a request still counts as one that
+may be active.
+"""
 
 
 class Ending(NamedTuple):
-    """How one kind is expired. `expire_one` prints what happened, and returns it as JSON members."""
+    """How one kind is expired.
+
+    `expire_one` prints what happened, and returns it as JSON members.
+    """
 
     kind: Kind
     resolve: Callable[[Client, str, Path | None], str]
@@ -43,15 +50,19 @@ class Ending(NamedTuple):
 @click.argument("codes", nargs=-1, metavar="[CODE|RECEIPT]...")
 @options("expire", common=COMMON)
 def expire_shares(codes: Sequence[str], **values: Any) -> None:
-    """Expire shares now: their links stop working, for good. Not an error if a share is already expired.
+    """Expire shares now: their links stop working, for good.
 
-    Give codes or receipts; --name and --created-by-run choose among them or, without any, among what this machine
-    created. --all-active takes every active share of the account instead. All but a single code are listed first, and
-    expired with --yes only (on a terminal you are asked).
+    Not an error if a share is already expired.
+
+    Give codes or receipts; --name and --created-by-run choose among them or, without any, among
+    what this machine created. --all-active takes every active share of the account instead. All but
+    a single code are listed first, and expired with --yes only (on a terminal you are asked).
 
     sealpipe shares expire --name 'staging-*' --yes
     """
-    ending = Ending("share", resolve_share_code, _list_active_shares, _expire_share, _is_expired_share)
+    ending = Ending(
+        "share", resolve_share_code, _list_active_shares, _expire_share, _is_expired_share
+    )
     _expire(ending, codes, find_notes_folder(values, "shares"), values)
 
 
@@ -61,16 +72,20 @@ def expire_shares(codes: Sequence[str], **values: Any) -> None:
 def expire_requests(codes: Sequence[str], **values: Any) -> None:
     """Expire requests now. Their submissions stay at the service. Safe to run again at any time.
 
-    Also stores the ciphertext of every submission in the state directory. Give codes or receipts; --name and
-    --created-by-run choose among them or, without any, among what this machine created. --all-active takes every active
-    request of the account instead, whatever its key. All but a single code are listed first, and expired with --yes
-    only (on a terminal you are asked).
+    Also stores the ciphertext of every submission in the state directory. Give codes or receipts;
+    --name and --created-by-run choose among them or, without any, among what this machine created.
+    --all-active takes every active request of the account instead, whatever its key. All but a
+    single code are listed first, and expired with --yes only (on a terminal you are asked).
     """
-    ending = Ending("request", resolve_request_code, _list_active_requests, _expire_request, lambda *_: False)
+    ending = Ending(
+        "request", resolve_request_code, _list_active_requests, _expire_request, lambda *_: False
+    )
     _expire(ending, codes, find_state_folder(values, "requests"), values)
 
 
-def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Mapping[str, Any]) -> None:
+def _expire(
+    ending: Ending, words: Sequence[str], keep: Path | None, values: Mapping[str, Any]
+) -> None:
     is_filtered = values["name"] is not None or values["created_by_run"] is not None
     is_all = values["all_active"]
     if is_all and (words or is_filtered):
@@ -81,7 +96,10 @@ def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Map
     if not words and not is_filtered and not is_all:
         raise UsageError(
             f"there is no {ending.kind} to expire",
-            remedy="give its code or its receipt, --name PATTERN or --created-by-run RUN; or --all-active for all",
+            remedy=(
+                "give its code or its receipt, --name PATTERN or --created-by-run RUN; or "
+                "--all-active for all"
+            ),
         )
     is_single = len(words) == 1 and not is_filtered
     given = [_read_word(ending.kind, word) for word in words]
@@ -94,13 +112,22 @@ def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Map
         if is_all:
             known = [describe(code) for code in ending.list_active(client)]
         else:
-            known = [describe(ending.resolve(client, each, keep)) if isinstance(each, str) else each for each in given]
+            known = [
+                describe(ending.resolve(client, each, keep)) if isinstance(each, str) else each
+                for each in given
+            ]
         if is_filtered:
-            known = _choose(ending, known if words else _list_created(ending, keep, client, values), values)
+            known = _choose(
+                ending, known if words else _list_created(ending, keep, client, values), values
+            )
         codes = list(dict.fromkeys(each.short_code for each in known))
         if not is_single and codes:
-            _confirm(ending.kind, codes, {each.short_code: each for each in known}, yes=values["yes"])
-        rows, errors = _expire_each(ending, client, codes, keep, is_single=is_single, is_listed=is_all)
+            _confirm(
+                ending.kind, codes, {each.short_code: each for each in known}, yes=values["yes"]
+            )
+        rows, errors = _expire_each(
+            ending, client, codes, keep, is_single=is_single, is_listed=is_all
+        )
     if not codes:
         render.print_note(f"no {ending.kind} is active: nothing to expire")
     if values["output"] == "json" and (rows or is_all):
@@ -110,7 +137,10 @@ def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Map
 
 
 def _read_word(kind: Kind, word: str) -> str | Creation:
-    """Return what a receipt's file says; else the word, a code. A code may look like a path: then there is no file."""
+    """Return what a receipt's file says; else the word, a code.
+
+    A code may look like a path: then there is no file.
+    """
     path = Path(word)
     if not names_receipt(word) or not path.is_file():
         return word
@@ -119,7 +149,9 @@ def _read_word(kind: Kind, word: str) -> str | Creation:
     return read_share_receipt(path) if kind == "share" else read_receipt(path).to_creation()
 
 
-def _list_created(ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]) -> list[Creation]:
+def _list_created(
+    ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]
+) -> list[Creation]:
     """List what this machine created and may still be active."""
     from sealpipe.state.creations import list_creations
 
@@ -129,9 +161,15 @@ def _list_created(ending: Ending, keep: Path | None, client: Client, values: Map
     return [each for each in active if not ending.is_over(keep, each)]
 
 
-def select_created(known: Sequence[Creation], pattern: str | None, run: str | None) -> list[Creation]:
+def select_created(
+    known: Sequence[Creation], pattern: str | None, run: str | None
+) -> list[Creation]:
     """Return those whose name matches the pattern, and that belong to the run. None: any."""
-    named = [each for each in known if pattern is None or (each.name is not None and matches_name(each.name, pattern))]
+    named = [
+        each
+        for each in known
+        if pattern is None or (each.name is not None and matches_name(each.name, pattern))
+    ]
     return [each for each in named if run is None or each.is_of_run(run)]
 
 
@@ -139,36 +177,58 @@ def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]
     chosen = select_created(known, values["name"], values["created_by_run"])
     if not chosen:
         raise NotFoundError(
-            f"no {ending.kind} that may still be active is known by that name or run: nothing was expired",
-            remedy="names and runs are in receipts, and in the state directory of the job that created it; on another "
+            (
+                f"no {ending.kind} that may still be active is known by that name or run: "
+                "nothing was expired"
+            ),
+            remedy="names and runs are in receipts, and in the state directory of the job that "
+            "created it; on another "
             "machine give receipts or codes, or --all-active for all that the account has out",
         )
     return chosen
 
 
 def _confirm(kind: Kind, codes: Sequence[str], known: Mapping[str, Creation], *, yes: bool) -> None:
-    """List what would be expired, and ask. Raises UsageError if nobody agrees: then nothing was sent."""
+    """List what would be expired, and ask.
+
+    Raises UsageError if nobody agrees: then nothing was sent.
+    """
     render.print_note(f"{'expiring' if yes else 'would expire'} {render.count(len(codes), kind)}:")
     for code in codes:
         one = known[code]
         cells = [one.name, one.title, one.run and f"run {one.run}"]
-        render.print_note("\t".join(["  " + render.escape(code), *(render.escape(each) for each in cells if each)]))
+        render.print_note(
+            "\t".join(
+                ["  " + render.escape(code), *(render.escape(each) for each in cells if each)]
+            )
+        )
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty() or not render.is_terminal():
-        raise UsageError("not confirmed: nothing was expired", remedy="check the list, and add --yes")
+        raise UsageError(
+            "not confirmed: nothing was expired", remedy="check the list, and add --yes"
+        )
     render.print_note("Type yes to expire them:")
     if sys.stdin.readline().strip().lower() != "yes":
         raise UsageError("not confirmed: nothing was expired", remedy="type yes, or add --yes")
 
 
 def _expire_each(
-    ending: Ending, client: Client, codes: Sequence[str], keep: Path | None, *, is_single: bool, is_listed: bool
+    ending: Ending,
+    client: Client,
+    codes: Sequence[str],
+    keep: Path | None,
+    *,
+    is_single: bool,
+    is_listed: bool,
 ) -> tuple[list[dict[str, Any]], list[SealpipeError]]:
-    """Expire one after another. A failure does not stop the others. Returns the rows of all, and the errors.
+    """Expire one after another.
 
-    `is_listed` says that the service listed them all a moment ago: a share that it does not know any more has ended.
-    A request would still be known: somebody deleted it with its submissions, and that is told.
+    A failure does not stop the others. Returns the rows of all, and the errors.
+
+    `is_listed` says that the service listed them all a moment ago: a share that it does not know
+    any more has ended. A request would still be known: somebody deleted it with its submissions,
+    and that is told.
     """
     rows, errors = [], []
     for code in codes:
@@ -185,7 +245,9 @@ def _expire_each(
                 error.message = f"{render.escape(code)}: {error.message}"
                 error.args = (error.message,)
             errors.append(error)
-            rows.append({"short_code": code, "outcome": "failed", "error": render.describe_error(error)})
+            rows.append(
+                {"short_code": code, "outcome": "failed", "error": render.describe_error(error)}
+            )
     return rows, errors
 
 
@@ -218,7 +280,9 @@ def _expire_share(client: Client, code: str, keep: Path | None) -> dict[str, Any
     ended = client.expire_share(code, keep=keep)
     escaped_code = render.escape(code)
     render.print_note(
-        f"expired {escaped_code}" if ended.outcome == "expired" else f"{escaped_code} was already expired"
+        f"expired {escaped_code}"
+        if ended.outcome == "expired"
+        else f"{escaped_code} was already expired"
     )
     return {"short_code": code, "outcome": ended.outcome}
 
@@ -234,11 +298,16 @@ def report_ended(ended: EndedRequest) -> dict[str, Any]:
     description = {
         "expired": f"expired {code}",
         "already-expired": f"{code} was already expired",
-        "expiring": f"{code} expires at {expires_at}, too soon to expire it safely; run this again after that",
+        "expiring": (
+            f"{code} expires at {expires_at}, too soon to expire it safely; run this again "
+            "after that"
+        ),
         "deleted": f"purged {code}",
     }
     render.print_note(description[ended.outcome])
-    render.print_note(f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}")
+    render.print_note(
+        f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}"
+    )
     note_skipped(ended.skipped)
     return {
         "short_code": ended.short_code,
@@ -254,4 +323,6 @@ def report_ended(ended: EndedRequest) -> dict[str, Any]:
 def note_skipped(skipped: int | None) -> None:
     """Print how many submissions the service does not return."""
     if skipped:
-        render.print_note(f"skipped {render.count(skipped, 'submission')} without end-to-end encryption")
+        render.print_note(
+            f"skipped {render.count(skipped, 'submission')} without end-to-end encryption"
+        )

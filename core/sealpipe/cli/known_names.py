@@ -1,4 +1,6 @@
-"""What this machine knows of shares and requests, beside what the service lists: name, title, state."""
+"""What this machine knows of shares and requests, beside what the service lists: name, title,
+state.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ UNKNOWN = "-"
 
 
 def find_notes_folder(values: Mapping[str, Any], name: str) -> Path | None:
-    """Return the folder where this machine notes what it created or expired; None if there is no state directory."""
+    """Return the folder where this machine notes what it created or expired; None if there is no
+    state directory.
+    """
     try:
         return find_state_folder(values, name)
     except StateError:
@@ -36,7 +40,11 @@ class KnownNames:
         """Return what is known of it; None if nothing is."""
         from sealpipe.state.creations import find_creation
 
-        return None if self._folder is None else find_creation(self._folder, self._base_url, self._kind, short_code)
+        return (
+            None
+            if self._folder is None
+            else find_creation(self._folder, self._base_url, self._kind, short_code)
+        )
 
     def describe(self, short_code: str, state: str | None) -> dict[str, Any]:
         """Return its name, title and state as JSON members."""

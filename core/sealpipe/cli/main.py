@@ -1,4 +1,6 @@
-"""The command line, on click. This module imports a command when it is called, and turns errors into exit codes.
+"""The command line, on click.
+
+This module imports a command when it is called, and turns errors into exit codes.
 
 Only `render.py` prints.
 """
@@ -20,7 +22,9 @@ from sealpipe.cli import render
 from sealpipe.cli.commands import COMMANDS, Group
 from sealpipe.errors import ConnectError, Note, SealpipeError, UsageError
 
-READING = frozenset({"open", "receive", "get", "view", "show", "reveal", "retrieve", "fetch", "decrypt"})
+READING = frozenset(
+    {"open", "receive", "get", "view", "show", "reveal", "retrieve", "fetch", "decrypt"}
+)
 """Commands that other tools have to read a share."""
 
 
@@ -47,7 +51,8 @@ class LazyGroup(Group):
                 raise
             name = error.option_name
         raise UsageError(
-            f"No such option {name!r} before a command", remedy=f"write it after the command: sealpipe COMMAND {name}"
+            f"No such option {name!r} before a command",
+            remedy=f"write it after the command: sealpipe COMMAND {name}",
         )
 
     def resolve_command(
@@ -56,7 +61,8 @@ class LazyGroup(Group):
         if args[0] in READING and self.get_command(ctx, args[0]) is None:
             raise UsageError(
                 f"No such command {args[0]!r}: sealpipe reads no share",
-                remedy="open its link in a browser: the service has no endpoint that reads one. `sealpipe collect` "
+                remedy="open its link in a browser: the service has no endpoint that reads one. "
+                "`sealpipe collect` "
                 "reads submissions, `sealpipe unseal` opens a link that another job sealed",
             )
         return super().resolve_command(ctx, args)
@@ -79,7 +85,9 @@ class LazyGroup(Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -92,14 +100,18 @@ class LazyGroup(Group):
 def cli(ctx: click.Context) -> None:
     """Hand over secrets between pipelines and people, end-to-end encrypted.
 
-    Name secrets by reference (env:DB_PASSWORD, file:key.pem, stdin:). No option takes a secret's value.
+    Name secrets by reference (env:DB_PASSWORD, file:key.pem, stdin:). No option takes a secret's
+    value.
     """
     if ctx.invoked_subcommand != "completion":
         _load_config(ctx)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code. Afterwards, a signal ends the process at once."""
+    """Run a command line and return its exit code.
+
+    Afterwards, a signal ends the process at once.
+    """
     try:
         signals.raise_on_signals()
         _open_standard_streams()
@@ -111,7 +123,9 @@ def run(arguments: Sequence[str]) -> int:
         shared: dict[str, Any] = {}  # what commands keep for this run (`command.run_config`)
         try:
             try:
-                result = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
+                result = cli.main(
+                    list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared
+                )
             finally:
                 _print_audit_heads()
             code = result if isinstance(result, int) else 0  # the argument of Context.exit()
@@ -139,9 +153,14 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
         render.print_note(error.ctx.get_help() if error.ctx else "")
         return 2
     if isinstance(error, click.UsageError):
-        hint = f"{_describe_missing(error)}see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
+        hint = (
+            f"{_describe_missing(error)}see "
+            f"`{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
+        )
         # click spreads the message about a missing choice over several lines: join them.
-        error = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+        error = UsageError(
+            render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint
+        )
     if isinstance(error, ConnectError) and "base_url" in shared:
         error.add_note(Note(f"the base URL is {shared['base_url']}"))
     if isinstance(error, SealpipeError):
@@ -155,7 +174,9 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
 _EXAMPLES: Mapping[str, str] = {
     "REF": "write where the value lives, such as env:DB_PASSWORD",
     "CODE": "write a short code: `sealpipe shares list` and `sealpipe requests list` print them",
-    "CODE|LINK|RECEIPT...": "write a short code, a collect link, or the file that `sealpipe request --receipt` wrote",
+    "CODE|LINK|RECEIPT...": (
+        "write a short code, a collect link, or the file that `sealpipe request --receipt` wrote"
+    ),
     "FILE": "write a file's path",
     "ARGUMENTS": "write the call's arguments as JSON, such as '{}'",
     "TOOL": "write a tool's name: `sealpipe tools list` prints them",
@@ -165,15 +186,24 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def _describe_missing(error: click.UsageError) -> str:
-    """Return what to write for a missing argument; empty for any other error, and one that has a name of its own."""
-    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument) and error.ctx:
+    """Return what to write for a missing argument; empty for any other error, and one that has a
+    name of its own.
+    """
+    if (
+        isinstance(error, click.MissingParameter)
+        and isinstance(error.param, click.Argument)
+        and error.ctx
+    ):
         example = _EXAMPLES.get(error.param.make_metavar(error.ctx))
         return f"{example}; " if example else ""
     return ""
 
 
 def _print_audit_heads() -> None:
-    """Print the head of each audit log that was written. Stored elsewhere, it can prove that the log is complete."""
+    """Print the head of each audit log that was written.
+
+    Stored elsewhere, it can prove that the log is complete.
+    """
     if "sealpipe.registry.policies" in sys.modules:
         from sealpipe.registry.policies import get_audit_heads
 
@@ -189,7 +219,9 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
         from sealpipe.client_base import registry
 
         config = shared.get("config")
-        disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)
+        disclosure.annotate_error(
+            lambda: registry(config=(lambda: config.user) if config else None), error
+        )
 
 
 def _load_config(ctx: click.Context) -> None:
@@ -200,7 +232,8 @@ def _load_config(ctx: click.Context) -> None:
 
     for name, suggestion in config.find_unknown_variables():
         render.print_note(
-            f"sealpipe: unknown variable {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
+            f"sealpipe: unknown variable {name}"
+            + (f"; did you mean {suggestion}?" if suggestion else "")
         )
     # The doctor reports errors itself, and continues.
     user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
@@ -236,22 +269,31 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _open_standard_streams() -> None:
-    """Open the null device on closed standard streams, so that no other file gets their descriptors."""
+    """Open the null device on closed standard streams, so that no other file gets their
+    descriptors.
+    """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 def _print_bug(error: Exception, *, as_json: bool) -> None:
-    """Print the type and the place of an unexpected error, not its message or values: they may hold a secret."""
+    """Print the type and the place of an unexpected error, not its message or values: they may hold
+    a secret.
+    """
 
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    places = [
+        f"{frame.filename}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
     if not as_json or _is_debugging():  # JSON is the last line
         for place in places:
             render.print_note(f"  {place}")
     bug = SealpipeError(
         f"internal error: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
-        remedy="this is a bug in sealpipe: please report it with these lines, which contain no secret",
+        remedy=(
+            "this is a bug in sealpipe: please report it with these lines, which contain no secret"
+        ),
     )
     for line in Note.on(error):
         bug.add_note(line)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.command import COMMON, Command, SettingsGroup, find_state_folder, make_session, options, run_config
+from sealpipe.cli.command import (
+    COMMON,
+    Command,
+    SettingsGroup,
+    find_state_folder,
+    make_session,
+    options,
+    run_config,
+)
 from sealpipe.cli.mcp_policy import policy as policy_group
 from sealpipe.errors import NotConfiguredError
 
@@ -25,7 +33,10 @@ class _Group(SettingsGroup, Command):
     """A group that is a command, too: an unexpected argument is not echoed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse options and variables. Before a command of the group, a wrong one of the server's is no error."""
+        """Parse options and variables.
+
+        Before a command of the group, a wrong one of the server's is no error.
+        """
         is_resilient = ctx.resilient_parsing
         ctx.resilient_parsing = is_resilient or (args[:1] != [] and args[0] in self.commands)
         try:
@@ -38,10 +49,12 @@ class _Group(SettingsGroup, Command):
 @options("mcp", common=COMMON)
 @click.pass_context
 def mcp(ctx: click.Context, /, **values: Any) -> None:
-    """Serve a local MCP server on stdin and stdout: assistants ask for secrets and use them, and never see one.
+    """Serve a local MCP server on stdin and stdout: assistants ask for secrets and use them, and
+    never see one.
 
-    Started by an assistant's client, not by hand. With --http, it serves clients of this machine that have the token,
-    until it is stopped (Ctrl-C, SIGTERM). Without a policy, an assistant may only check the set-up.
+    Started by an assistant's client, not by hand. With --http, it serves clients of this machine
+    that have the token, until it is stopped (Ctrl-C, SIGTERM). Without a policy, an assistant may
+    only check the set-up.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -51,7 +64,8 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
         from sealpipe.installation import format_command  # for an error only
 
         raise NotConfiguredError(
-            "the MCP server needs a package that is not installed", remedy=format_command(["sealpipe[mcp]"])
+            "the MCP server needs a package that is not installed",
+            remedy=format_command(["sealpipe[mcp]"]),
         ) from None
     import asyncio
 
@@ -66,7 +80,9 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _end_on_hangup() -> None:
-    """Let a terminal that is closed end the server as SIGTERM does, with the commands that it runs."""
+    """Let a terminal that is closed end the server as SIGTERM does, with the commands that it
+    runs.
+    """
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
@@ -77,7 +93,11 @@ async def _serve_http(values: dict[str, Any]) -> None:
     from sealpipe.state.files import make_private_directory
 
     setup = make_setup(values)
-    file = Path(values["token_file"]) if values["token_file"] else make_private_directory(setup.state) / TOKEN_FILE
+    file = (
+        Path(values["token_file"])
+        if values["token_file"]
+        else make_private_directory(setup.state) / TOKEN_FILE
+    )
     token = load_token(file)
 
     def announce(url: str) -> None:
@@ -87,7 +107,10 @@ async def _serve_http(values: dict[str, Any]) -> None:
 
 
 def make_setup(values: dict[str, Any]) -> Setup:
-    """Make what a server is made of, from the options. The session is opened when a tool first needs it."""
+    """Make what a server is made of, from the options.
+
+    The session is opened when a tool first needs it.
+    """
     from sealpipe.cli.run_command import open_context
     from sealpipe.mcp import call_limit
     from sealpipe.mcp.audit import add_audit_log, report_call
@@ -97,7 +120,8 @@ def make_setup(values: dict[str, Any]) -> Setup:
     policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
     folder = find_state_folder(values, "mcp")
     context = open_context(values)
-    context.registry()  # made here, and below: the calls' threads have no command whose options they could read
+    # made here, and below: the calls' threads have no command whose options they could read
+    context.registry()
     context = context._replace(policy_hooks=add_audit_log(context.policy_hooks, folder))
     clients: list[AsyncClient] = []
 

@@ -28,15 +28,21 @@ def policy() -> None:
 def init(**values: Any) -> None:
     """Write a commented policy file that allows nothing yet. Never overwrites a file.
 
-    Without --policy, it is mcp.toml in the folder of the config file, where `sealpipe mcp` finds it.
+    Without --policy, it is mcp.toml in the folder of the config file, where `sealpipe mcp` finds
+    it.
     """
     from sealpipe.mcp.tool_policy_file import find_policy_file, write_example
 
     path = Path(values["policy"]).absolute() if values["policy"] else find_policy_file(os.environ)
     if path is None:
-        raise SettingError("there is no folder for config files: HOME is not set", remedy="give --policy FILE")
+        raise SettingError(
+            "there is no folder for config files: HOME is not set", remedy="give --policy FILE"
+        )
     write_example(path, os.environ)
-    render.print_note(f"wrote {render.escape(str(path))}: it allows nothing yet; edit it, then start the server again")
+    render.print_note(
+        f"wrote {render.escape(str(path))}: it allows nothing yet; edit it, then start the "
+        "server again"
+    )
     if values["output"] == "json":
         render.print_json({"policy": str(path)})
 
@@ -48,8 +54,8 @@ def init(**values: Any) -> None:
 def test(*, tool: str, arguments: str, **values: Any) -> None:
     """Show what the policy says to a call of TOOL with ARGUMENTS. Calls nothing and counts nothing.
 
-    ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that is refused exits
-    with 2 and the reason that the assistant would get.
+    ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that
+    is refused exits with 2 and the reason that the assistant would get.
     """
     from sealpipe.mcp.call_limit import count_left
     from sealpipe.mcp.tool_policy import Policy
@@ -61,16 +67,24 @@ def test(*, tool: str, arguments: str, **values: Any) -> None:
         rules.check(Use(tool))
     found = load_tools().get(tool)
     if found is None:
-        raise UsageError("there is no such tool", remedy="see the list of tools in the how-to for assistants")
+        raise UsageError(
+            "there is no such tool", remedy="see the list of tools in the how-to for assistants"
+        )
     given = _read_arguments(arguments)
     rules.check(found.describe(found.read(given)))
     left = count_left(find_state_folder(values, "mcp"), tool, rules.per_hour(tool))
     confirms = rules.confirms(tool)
     if values["output"] == "json":
-        render.print_json({"tool": tool, "allowed": True, "confirmation": confirms, "left_this_hour": left})
+        render.print_json(
+            {"tool": tool, "allowed": True, "confirmation": confirms, "left_this_hour": left}
+        )
         return
     confirmation = "a person must confirm it" if confirms else "without confirmation"
-    calls = "any number of calls" if left is None else f"{left} of {render.count(rules.per_hour(tool) or 0, 'call')}"
+    calls = (
+        "any number of calls"
+        if left is None
+        else f"{left} of {render.count(rules.per_hour(tool) or 0, 'call')}"
+    )
     render.print_lines([f"{tool} is allowed: {confirmation}, {calls} left in this hour"])
 
 
@@ -85,7 +99,9 @@ def _read_arguments(text: str) -> dict[str, Any]:
         else:
             content = text.encode(errors="surrogateescape")
     except OSError as error:
-        raise UsageError(f"the file of the arguments cannot be read: {error.strerror}", remedy=_FORM) from None
+        raise UsageError(
+            f"the file of the arguments cannot be read: {error.strerror}", remedy=_FORM
+        ) from None
     try:
         members = json.loads(content) if len(content) <= _MAX_SIZE else None
     except (ValueError, RecursionError):

@@ -1,4 +1,6 @@
-"""Commands that never connect: `plugins`, `audit` and `custody`; and the search for plugin commands."""
+"""Commands that never connect: `plugins`, `audit` and `custody`; and the search for plugin
+commands.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from sealpipe.cli.commands import COMMANDS
 from sealpipe.errors import AuditError, CredentialError, PluginError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
 
 _HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
 
@@ -28,9 +30,14 @@ def plugins(**values: Any) -> None:
     """
     registry = make_registry()
     rows = [_describe_plugin(each) for each in registry.catalog.list_plugins()]
-    rows += [_describe_command(name, each) for name, each in sorted(find_commands(registry).items())]
+    rows += [
+        _describe_command(name, each) for name, each in sorted(find_commands(registry).items())
+    ]
     if values["output"] == "json":
-        problems = [{"plugin": name, "problem": problem} for name, problem in registry.catalog.problems.items()]
+        problems = [
+            {"plugin": name, "problem": problem}
+            for name, problem in registry.catalog.problems.items()
+        ]
         render.print_json({"plugins": rows, "problems": problems})
         return
     width = max(len(row["name"]) for row in rows)
@@ -77,7 +84,11 @@ def _describe_command(name: str, command: Any) -> dict[str, Any]:
 
 
 def _format_plugin(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
-    flaw = f"  (not installed: {', '.join(row['missing'])}; {row['install']})" if row["missing"] else ""
+    flaw = (
+        f"  (not installed: {', '.join(row['missing'])}; {row['install']})"
+        if row["missing"]
+        else ""
+    )
     lines = [f"{row['kind']:<7}  {row['name']:<{width}}  {row['from']}  {row['summary']}{flaw}"]
     if details:
         lines += [f"    of the plugin {row['plugin']}"] if row["plugin"] else []
@@ -88,7 +99,7 @@ def _format_plugin(row: dict[str, Any], width: int, *, details: bool) -> list[st
 
 
 def _list_common_parameters() -> list[str]:
-    from sealpipe.reference.parse import PARAMETERS
+    from sealpipe.reference import PARAMETERS
 
     return ["every source", *(f"    ?{name}=  {text}" for name, text in PARAMETERS.items())]
 
@@ -102,11 +113,16 @@ def find_commands(registry: Registry) -> dict[str, Any]:
     from sealpipe.registry.commands import collect_commands
 
     commands = collect_commands(registry.catalog, click.Group, lambda name: name in COMMANDS)
-    return {name: each for name, each in commands.items() if isinstance(each.command, click.Command)}
+    return {
+        name: each for name, each in commands.items() if isinstance(each.command, click.Command)
+    }
 
 
 def find_command(name: str) -> click.Command | None:
-    """Find a plugin command by name. If there is none, print the plugins that failed to load, and return None."""
+    """Find a plugin command by name.
+
+    If there is none, print the plugins that failed to load, and return None.
+    """
     registry = make_registry()
     plugin_command = find_commands(registry).get(name)
     if plugin_command is not None:
@@ -123,7 +139,9 @@ def print_problems(registry: Registry) -> None:
 
 
 def wrap_error(name: str, error: Exception) -> PluginError:
-    """Wrap an error of a plugin command: with its message if that is meant for users, otherwise with its type."""
+    """Wrap an error of a plugin command: with its message if that is meant for users, otherwise
+    with its type.
+    """
     if isinstance(error, click.ClickException):
         return PluginError(render.escape(error.format_message()))
     return PluginError(
@@ -143,13 +161,17 @@ def audit() -> None:
 def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     """Verify the chain of an audit log, from the first line to the last. Makes no connection.
 
-    Reports every changed, removed or added line; with --head (which each command that writes the log prints on
-    stderr), also lines cut off at the end. The key comes from the config that names this log, or from --key.
+    Reports every changed, removed or added line; with --head (which each command that writes the
+    log prints on stderr), also lines cut off at the end. The key comes from the config that names
+    this log, or from --key.
     """
     from sealpipe.registry.policies import find_audit_key, verify_audit
 
     if head is not None and not _HEAD.fullmatch(head):
-        raise UsageError("--head is not a valid head", remedy="write it as NUMBER:MARK, as the command printed it")
+        raise UsageError(
+            "--head is not a valid head",
+            remedy="write it as NUMBER:MARK, as the command printed it",
+        )
     path = Path(log).absolute()
     if key is None:
         config = run_config()
@@ -158,25 +180,37 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         heads = verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
-        raise UsageError(f"{path} cannot be read: {why}", remedy="check the path and its permissions") from None
+        raise UsageError(
+            f"{path} cannot be read: {why}", remedy="check the path and its permissions"
+        ) from None
     for number, what in (*heads.remarks, *heads.findings):
         render.print_note(f"line {number} {what}")
     if not heads.keyed:
         render.print_note(
-            "not protected by a key: anyone who can write this file can forge it; only --head proves otherwise"
+            "not protected by a key: anyone who can write this file can forge it; only "
+            "--head proves otherwise"
         )
     elif head is None and not heads.findings:
         render.print_note("lines cut off at the end do not show without --head")
     if heads.findings:
         number, what = heads.findings[0]
         remark = len(heads.findings) - 1
-        raise AuditError(f"{path}: line {number} {what}" + (f", and {remark} more" if remark else ""))
+        raise AuditError(
+            f"{path}: line {number} {what}" + (f", and {remark} more" if remark else "")
+        )
     if values["output"] == "json":
         remarks = [{"line": number, "what": what} for number, what in heads.remarks]
-        description = {"file": str(path), "lines": heads.lines, "head": heads.head or None, "keyed": heads.keyed}
+        description = {
+            "file": str(path),
+            "lines": heads.lines,
+            "head": heads.head or None,
+            "keyed": heads.keyed,
+        }
         render.print_json({**description, "remarks": remarks})
     else:
-        render.print_result(f"{heads.lines} lines, none changed, removed or added; head {heads.head or 'none'}\n")
+        render.print_result(
+            f"{heads.lines} lines, none changed, removed or added; head {heads.head or 'none'}\n"
+        )
 
 
 @click.group(cls=SettingsGroup)
@@ -196,16 +230,25 @@ def public_key(**values: Any) -> None:
     from sealpipe.session import open_credential
     from sealpipe.wire import encoding, keys
 
-    credential = open_credential(run_config().read_api_key(values["api_key_file"]), values["service_tag"])
+    credential = open_credential(
+        run_config().read_api_key(values["api_key_file"]), values["service_tag"]
+    )
     if credential.custody_secret is None:
         raise CredentialError(
             "the credential has only two parts: the third, the custody secret, is missing",
-            remedy="set the whole credential, as it was shown once; if it is lost, create a new API key",
+            remedy=(
+                "set the whole credential, as it was shown once; if it is lost, create a new "
+                "API key"
+            ),
         )
-    point = keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag).public_key
+    point = keys.from_custody_secret(
+        credential.custody_secret.reveal(), tag=credential.tag
+    ).public_key
     shown = encoding.encode_base64url(point)
     if values["output"] == "json":
         digest = hashlib.sha256(point).hexdigest()
-        render.print_json({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
+        render.print_json(
+            {"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id}
+        )
     else:
         render.print_result(f"{shown}\n")

@@ -22,12 +22,15 @@ _SECRET: Final = re.compile(
     r"(#|%23)(?:1[A-Za-z0-9_-]{32,}|[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-]))|(_sk_live_)[A-Za-z0-9_.-]+"
     r"|(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*[0-9])[A-Za-z0-9_-]{43}(?![\w-])"
 )
-"""The key of a link or the seed of a request after its `#`, the part of a credential after its prefix, and 32 bytes in
-base64url, as any part of a credential or a key is written: typed where something else belongs, for example."""
+"""The key of a link or the seed of a request after its `#`, the part of a credential after its
+prefix, and 32 bytes in base64url, as any part of a credential or a key is written: typed where
+something else belongs, for example."""
 
 
 def print_result(text: str) -> None:
-    """Print the result, such as a link, exactly as it is. DeliveryError if stdout cannot be written.
+    """Print the result, such as a link, exactly as it is.
+
+    DeliveryError if stdout cannot be written.
 
     Bypasses Python's buffer, which would try to write the rest again at exit, and fail again.
     """
@@ -45,12 +48,16 @@ def print_bytes(data: bytes) -> None:
 
 
 def print_lines(rows: Iterable[str]) -> None:
-    """Print lines on stdout, escaped so that external text controls neither a terminal nor a CI system."""
+    """Print lines on stdout, escaped so that external text controls neither a terminal nor a CI
+    system.
+    """
     print_result("".join(f"{_escape_line(row)}\n" for row in rows))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows with tabs between their cells; on a terminal aligned, below the names of the columns."""
+    """Print rows with tabs between their cells; on a terminal aligned, below the names of the
+    columns.
+    """
     if not (sys.stdout is not None and sys.stdout.isatty()):
         print_lines(map("\t".join, rows))
         return
@@ -78,7 +85,9 @@ def print_note(text: str) -> None:
     try:
         if sys.stderr is not None:
             lines = redact(text).split("\n")
-            _write(sys.stderr.fileno(), _encode("".join(f"{_escape_line(line)}\n" for line in lines)))
+            _write(
+                sys.stderr.fileno(), _encode("".join(f"{_escape_line(line)}\n" for line in lines))
+            )
     except OSError:
         pass  # stderr is closed; the exit code still reports the outcome
 
@@ -123,7 +132,11 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
         "mistakes": [_describe_mistake(*each) for each in getattr(error, "mistakes", ())] or None,
     }
     if isinstance(error, ServiceError):
-        members |= {"status": error.status, "error_code": error.error_code, "retry_after": error.retry_after}
+        members |= {
+            "status": error.status,
+            "error_code": error.error_code,
+            "retry_after": error.retry_after,
+        }
         members |= {"additional_data": error.additional_data or None}
     if isinstance(error, PluginError):
         members["reference"] = error.locator
@@ -146,7 +159,9 @@ def _list_notes(error: SealpipeError) -> list[str]:
 def escape(value: object) -> str:
     """Escape control characters in external text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
 
 
 def redact(text: str) -> str:
@@ -160,7 +175,10 @@ def count(number: int, noun: str) -> str:
 
 
 def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
-    """Say when something expires. None means never; if it is not `known`, the service did not say."""
+    """Say when something expires.
+
+    None means never; if it is not `known`, the service did not say.
+    """
     if not known:
         return "the service did not say when it expires"
     from sealpipe.parsing import format_time
@@ -179,9 +197,12 @@ def escape_json(text: str) -> str:
 
 
 def _to_json(members: Mapping[str, Any]) -> str:
-    # ASCII only: control characters of terminals and of bidirectional text stay escaped. Members may come from the
-    # service: they do not override our schema.
-    return ci_systems.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
+    # ASCII only: control characters of terminals and of bidirectional text stay escaped. Members
+    # may come from the service: they do not override our schema.
+    return (
+        ci_systems.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA}))
+        + "\n"
+    )
 
 
 def _escape_line(line: str) -> str:

@@ -1,4 +1,6 @@
-"""`sealpipe request`, and `sealpipe requests list | show | submissions | link | remind | expire | purge`."""
+"""`sealpipe request`, and `sealpipe requests list | show | submissions | link | remind | expire |
+purge`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 class _RequestCommand(Command):
     unexpected_remedy = (
-        "write each prompt with -a, such as -a 'Staging password', and pass every value with its option: see "
+        "write each prompt with -a, such as -a 'Staging password', and pass every value "
+        "with its option: see "
         "`sealpipe request --help`"
     )
 
@@ -48,10 +51,12 @@ class _RequestCommand(Command):
 @options("request", common=COMMON)
 @click.pass_context
 def request(ctx: click.Context, /, **values: Any) -> None:
-    """Create a collect link to ask someone for secrets. The service never has the key that opens them.
+    """Create a collect link to ask someone for secrets.
 
-    Prints the collect link on stdout; anyone with the link can submit, but not read. A prompt that does not end in
-    the :TYPE of a field asks for a password.
+    The service never has the key that opens them.
+
+    Prints the collect link on stdout; anyone with the link can submit, but not read. A prompt that
+    does not end in the :TYPE of a field asks for a password.
 
     sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
     """
@@ -61,7 +66,9 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.request.options import plan_request
 
     to = deliver.check_targets(None, values["receipt"], values["name"])
-    arguments = call_arguments("request", plan_request, values, but=EXPIRY) | choose_expiry(ctx, values)
+    arguments = call_arguments("request", plan_request, values, but=EXPIRY) | choose_expiry(
+        ctx, values
+    )
     arguments |= {name: arguments[name] or None for name in ("requires_login", "requires_mfa")}
     job = plan_request(**arguments)
     _check_seed(values)
@@ -76,12 +83,22 @@ def request(ctx: click.Context, /, **values: Any) -> None:
         created = requesting.request(session, job, outbox, deliver=to)
         created_folder = find_state_folder(values, "created")
         deliver.finish(
-            session, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
+            session,
+            created,
+            to,
+            disclosure.NO_DISCLOSURE,
+            created=created_folder,
+            as_json=values["output"] == "json",
         )
 
 
 def _print_plan(
-    job: RequestJob, planned: PlannedRequest, session: Session, receipt: str | None, *, as_json: bool
+    job: RequestJob,
+    planned: PlannedRequest,
+    session: Session,
+    receipt: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print what the command would do, without values."""
     members = _describe_plan(job, planned, session, receipt)
@@ -89,18 +106,31 @@ def _print_plan(
         render.print_json(members)
         return
     lines = [f"would post to {members['base_url']}/requests ({members['body_bytes']} bytes)"]
-    lines += [f"  prompt {row['id']} ({row['type']}): {render.escape(row['text'])}" for row in members["prompts"]]
+    lines += [
+        f"  prompt {row['id']} ({row['type']}): {render.escape(row['text'])}"
+        for row in members["prompts"]
+    ]
     option_names = {argument: name for name, argument in ARGUMENTS.items()}
     for name in (*_list_sent_options(job), "key", "seed_to", "receipt"):
         if value := members[name]:
-            text = "yes" if value is True else str(value) if isinstance(value, str | int) else ",".join(value)
-            lines.append(f"  {option_names.get(name, name).replace('_', '-')}: {render.escape(text)}")
+            text = (
+                "yes"
+                if value is True
+                else str(value)
+                if isinstance(value, str | int)
+                else ",".join(value)
+            )
+            lines.append(
+                f"  {option_names.get(name, name).replace('_', '-')}: {render.escape(text)}"
+            )
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
     render.print_lines(lines)
 
 
-def _describe_plan(job: RequestJob, planned: PlannedRequest, session: Session, receipt: str | None) -> dict[str, Any]:
+def _describe_plan(
+    job: RequestJob, planned: PlannedRequest, session: Session, receipt: str | None
+) -> dict[str, Any]:
     sent = {name: getattr(job, name) for name in _list_sent_options(job)}
     return {
         "dry_run": True,
@@ -134,7 +164,10 @@ def _check_seed(values: dict[str, Any]) -> None:
 
 @click.group(cls=SettingsGroup)
 def requests() -> None:
-    """List, show, remind of, expire and purge requests, and list submissions. `sealpipe collect` decrypts them."""
+    """List, show, remind of, expire and purge requests, and list submissions.
+
+    `sealpipe collect` decrypts them.
+    """
 
 
 for _command in (list_requests, link, remind, expire_requests):
@@ -168,7 +201,9 @@ def submissions(code: str, **values: Any) -> None:
         page = client.list_submissions(code)
     if values["output"] == "json":
         rows = [_describe_submission(row) for row in page.items]
-        render.print_json({"short_code": code, "submissions": rows, "count": page.count, "skipped": page.skipped})
+        render.print_json(
+            {"short_code": code, "submissions": rows, "count": page.count, "skipped": page.skipped}
+        )
     else:
         render.print_lines(map(_format_submission, page.items))
     note_skipped(page.skipped)
@@ -189,7 +224,9 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
     code_to_purge = confirm_code(code, confirm or "")
     confirmed = code_to_purge if names(confirm or "", code_to_purge) else confirm or ""
     with open_client(values) as client:
-        ended = client.purge_request(code_to_purge, confirm=confirmed, keep=find_state_folder(values, "requests"))
+        ended = client.purge_request(
+            code_to_purge, confirm=confirmed, keep=find_state_folder(values, "requests")
+        )
     row = report_ended(ended)
     if values["output"] == "json":
         render.print_json(row)
@@ -197,13 +234,20 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
 def _describe_submission(row: Submission) -> dict[str, Any]:
     created = None if row.created_at is None else format_time(row.created_at)
-    members = {"short_code": row.short_code, "created_at": created, "bytes": _measure_box(row), "data": row.data}
+    members = {
+        "short_code": row.short_code,
+        "created_at": created,
+        "bytes": _measure_box(row),
+        "data": row.data,
+    }
     return {**row.extra, **members, "encryption_type": row.encryption_type}
 
 
 def _format_submission(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return "\t".join((render.escape(row.short_code or UNKNOWN), created, f"{_measure_box(row)} bytes"))
+    return "\t".join(
+        (render.escape(row.short_code or UNKNOWN), created, f"{_measure_box(row)} bytes")
+    )
 
 
 def _measure_box(row: Submission) -> int:

@@ -47,8 +47,8 @@ def link(request: str | None, **values: Any) -> None:
 def remind(request: str | None, **values: Any) -> None:
     """Send a request's collect link once more, unless somebody has submitted.
 
-    Give its receipt; on the machine that created it, its code or its --name will do. Sends nothing if there are
-    submissions (exit code 0) or the request has expired (exit code 16).
+    Give its receipt; on the machine that created it, its code or its --name will do. Sends nothing
+    if there are submissions (exit code 0) or the request has expired (exit code 16).
 
     sealpipe requests remind acme.json --send email:ann@example.com
     """
@@ -77,19 +77,35 @@ def remind(request: str | None, **values: Any) -> None:
 
 
 def _print_answered(request: OpenRequest, answered: Answered, *, as_json: bool) -> None:
-    count, code = render.count(answered.submissions, "submission"), render.escape(request.short_code)
-    render.print_note(f"{code} has {count}{' and has expired' if answered.is_over else ''}: no reminder was sent")
+    count, code = (
+        render.count(answered.submissions, "submission"),
+        render.escape(request.short_code),
+    )
+    render.print_note(
+        f"{code} has {count}{' and has expired' if answered.is_over else ''}: no reminder was sent"
+    )
     if as_json:
-        members = {"short_code": request.short_code, "outcome": "answered", "submissions": answered.submissions}
-        render.print_json({"collect_link": None, **members, "title": request.title, "delivered": []})
+        members = {
+            "short_code": request.short_code,
+            "outcome": "answered",
+            "submissions": answered.submissions,
+        }
+        render.print_json(
+            {"collect_link": None, **members, "title": request.title, "delivered": []}
+        )
 
 
-def _find_request(word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]) -> OpenRequest:
+def _find_request(
+    word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]
+) -> OpenRequest:
     """Return the request that a receipt, a short code or a name stands for. Raises UsageError."""
     from sealpipe.wire.link import refuse_link
 
     if (word is None) is (name is None):
-        raise UsageError("give a request or a name, one of the two", remedy="give a receipt, a short code, or --name")
+        raise UsageError(
+            "give a request or a name, one of the two",
+            remedy="give a receipt, a short code, or --name",
+        )
     if word is not None:
         refuse_link(word)
     if word is not None and names_receipt(word):
@@ -103,17 +119,25 @@ def _read_receipt(path: Path) -> OpenRequest:
 
     receipt = read_receipt(path)
     labels = tuple((each.text, each.type) for each in receipt.prompts)
-    return OpenRequest(receipt.short_code, receipt.public_key, receipt.link, receipt.name, receipt.title, labels)
+    return OpenRequest(
+        receipt.short_code, receipt.public_key, receipt.link, receipt.name, receipt.title, labels
+    )
 
 
-def _choose(word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]) -> OpenRequest:
+def _choose(
+    word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]
+) -> OpenRequest:
     """Return the request that this machine's ledger has under a short code or a name."""
     from sealpipe.request.remind import OpenRequest
     from sealpipe.state.creations import list_creations
     from sealpipe.wire.encoding import names
 
     known = list_creations(find_state_folder(values, "created"), "request", base_url)
-    found = [each for each in known if (each.name == name if word is None else names(_plain(word), each.short_code))]
+    found = [
+        each
+        for each in known
+        if (each.name == name if word is None else names(_plain(word), each.short_code))
+    ]
     if len(found) != 1 or not found[0].public_key:
         raise _make_choice_error("that code" if word is not None else f"the name {name}", found)
     (one,) = found
@@ -131,7 +155,9 @@ def _make_choice_error(what: str, found: list[Creation]) -> UsageError:
             remedy="give its receipt; or run this on the machine that created it",
         )
     codes = ", ".join(render.escape(each.short_code) for each in found)
-    return UsageError(f"this machine knows several requests of {what}: {codes}", remedy="give a code or a receipt")
+    return UsageError(
+        f"this machine knows several requests of {what}: {codes}", remedy="give a code or a receipt"
+    )
 
 
 def _build_link(short_code: str, link_base_url: str | None) -> str:
@@ -147,7 +173,9 @@ def _build_link(short_code: str, link_base_url: str | None) -> str:
 
 
 def _refuse_second(outbox: Outbox, short_code: str) -> None:
-    """Raise DeliveryError if an earlier reminder of the request is not finished: its message may have arrived."""
+    """Raise DeliveryError if an earlier reminder of the request is not finished: its message may
+    have arrived.
+    """
     for listed in outbox.list(every_run=True):
         if listed.damage or listed.key_id != outbox.credential.key_id:
             continue
@@ -155,10 +183,18 @@ def _refuse_second(outbox: Outbox, short_code: str) -> None:
         if isinstance(entry, str):
             continue  # another command is working on it
         try:
-            if entry.meta.get("is_reminder") and (entry.response or {}).get("short_code") == short_code:
+            if (
+                entry.meta.get("is_reminder")
+                and (entry.response or {}).get("short_code") == short_code
+            ):
                 raise DeliveryError(
-                    f"an earlier reminder of {render.escape(short_code)} is not finished: {entry.label}",
-                    remedy=entry.fill_in("finish it with `sealpipe resume ID`, or drop it with --discard"),
+                    (
+                        f"an earlier reminder of {render.escape(short_code)} is not finished: "
+                        f"{entry.label}"
+                    ),
+                    remedy=entry.fill_in(
+                        "finish it with `sealpipe resume ID`, or drop it with --discard"
+                    ),
                     outbox_id=entry.id,
                 )
         finally:

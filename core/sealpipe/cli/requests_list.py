@@ -1,4 +1,6 @@
-"""`sealpipe requests list`: active or expired requests, and with --sealed-to those that still need a key."""
+"""`sealpipe requests list`: active or expired requests, and with --sealed-to those that still need
+a key.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ _UNSUPPORTED = "this service does not list expired requests"
 def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     """List active requests, newest first.
 
-    KEY is whose key each is sealed to: this credential's, the previous one's, or another. --sealed-to previous lists
-    all requests that still need the previous key, and exits with 15 if any remain.
+    KEY is whose key each is sealed to: this credential's, the previous one's, or another.
+    --sealed-to previous lists all requests that still need the previous key, and exits with 15 if
+    any remain.
     """
     with open_client(values) as client:
         known = KnownRequests(client, values)
@@ -51,12 +54,17 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
         count = render.count(len(listed_page.items), "request")
         raise PendingError(
             f"{count} still {'needs' if len(listed_page.items) == 1 else 'need'} the previous key",
-            remedy="collect and expire them; or keep SEALPIPE_API_KEY_PREVIOUS set, and revoke that key later",
+            remedy=(
+                "collect and expire them; or keep SEALPIPE_API_KEY_PREVIOUS set, and revoke "
+                "that key later"
+            ),
         )
 
 
 class KnownRequests:
-    """What this environment knows of requests: the keys of its credentials, and names that this machine gave."""
+    """What this environment knows of requests: the keys of its credentials, and names that this
+    machine gave.
+    """
 
     def __init__(self, client: Client, values: Mapping[str, Any]) -> None:
         self._keys = {each.public_key: each.name for each in reversed(_key_pairs(client))}
@@ -93,11 +101,17 @@ def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     from sealpipe.collect.open import load_keys
 
     session = client.session
-    has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
+    has = [
+        each
+        for each in (session.credential, session.previous)
+        if each is not None and each.custody_secret
+    ]
     return load_keys(session, "credential") if has else ()
 
 
-def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+def _list_active(
+    client: Client, filters: dict[str, Any], sealed_to: str | None
+) -> Page[RequestInfo]:
     return fetch_page(
         filters,
         lambda page, limit: client.list_requests(page=page, limit=limit),
@@ -105,11 +119,15 @@ def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None)
     )
 
 
-def _list_expired(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+def _list_expired(
+    client: Client, filters: dict[str, Any], sealed_to: str | None
+) -> Page[RequestInfo]:
     expired = _Expired(client)
     listed_page = fetch_page(
         filters,
-        lambda page, limit: expired.filter_page(client.list_requests(page=page, limit=limit, status="expired")),
+        lambda page, limit: expired.filter_page(
+            client.list_requests(page=page, limit=limit, status="expired")
+        ),
         lambda limit: _select_sealed(
             client, sealed_to, expired.filter(client.iter_requests(limit=limit, status="expired"))
         ),
@@ -122,8 +140,9 @@ def _list_expired(client: Client, filters: dict[str, Any], sealed_to: str | None
 class _Expired:
     """Filters the list of expired requests, which not every service has.
 
-    The specification does not define `status`: a service may ignore it and list the active requests. To take those for
-    expired requests would suggest that no request needs the old key any more.
+    The specification does not define `status`: a service may ignore it and list the active
+    requests. To take those for expired requests would suggest that no request needs the old key any
+    more.
     """
 
     client: Client
@@ -147,10 +166,15 @@ class _Expired:
         return replace(page, items=items, pagination=Pagination()) if self.active else page
 
     def is_supported(self) -> bool:
-        """Whether the service has the list. If the list is empty, the service's other capabilities decide."""
+        """Whether the service has the list.
+
+        If the list is empty, the service's other capabilities decide.
+        """
         if self.active or self.expired:
             return not self.active
-        return self.client.get_capabilities() is not None or bool(self.client.list_requests(limit=1).items)
+        return self.client.get_capabilities() is not None or bool(
+            self.client.list_requests(limit=1).items
+        )
 
     def check(self, *, required: bool) -> None:
         """Warn if the service does not have the list; UsageError if the result depends on it."""
@@ -159,21 +183,29 @@ class _Expired:
         if required:
             raise UsageError(
                 f"{_UNSUPPORTED}: which of them need a key is unknown",
-                remedy="collect those that you have a receipt or a code of: sealpipe collect RECEIPT; nobody can "
+                remedy="collect those that you have a receipt or a code of: sealpipe collect "
+                "RECEIPT; nobody can "
                 "collect others",
             )
         render.print_note(_UNSUPPORTED)
 
 
-def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:
-    """Select requests sealed to one of our keys. The key of an expired request is found with its submissions."""
+def _select_sealed(
+    client: Client, which: str | None, rows: Iterable[RequestInfo]
+) -> Iterable[RequestInfo]:
+    """Select requests sealed to one of our keys.
+
+    The key of an expired request is found with its submissions.
+    """
     if which is None:
         return rows
     keys = _key_pairs(client)
     wanted_keys = next((each for each in keys if each.name == which), None)
     if wanted_keys is None:
         variable = "SEALPIPE_API_KEY_PREVIOUS" if which == "previous" else "SEALPIPE_API_KEY"
-        raise SettingError(f"{variable} is not set, or has no custody secret", remedy=f"set {variable}")
+        raise SettingError(
+            f"{variable} is not set, or has no custody secret", remedy=f"set {variable}"
+        )
     if len({each.public_key for each in keys}) < len(keys):
         raise SettingError(
             "SEALPIPE_API_KEY and SEALPIPE_API_KEY_PREVIOUS are the same key",
@@ -182,15 +214,21 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
     key_name = []
     for row in rows:
         public_key = (
-            row.public_key if row.expires_at is not None else _find_key_of_expired(client, row.short_code, keys)
+            row.public_key
+            if row.expires_at is not None
+            else _find_key_of_expired(client, row.short_code, keys)
         )
         if public_key == wanted_keys.public_key:
             key_name.append(replace(row, public_key=public_key))
     return key_name
 
 
-def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
-    """Return the public key of the key pair that opens a submission of a request; None if none does."""
+def _find_key_of_expired(
+    client: Client, short_code: str, keys: tuple[OpeningKey, ...]
+) -> str | None:
+    """Return the public key of the key pair that opens a submission of a request; None if none
+    does.
+    """
     from sealpipe.collect.open import open_submission
     from sealpipe.collect.results import OpenedSubmission
 
@@ -200,6 +238,8 @@ def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey
         return None  # purged after it was listed
     for submission in items:
         for each in keys:
-            if isinstance(open_submission(submission, [each], client.session.credential.tag), OpenedSubmission):
+            if isinstance(
+                open_submission(submission, [each], client.session.credential.tag), OpenedSubmission
+            ):
                 return each.public_key
     return None

@@ -1,4 +1,6 @@
-"""`sealpipe resume`: finish, list or discard the outbox entries of interrupted shares and requests."""
+"""`sealpipe resume`: finish, list or discard the outbox entries of interrupted shares and
+requests.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.command import COMMON, Command, find_state_folder, make_session, open_outbox, options, run_config
+from sealpipe.cli.command import (
+    COMMON,
+    Command,
+    find_state_folder,
+    make_session,
+    open_outbox,
+    options,
+    run_config,
+)
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +35,9 @@ EXIT_CODE_PRIORITY = (11, 14, 13, 15)
 @click.argument("entry_id", metavar="[ID]", required=False)
 @options("resume", common=COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
-    """Finish interrupted shares and requests from the outbox. Creates no second share and no second link.
+    """Finish interrupted shares and requests from the outbox.
+
+    Creates no second share and no second link.
 
     Without an ID, finish every entry of this CI run (outside CI: every entry made outside CI).
     """
@@ -34,7 +46,10 @@ def resume(entry_id: str | None, **values: Any) -> None:
         return
     if values["discard"]:
         if entry_id is None:
-            raise UsageError("--discard needs the ID of one entry", remedy="find the ID with `sealpipe resume --list`")
+            raise UsageError(
+                "--discard needs the ID of one entry",
+                remedy="find the ID with `sealpipe resume --list`",
+            )
         open_outbox(values, None).discard(entry_id)
         render.print_note(f"discarded {entry_id}")
         return
@@ -48,7 +63,9 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     session = make_session(values)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     outbox = open_outbox(values, session.credential)
-    names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
+    names = (
+        [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
+    )
     errors: list[SealpipeError] = []
     with closing(connect(session)):
         for name in names:
@@ -71,7 +88,9 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
         raise errors[0]
 
 
-def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
+def _finish(
+    session: Session, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool
+) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.resume import finish_entry
     from sealpipe.state.entry import keep_entry_on_error
@@ -79,8 +98,15 @@ def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any],
     entry = outbox.open(name)
     if isinstance(entry, str):
         if is_named:
-            reason = "is in use by another process" if entry == "busy" else "does not exist: it may be finished"
-            raise StateError(f"outbox entry {name} {reason}", remedy="list all entries: `sealpipe resume --list --all`")
+            reason = (
+                "is in use by another process"
+                if entry == "busy"
+                else "does not exist: it may be finished"
+            )
+            raise StateError(
+                f"outbox entry {name} {reason}",
+                remedy="list all entries: `sealpipe resume --list --all`",
+            )
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
@@ -90,24 +116,42 @@ def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any],
             "resume it outside CI",
             printing=values["print"],
             # A collect link is not secret.
-            elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
+            elsewhere=bool(
+                entry.meta["kind"] != "share"
+                or to.get("link_file")
+                or to.get("seal_link")
+                or sends_link
+            ),
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
     share = finish_entry(session, entry, resend=values["resend"])
     created_folder = find_state_folder(values, "created")
     deliver.finish(
-        session, share, to, gate, created=created_folder, as_json=values["output"] == "json", resend=values["resend"]
+        session,
+        share,
+        to,
+        gate,
+        created=created_folder,
+        as_json=values["output"] == "json",
+        resend=values["resend"],
     )
 
 
 def _print_entries(values: dict[str, Any]) -> None:
-    """List the outbox; change nothing. Of an entry that cannot be opened, show the unencrypted members."""
+    """List the outbox; change nothing.
+
+    Of an entry that cannot be opened, show the unencrypted members.
+    """
     from sealpipe.parsing import format_time
 
     outbox = open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []
     for listed in outbox.list(every_run=values["all"]):
-        row: dict[str, Any] = {"id": listed.id, "key_id": listed.key_id, "created_at": format_time(listed.created_at)}
+        row: dict[str, Any] = {
+            "id": listed.id,
+            "key_id": listed.key_id,
+            "created_at": format_time(listed.created_at),
+        }
         row |= {
             "run": listed.run,
             "kind": None,
@@ -118,7 +162,10 @@ def _print_entries(values: dict[str, Any]) -> None:
         rows.append(row | ({"damage": listed.damage} if listed.damage else {}))
     if not outbox.folder.is_dir():
         where = render.escape(str(outbox.folder.parent))
-        render.print_note(f"note: {where} has no outbox; --state-dir or SEALPIPE_STATE_DIR names another directory")
+        render.print_note(
+            f"note: {where} has no outbox; --state-dir or SEALPIPE_STATE_DIR names another "
+            "directory"
+        )
     if values["output"] == "json":
         render.print_json({"entries": rows})
         return
@@ -161,13 +208,20 @@ def _read_sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
 
 
 def _list_unfinished(entry: Entry) -> list[dict[str, str]]:
-    """Return the unfinished steps: the share or request itself, its messages, its files or its line on stdout."""
+    """Return the unfinished steps: the share or request itself, its messages, its files or its line
+    on stdout.
+    """
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
-    steps = [] if entry.response else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
+    steps = (
+        []
+        if entry.response
+        else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
+    )
     if not (entry.is_stored or entry.response):
         steps += [
-            {"what": "fields", "to": recipient, "state": "not stored"} for recipient in entry.meta.get("also_to", ())
+            {"what": "fields", "to": recipient, "state": "not stored"}
+            for recipient in entry.meta.get("also_to", ())
         ]
     steps += [
         {"what": step, "to": to, "state": state}
@@ -175,7 +229,20 @@ def _list_unfinished(entry: Entry) -> list[dict[str, str]]:
         if state != "sent"
     ]
     to = entry.meta.get("deliver") or {}
-    if not to.get("link_file") and not to.get("seal_link") and all(row[0] != "link" for row in recipients):
+    if (
+        not to.get("link_file")
+        and not to.get("seal_link")
+        and all(row[0] != "link" for row in recipients)
+    ):
         to = {**to, "stdout": "stdout"}
-    files = {"link_file": "link", "seal_link": "sealed link", "receipt": "receipt", "stdout": "link"}
-    return steps + [{"what": step, "to": to[name], "state": "pending"} for name, step in files.items() if to.get(name)]
+    files = {
+        "link_file": "link",
+        "seal_link": "sealed link",
+        "receipt": "receipt",
+        "stdout": "link",
+    }
+    return steps + [
+        {"what": step, "to": to[name], "state": "pending"}
+        for name, step in files.items()
+        if to.get(name)
+    ]

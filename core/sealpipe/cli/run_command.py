@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sealpipe.api.operation import Credential
     from sealpipe.config import Config
     from sealpipe.policy import LocalContext
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
     from sealpipe.sources.resolve import Value
 
 T = TypeVar("T")
@@ -36,8 +36,9 @@ _COMMON = ("ca_file", "deadline", "output")
 def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     """Run a command with secrets in its environment.
 
-    Reads every secret before the command starts, and exits with its exit code. Replaces the secrets in its output by
-    ***, in the usual encodings, too; --no-redact leaves the output alone. Needs no credential of the service:
+    Reads every secret before the command starts, and exits with its exit code. Replaces the secrets
+    in its output by ***, in the usual encodings, too; --no-redact leaves the output alone. Needs no
+    credential of the service:
 
     sealpipe run -e DB_PASSWORD=vault:secret/app#password -- ./migrate --verbose
     """
@@ -49,10 +50,16 @@ def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     variables = read_variables(values["env"], values["env_file"])
     program = find_command(command, os.environ)
     if values["no_redact"]:
-        disclosure.plan_disclosure("the output", "leave it out", printing=True, option="--no-redact")
+        disclosure.plan_disclosure(
+            "the output", "leave it out", printing=True, option="--no-redact"
+        )
     context = open_context(values)
     use = partial(_run, context.registry, program, command, is_redacting=not values["no_redact"])
-    ctx.exit(work_locally(context, lambda: use_values(context, "run", COMMAND, variables, use, _describe_end)))
+    ctx.exit(
+        work_locally(
+            context, lambda: use_values(context, "run", COMMAND, variables, use, _describe_end)
+        )
+    )
 
 
 def _describe_end(code: int) -> dict[str, object]:
@@ -71,14 +78,20 @@ def _run(
     from sealpipe.run.variables import make_environment
     from sealpipe.spellings import Finder, is_searchable
 
-    environ = make_environment(os.environ, {name: value.data.reveal_bytes() for name, value in values.items()})
+    environ = make_environment(
+        os.environ, {name: value.data.reveal_bytes() for name, value in values.items()}
+    )
     secrets = {name: value.data for name, value in values.items() if value.is_secret}
     short = [name for name, secret in secrets.items() if not is_searchable(secret.reveal_bytes())]
     if short and is_redacting:
-        render.print_note(f"sealpipe: too short to be redacted (less than 4 characters): {', '.join(short)}")
+        render.print_note(
+            f"sealpipe: too short to be redacted (less than 4 characters): {', '.join(short)}"
+        )
     reason = disclosure.mask_ahead(detect_ci_system(os.environ), registry, _list_masks(secrets))
     if reason and not is_redacting:
-        raise PluginError(f"the secrets could not be masked: {reason}", remedy="leave out --no-redact")
+        raise PluginError(
+            f"the secrets could not be masked: {reason}", remedy="leave out --no-redact"
+        )
     registry().close()
     finder = Finder(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
     return run_command(program, command, environ, finder)
@@ -91,7 +104,9 @@ def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
     binary = [name for name, secret in secrets.items() if not is_utf8(secret.reveal_bytes())]
     system = detect_ci_system(os.environ)
     if binary and system is not None and (system.mask is not None or system.job.mask_program):
-        render.print_note(f"sealpipe: not UTF-8 text, so {system.title} cannot mask it: {', '.join(binary)}")
+        render.print_note(
+            f"sealpipe: not UTF-8 text, so {system.title} cannot mask it: {', '.join(binary)}"
+        )
     return [secret for name, secret in secrets.items() if name not in binary]
 
 
@@ -101,17 +116,20 @@ def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
 def read(reference: str, **values: Any) -> None:
     """Print one value, byte for byte, without a newline at its end.
 
-    In CI, that needs --print; the value is masked first if possible. Needs no credential of the service.
+    In CI, that needs --print; the value is masked first if possible. Needs no credential of the
+    service.
     """
     from sealpipe.plugin.context import CALLER
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
     from sealpipe.run.use_values import use_values
     from sealpipe.run.variables import Variable, check_single
 
     ref = parse(reference, "REF")
     check_single(ref, "REF")
     gate = disclosure.plan_disclosure(
-        "the value", "hand it to the command that needs it with `sealpipe run`", printing=values["print"]
+        "the value",
+        "hand it to the command that needs it with `sealpipe run`",
+        printing=values["print"],
     )
     context = open_context(values)
 
@@ -125,11 +143,16 @@ def read(reference: str, **values: Any) -> None:
             hidden = list(spelled) if as_json else _list_masks({"REF": found["value"].data})
         members = {"reference": str(ref), "value": text if found else None, "encoding": encoding}
         gate.write(
-            context.registry, hidden, lambda: render.print_json(members) if as_json else render.print_bytes(data)
+            context.registry,
+            hidden,
+            lambda: render.print_json(members) if as_json else render.print_bytes(data),
         )
 
     done = {"outcome": "done"}
-    work_locally(context, lambda: use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
+    work_locally(
+        context,
+        lambda: use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done),
+    )
 
 
 def _spell(data: bytes) -> tuple[str, str]:
@@ -141,7 +164,10 @@ def _spell(data: bytes) -> tuple[str, str]:
 
 
 def open_context(values: Mapping[str, Any]) -> LocalContext:
-    """Open what the references are resolved with. The credential, if one is set, is only kept out of everything."""
+    """Open what the references are resolved with.
+
+    The credential, if one is set, is only kept out of everything.
+    """
     from sealpipe.custody_gate import CustodyGate
     from sealpipe.parsing import as_seconds
     from sealpipe.policy import LocalContext
@@ -149,7 +175,9 @@ def open_context(values: Mapping[str, Any]) -> LocalContext:
 
     config = run_config()
     gate = CustodyGate(*_list_credentials(config))
-    registry = cache(partial(make_registry, values["ca_file"], gate, as_seconds(values["deadline"])))
+    registry = cache(
+        partial(make_registry, values["ca_file"], gate, as_seconds(values["deadline"]))
+    )
     disclosure.get_ci(registry)  # if it cannot be used, nothing is read
     return LocalContext(read_policy_hooks(config.user, config.machine), registry, gate)
 
@@ -162,7 +190,9 @@ def _list_credentials(config: Config) -> list[Credential]:
         text = config.read_api_key(os.environ.get("SEALPIPE_API_KEY_FILE"))
         credentials += [Credential.parse(text)] if text else []
     with suppress(SettingError):
-        credentials += [Credential.parse(config.previous_api_key)] if config.previous_api_key else []
+        credentials += (
+            [Credential.parse(config.previous_api_key)] if config.previous_api_key else []
+        )
     return credentials
 
 

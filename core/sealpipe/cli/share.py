@@ -22,7 +22,7 @@ from sealpipe.cli.command import (
     options,
 )
 from sealpipe.errors import UsageError
-from sealpipe.reference.parse import FieldSpec
+from sealpipe.reference import FieldSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 
 class _ShareCommand(Command):
     unexpected_remedy = (
-        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with its option: see "
+        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with "
+        "its option: see "
         "`sealpipe share --help`"
     )
 
 
 @click.command(
     cls=_ShareCommand,
-    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), gen:password, "
+    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), "
+    "gen:password, "
     "text:TEXT (not for secrets).",
 )
 @options("share", common=COMMON)
@@ -51,8 +53,8 @@ class _ShareCommand(Command):
 def share(ctx: click.Context, /, **values: Any) -> None:
     """Encrypt secrets and create a share link.
 
-    Prints the link on stdout; anyone with the link can open the share. In CI, that needs --print. Name fields by
-    reference:
+    Prints the link on stdout; anyone with the link can open the share. In CI, that needs --print.
+    Name fields by reference:
 
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
@@ -83,30 +85,50 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     deliver.check_seal(session, to)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     as_json = values["output"] == "json"
-    import_module("sealpipe.network.service_network")  # before the outbox has an entry; commands without a service do not need it
+    # Before the outbox has an entry; commands without a service do not need it.
+    import_module("sealpipe.network.service_network")
     with closing(connect(session)):
         if values["dry_run"]:
             _print_plan(job, sharing.plan_dry_run(session, job), session, to, as_json=as_json)
             return
         outbox = open_outbox(values, session.credential)
         created = sharing.share(session, job, outbox, deliver=to)
-        deliver.finish(session, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
+        deliver.finish(
+            session,
+            created,
+            to,
+            gate,
+            created=find_state_folder(values, "created"),
+            as_json=as_json,
+        )
 
 
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
-    """Tell a person at a terminal what becomes of a `text:` without a label, which would say that it is no secret."""
-    if render.is_terminal() and any(isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs):
+    """Tell a person at a terminal what becomes of a `text:` without a label, which would say that
+    it is no secret.
+    """
+    if render.is_terminal() and any(
+        isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs
+    ):
         from sealpipe.sources.typed_secrets import ALTERNATIVES
 
-        render.print_note(f"note: the shell's history stores what stands after text:. For a secret, {ALTERNATIVES}")
+        render.print_note(
+            "note: the shell's history stores what stands after text:. For a secret, "
+            f"{ALTERNATIVES}"
+        )
 
 
 def _is_bare_text(spec: FieldSpec) -> bool:
     return spec.ref.name == "text" and spec.label is None
 
 
-def _print_plan(job: ShareJob, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
-    """Print what the command would do, without values. The sources have been read and the share is sealed."""
+def _print_plan(
+    job: ShareJob, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool
+) -> None:
+    """Print what the command would do, without values.
+
+    The sources have been read and the share is sealed.
+    """
     members = _describe_plan(job, sealed, session, to)
     if as_json:
         render.print_json(members)
@@ -131,7 +153,9 @@ def _list_sent_options(job: ShareJob) -> list[str]:
     return [name for name in ShareMembers.__slots__ if hasattr(job, name)]
 
 
-def _describe_plan(job: ShareJob, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
+def _describe_plan(
+    job: ShareJob, sealed: SealedShare, session: Session, to: Targets
+) -> dict[str, Any]:
     from sealpipe.parsing import format_time
 
     return {

@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
     from sealpipe.secret import Secret
 
 
 @click.group(cls=SettingsGroup)
 def shares() -> None:
-    """List, show and expire shares, and show who opened one. The service only has metadata: it cannot read a share."""
+    """List, show and expire shares, and show who opened one.
+
+    The service only has metadata: it cannot read a share.
+    """
 
 
 @shares.command("list", cls=Command)
@@ -75,7 +78,9 @@ def show(code: str, **values: Any) -> None:
     if values["output"] == "json":
         render.print_json(_to_members(row, names, "expired" if is_expired else None))
     else:
-        render.print_table(_COLUMNS, [_list_cells(row, names, "expired" if is_expired else "not expired")])
+        render.print_table(
+            _COLUMNS, [_list_cells(row, names, "expired" if is_expired else "not expired")]
+        )
 
 
 shares.add_command(expire_shares)
@@ -85,7 +90,10 @@ shares.add_command(expire_shares)
 @click.argument("code")
 @options("log", common=COMMON)
 def log(code: str, **values: Any) -> None:
-    """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
+    """Show who opened a share, or tried to.
+
+    Not every service has this log; without it, the command prints nothing.
+    """
     from sealpipe.lookup import walk_share_log
 
     entries: list[Access] = []
@@ -114,7 +122,9 @@ _COLUMNS = ("CODE", "EXPIRES", "STATE", "NAME", "TITLE")
 
 
 def _list_cells(row: ShareInfo, names: KnownNames, state: str) -> list[str]:
-    expires_at = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
+    expires_at = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix(
+        "expires "
+    )
     return [render.escape(row.short_code), expires_at, *names.list_cells(row.short_code, state)]
 
 
@@ -139,7 +149,13 @@ def _describe_access(entry: Access) -> dict[str, Any]:
 
 def _format_access(entry: Access) -> str:
     event = "failed passcode" if entry.failed_passcode else "opened"
-    cells = (_format_time(entry.accessed_at), event, entry.accessed_ip, entry.platform, entry.user_agent)
+    cells = (
+        _format_time(entry.accessed_at),
+        event,
+        entry.accessed_ip,
+        entry.platform,
+        entry.user_agent,
+    )
     return "\t".join("-" if cell is None else render.escape(cell) for cell in cells)
 
 
@@ -156,10 +172,10 @@ _UNSEAL_OPTIONS = ("api_key_file", "service_tag", "ca_file", "output")
 def unseal(sealed: str | None, **values: Any) -> None:
     """Open a link that `share --seal-link` sealed, with the same credential. Makes no connection.
 
-    SEALED is the sealed link, or - for stdin. Without it and --sealed-file, reads SEALPIPE_SEALED_LINK. It needs the
-    credential, and the text given to --bind, if any. The actions and templates bind it to their run:
-    github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI, printing the link on stdout needs --print; it is
-    masked first if possible.
+    SEALED is the sealed link, or - for stdin. Without it and --sealed-file, reads
+    SEALPIPE_SEALED_LINK. It needs the credential, and the text given to --bind, if any. The actions
+    and templates bind it to their run: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID.
+    In CI, printing the link on stdout needs --print; it is masked first if possible.
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.custody_gate import CustodyGate
@@ -186,8 +202,14 @@ def unseal(sealed: str | None, **values: Any) -> None:
         if values["expect"] is not None and not names(values["expect"], code):
             raise EnvelopeError(
                 "other-share",
-                f"this sealed link belongs to {render.escape(code)}, not to the share given to --expect",
-                remedy="check which job passed it on; the code is the output short-code of the step that sealed it",
+                (
+                    f"this sealed link belongs to {render.escape(code)}, not to the share "
+                    "given to --expect"
+                ),
+                remedy=(
+                    "check which job passed it on; the code is the output short-code of the "
+                    "step that sealed it"
+                ),
             )
         return sealed_link.unseal(text, *keys, bind=values["bind"])
 
@@ -201,13 +223,16 @@ def unseal(sealed: str | None, **values: Any) -> None:
             deliver.write_file(path, link.reveal() + "\n")
         except OSError as error:
             raise DeliveryError(
-                f"{path} cannot be written: {error.strerror}", remedy="run it again with another --link-file"
+                f"{path} cannot be written: {error.strerror}",
+                remedy="run it again with another --link-file",
             ) from None
         if values["output"] == "json":
             render.print_json({"link": None, "link_file": path})
         return
     gate_to_stdout.write(
-        registry, disclosure.list_link_parts(link), lambda: _print_link(link, as_json=values["output"] == "json")
+        registry,
+        disclosure.list_link_parts(link),
+        lambda: _print_link(link, as_json=values["output"] == "json"),
     )
 
 
@@ -220,8 +245,12 @@ def _read_sealed_link(values: Mapping[str, Any]) -> str:
     given = list_nearest(click.get_current_context(), values, ("sealed", "sealed_file"))
     if len(given) != 1:
         raise UsageError(
-            "there are two sealed links: an argument and --sealed-file" if given else "there is no sealed link",
-            remedy="give one: --sealed-file FILE, - for stdin, or the variable SEALPIPE_SEALED_LINK",
+            "there are two sealed links: an argument and --sealed-file"
+            if given
+            else "there is no sealed link",
+            remedy=(
+                "give one: --sealed-file FILE, - for stdin, or the variable SEALPIPE_SEALED_LINK"
+            ),
         )
     word: str = values[given[0]]
     if given == ["sealed_file"]:
@@ -239,9 +268,15 @@ def _read_sealed_link(values: Mapping[str, Any]) -> str:
 
 
 def _unseal_under_policy(
-    registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
+    registry: Callable[[], Registry],
+    custody_gate: CustodyGate,
+    code: str,
+    unseal: Callable[[], Secret],
 ) -> Secret:
-    """Open the link if policies allow it. Observers get an event before and after, with the short code."""
+    """Open the link if policies allow it.
+
+    Observers get an event before and after, with the short code.
+    """
     from sealpipe import policy
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks
@@ -252,7 +287,9 @@ def _unseal_under_policy(
         return unseal()
 
     session = policy.LocalContext(hooks, cache(registry), custody_gate)
-    return policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), lambda _: unseal())
+    return policy.run_under_policy(
+        session, OutgoingAction("unseal", short_codes=(code,)), lambda _: unseal()
+    )
 
 
 def _print_link(link: Secret, *, as_json: bool) -> None:

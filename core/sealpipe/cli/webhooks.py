@@ -32,12 +32,15 @@ def webhooks() -> None:
 @webhooks.command(cls=Command)
 @options("webhooks", common=("ca_file", "deadline", "output"))
 def verify(**values: Any) -> None:
-    """Verify a webhook: its raw body on stdin, its signature by --signature or --headers. Makes no connection.
+    """Verify a webhook: its raw body on stdin, its signature by --signature or --headers.
 
-    Prints when the service signed it. A webhook that is not authentic, or was not signed within 300 seconds of now,
-    exits with 13.
+    Makes no connection.
 
-    sealpipe webhooks verify --secret-from env:WEBHOOK_SECRET --signature env:HTTP_X_SERVICE_SIGNATURE < body
+    Prints when the service signed it. A webhook that is not authentic, or was not signed within 300
+    seconds of now, exits with 13.
+
+    sealpipe webhooks verify --secret-from env:WEBHOOK_SECRET --signature
+    env:HTTP_X_SERVICE_SIGNATURE < body
     """
     from sealpipe.cli.run_command import open_context, work_locally
     from sealpipe.parsing import format_time
@@ -47,17 +50,30 @@ def verify(**values: Any) -> None:
 
     references = [*values["secret_from"], *([values["signature"]] if values["signature"] else [])]
     if not values["secret_from"]:
-        raise UsageError("--secret-from is missing", remedy="add --secret-from REF, such as env:WEBHOOK_SECRET")
+        raise UsageError(
+            "--secret-from is missing", remedy="add --secret-from REF, such as env:WEBHOOK_SECRET"
+        )
     if (values["signature"] is None) is (values["headers"] is None):
-        raise UsageError("give --signature or --headers, one of the two", remedy="add --signature REF")
+        raise UsageError(
+            "give --signature or --headers, one of the two", remedy="add --signature REF"
+        )
     if any(each.name == "stdin" for each in references):
-        raise UsageError("stdin has the webhook's body", remedy="use another reference, such as env:NAME or file:PATH")
-    header = None if values["headers"] is None else _read_header(values["headers"], values["header"])
+        raise UsageError(
+            "stdin has the webhook's body",
+            remedy="use another reference, such as env:NAME or file:PATH",
+        )
+    header = (
+        None if values["headers"] is None else _read_header(values["headers"], values["header"])
+    )
     body = sys.stdin.buffer.read(MAX_BODY + 1)
     if len(body) > MAX_BODY:
-        raise PayloadTooLargeError(f"the webhook's body is larger than {MAX_BODY // 1024 // 1024} MiB")
+        raise PayloadTooLargeError(
+            f"the webhook's body is larger than {MAX_BODY // 1024 // 1024} MiB"
+        )
     names = [f"secret {number}" for number, _ in enumerate(values["secret_from"])]
-    variables = [Variable(name, ref) for name, ref in zip([*names, _SIGNATURE], references, strict=False)]
+    variables = [
+        Variable(name, ref) for name, ref in zip([*names, _SIGNATURE], references, strict=False)
+    ]
 
     def check(found: Mapping[str, Value]) -> datetime:
         from sealpipe import webhooks as verification
@@ -68,7 +84,9 @@ def verify(**values: Any) -> None:
         return verification.verify(body, signature, secrets)
 
     context = open_context(values)
-    signed_at = work_locally(context, lambda: use_values(context, "read", CALLER, variables, check, lambda _: _DONE))
+    signed_at = work_locally(
+        context, lambda: use_values(context, "read", CALLER, variables, check, lambda _: _DONE)
+    )
     if values["output"] == "json":
         render.print_json({"signed_at": format_time(signed_at)})
     else:
@@ -79,16 +97,28 @@ _DONE: Final = {"outcome": "done"}
 
 
 def _read_header(path: str, name: str | None) -> str | None:
-    """Return the value of the signature header in a file with one header per line; None if there is none."""
+    """Return the value of the signature header in a file with one header per line; None if there is
+    none.
+    """
     try:
         with Path(path).open("rb") as file:
             lines = file.read(_MAX_HEADERS).decode("latin-1").splitlines()
     except OSError as error:
-        raise UsageError(f"--headers: {path} cannot be read: {error.strerror}", remedy="check the path") from None
+        raise UsageError(
+            f"--headers: {path} cannot be read: {error.strerror}", remedy="check the path"
+        ) from None
     pairs = [
-        (key.strip().lower(), value.strip()) for key, colon, value in (each.partition(":") for each in lines) if colon
+        (key.strip().lower(), value.strip())
+        for key, colon, value in (each.partition(":") for each in lines)
+        if colon
     ]
-    found = [value for key, value in pairs if (key == name.lower() if name else key.endswith("-signature"))]
+    found = [
+        value
+        for key, value in pairs
+        if (key == name.lower() if name else key.endswith("-signature"))
+    ]
     if len(found) > 1:
-        raise UsageError("the file has several signature headers", remedy="name one with --header NAME")
+        raise UsageError(
+            "the file has several signature headers", remedy="name one with --header NAME"
+        )
     return found[0] if found else None

@@ -1,7 +1,9 @@
-"""Check submissions with a command of the user's config file before anything of them is stored (`collect --check`).
+"""Check submissions with a command of the user's config file before anything of them is stored
+(`collect --check`).
 
-The command gets the submission's fields as JSON on standard input, and the environment without SEALPIPE_* variables.
-Only its exit status counts. Nothing that it prints is shown: it may print values.
+The command gets the submission's fields as JSON on standard input, and the environment without
+SEALPIPE_* variables. Only its exit status counts. Nothing that it prints is shown: it may print
+values.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sealpipe.collect.results import OpenedSubmission
 from sealpipe.errors import CheckError, SealpipeError, SettingError, UsageError
 from sealpipe.parsing import format_time
 from sealpipe.plugin import Context
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import read_tables
 from sealpipe.wire.fields import printable, revealed
 
@@ -30,7 +32,9 @@ _HOW: Final = 'write [checks.NAME] with argv = ["/path/of/program", ...] into th
 
 
 class _Check(NamedTuple):
-    """A check: its name, the program's path with its arguments, its environment, and its time limit in seconds."""
+    """A check: its name, the program's path with its arguments, its environment, and its time limit
+    in seconds.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -39,16 +43,21 @@ class _Check(NamedTuple):
 
 
 def load_check(get_registry: Callable[[], Registry], name: str) -> SubmissionCheck:
-    """Return the check of a name, which blocks, and returns an error if a submission does not pass. Runs nothing yet.
+    """Return the check of a name, which blocks, and returns an error if a submission does not pass.
 
-    Raises UsageError if the config file has no such check, SettingError if its table is wrong, NotConfiguredError if
-    its program is not found.
+    Runs nothing yet.
+
+    Raises UsageError if the config file has no such check, SettingError if its table is wrong,
+    NotConfiguredError if its program is not found.
     """
     registry = get_registry()
     tables = read_tables(registry.config, "checks")
     if name not in tables:  # the name is not shown: it may be a misplaced secret
         known = ", ".join(sorted(tables)[:20])
-        raise UsageError("the config file has no check of that name", remedy=f"choose from {known}" if known else _HOW)
+        raise UsageError(
+            "the config file has no check of that name",
+            remedy=f"choose from {known}" if known else _HOW,
+        )
     table = tables[name]
     argv, timeout = _read_table(name, table if isinstance(table, Mapping) else {})
     environ = Context("checks", environ=registry.environ).child_environ()
@@ -62,7 +71,8 @@ def _check(check: _Check, job: CollectJob, submission: OpenedSubmission) -> Chec
     if not problem:
         return None
     error = CheckError(
-        f"the check {check.name} {problem}: nothing of the submission {submission.marker} to {job.short_code} was "
+        f"the check {check.name} {problem}: nothing of the submission {submission.marker} "
+        f"to {job.short_code} was "
         "stored",
         short_code=job.short_code,
     )
@@ -75,7 +85,11 @@ def _run(check: _Check, content: bytes) -> str:
     program: Any = import_module(_PROGRAM)
     try:
         result = program.run_program(
-            check.argv, f"the check {check.name}", environ=check.environ, timeout=check.timeout, stdin=content
+            check.argv,
+            f"the check {check.name}",
+            environ=check.environ,
+            timeout=check.timeout,
+            stdin=content,
         )
     except program.ProgramTimeoutError:
         return f"did not finish within {check.timeout:g} s and was killed"
@@ -103,15 +117,27 @@ def _describe_submission(job: CollectJob, submission: OpenedSubmission) -> bytes
 
 
 def _read_table(name: str, table: Mapping[str, Any]) -> tuple[tuple[str, ...], float]:
-    """Return the command and its time limit in seconds. Raises SettingError, which shows no value."""
+    """Return the command and its time limit in seconds.
+
+    Raises SettingError, which shows no value.
+    """
     argv, timeout = table.get("argv"), table.get("timeout", _DEFAULT_TIMEOUT)
-    is_list = isinstance(argv, list) and all(isinstance(word, str) and "\0" not in word for word in argv)
+    is_list = isinstance(argv, list) and all(
+        isinstance(word, str) and "\0" not in word for word in argv
+    )
     if not is_list or not argv or not argv[0]:
         raise SettingError(f"checks.{name} has no list of words as argv", remedy=_HOW)
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT:
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 < timeout <= _MAX_TIMEOUT
+    ):
         raise SettingError(
-            f"checks.{name}.timeout is not a number of seconds", remedy=f"write a number from 1 to {_MAX_TIMEOUT:g}"
+            f"checks.{name}.timeout is not a number of seconds",
+            remedy=f"write a number from 1 to {_MAX_TIMEOUT:g}",
         )
     if unknown := sorted(table.keys() - {"argv", "timeout"}):
-        raise SettingError(f"checks.{name} sets {unknown[0][:40]!r}, which is not a setting", remedy="remove it")
+        raise SettingError(
+            f"checks.{name} sets {unknown[0][:40]!r}, which is not a setting", remedy="remove it"
+        )
     return tuple(argv), float(timeout)

@@ -1,12 +1,13 @@
-"""Collect one request: poll until there is a submission, then decrypt it, store it and, on request, expire the request.
+"""Collect one request: poll until there is a submission, then decrypt it, store it and, on request,
+expire the request.
 
 poll     GET: is the key ours, and can the request still get submissions? then the submissions
-open     each once; one that cannot be decrypted, or does not fit the targets, does not stop the others
-keep     the ciphertext of what cannot be used, before all else
-pick     the submissions that are taken: if there are more, nothing is stored
-check    each by the user's command, if there is one: what does not pass is kept as ciphertext
-store    every target, confirmed by its sink; what is stored already is not written again
-expire   only when every target is confirmed; late submissions are kept
+open     each once; one that cannot be decrypted, or does not fit the targets, does not stop the
+others keep     the ciphertext of what cannot be used, before all else pick     the submissions that
+are taken: if there are more, nothing is stored check    each by the user's command, if there is
+one: what does not pass is kept as ciphertext store    every target, confirmed by its sink; what is
+stored already is not written again expire   only when every target is confirmed; late submissions
+are kept
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from sealpipe.api import requests as api
 from sealpipe.api.requests import RequestInfo, Submission, Submissions
 from sealpipe.budget import Budget, call
 from sealpipe.collect.open import OpeningKey, SubmissionSet, check_key, plan_writes
-from sealpipe.collect.options import CollectJob, CollectPlan, SubmissionCheck, has_match, make_no_match_error, pick
+from sealpipe.collect.options import (
+    CollectJob,
+    CollectPlan,
+    SubmissionCheck,
+    has_match,
+    make_no_match_error,
+    pick,
+)
 from sealpipe.collect.results import (
     CollectResult,
     Event,
@@ -51,7 +59,10 @@ if TYPE_CHECKING:  # most submissions are printed, and need no ledger
 
 
 class RequestCollector:
-    """One command's work on one request. `result` is None until the end; `failures` counts failed polls in a row."""
+    """One command's work on one request.
+
+    `result` is None until the end; `failures` counts failed polls in a row.
+    """
 
     def __init__(
         self,
@@ -65,7 +76,13 @@ class RequestCollector:
         check: SubmissionCheck | None,
         dry_run: bool,
     ) -> None:
-        self._session, self._job, self._plan, self._keys, self._report = session, job, plan, keys, report
+        self._session, self._job, self._plan, self._keys, self._report = (
+            session,
+            job,
+            plan,
+            keys,
+            report,
+        )
         self._clock, self._check, self._dry_run = clock, check, dry_run
         self._submissions = SubmissionSet(job, plan.folder, keys, session.credential.tag)
         self._is_over = False
@@ -82,7 +99,10 @@ class RequestCollector:
         return self._job.short_code
 
     def poll(self, budget: Budget, *, check_state: bool) -> None:
-        """Poll once, and process the result. Raises ServiceError if the poll failed and can be repeated."""
+        """Poll once, and process the result.
+
+        Raises ServiceError if the poll failed and can be repeated.
+        """
         if check_state or self._clock() >= self._next_state_check:
             info = call(api.get(self.short_code), budget)
             try:
@@ -120,7 +140,10 @@ class RequestCollector:
             self.fail(error)
 
     def _check_state(self, info: RequestInfo) -> bool:
-        """Return whether no more submissions can come. Raises PublicKeyMismatchError, WrongKeyError."""
+        """Return whether no more submissions can come.
+
+        Raises PublicKeyMismatchError, WrongKeyError.
+        """
         self._next_state_check = inf
         if info.expires_at is not None:
             left = info.expires_at - (info.answered_at or datetime.now(UTC))
@@ -138,7 +161,9 @@ class RequestCollector:
         result = self._make_result("collected")
         passed, refused = self._run_check(chosen, result)
         result.submissions = tuple(passed)
-        writes = [write for each in passed for write in plan_writes(self._job, each, self._plan.folder)]
+        writes = [
+            write for each in passed for write in plan_writes(self._job, each, self._plan.folder)
+        ]
         words = describe_writes(self._session, writes)
         if self._dry_run:
             result.planned = tuple(
@@ -162,7 +187,9 @@ class RequestCollector:
     def _run_check(
         self, chosen: Sequence[OpenedSubmission], result: CollectResult
     ) -> tuple[list[OpenedSubmission], list[Submission]]:
-        """Return the submissions that pass the check, and the ciphertext of the others, which are failures."""
+        """Return the submissions that pass the check, and the ciphertext of the others, which are
+        failures.
+        """
         errors: list[CheckError] = []
         if self._check is not None:
             for each in chosen:
@@ -173,7 +200,9 @@ class RequestCollector:
         refused = self._submissions.select_unusable(markers) if markers else []
         return [each for each in chosen if each.marker not in markers], refused
 
-    def _keep_ciphertext(self, record: Ledger, result: CollectResult, items: Sequence[Submission]) -> None:
+    def _keep_ciphertext(
+        self, record: Ledger, result: CollectResult, items: Sequence[Submission]
+    ) -> None:
         """Store the ciphertext of submissions that cannot be used or could not be stored."""
         try:
             record.keep(items)
@@ -191,7 +220,11 @@ class RequestCollector:
                 left.add(write.marker)
                 self._report(Progress("not stored", self.short_code, detail=str(write.ref)))
             else:
-                stored.append(StoredValues(write.marker, str(write.ref), write.keys, receipt.already, receipt.known))
+                stored.append(
+                    StoredValues(
+                        write.marker, str(write.ref), write.keys, receipt.already, receipt.known
+                    )
+                )
                 word: Event = "already" if receipt.already else "stored"
                 self._report(Progress(word, self.short_code, detail=str(write.ref)))
         result.stored, result.failures = tuple(stored), tuple(failures)
@@ -215,12 +248,16 @@ class RequestCollector:
             return
         self._report(Progress("ended", self.short_code, detail=result.ended.outcome))
         known = self._submissions.known
-        late = {item.identity: item for item in result.ended.submissions if item.identity not in known}
+        late = {
+            item.identity: item for item in result.ended.submissions if item.identity not in known
+        }
         result.late, result.kept_in = len(late), record.path if late else result.kept_in
         if late and self._plan.pick == "each":
             self._submissions.add(late.values())
             new, _ = self._run_check(self._submissions.select(late), result)  # all of them are kept
-            writes = [write for each in new for write in plan_writes(self._job, each, self._plan.folder)]
+            writes = [
+                write for each in new for write in plan_writes(self._job, each, self._plan.folder)
+            ]
             self._store(record, writes, result)
             result.submissions = (*result.submissions, *new)
             result.unreadable, result.count, result.seen = (
@@ -230,7 +267,10 @@ class RequestCollector:
             )
 
     def _finish_expired(self) -> CollectResult:
-        """End an expired request without a match. Raises SubmissionNotFoundError if it has other submissions."""
+        """End an expired request without a match.
+
+        Raises SubmissionNotFoundError if it has other submissions.
+        """
         usable, named = self._submissions.usable, self._plan.pick
         # A named submission that cannot be used is reported as such.
         if usable and not any(named == each.short_code for each in self._submissions.unreadable):
@@ -254,7 +294,9 @@ class RequestCollector:
         return lock_record(self._session, self.short_code, self._plan.state)
 
     def _keep_everything(self, budget: Budget) -> None:
-        """Store the ciphertext of all submissions when the service can no longer be trusted with them."""
+        """Store the ciphertext of all submissions when the service can no longer be trusted with
+        them.
+        """
         if self._dry_run:
             return
         with suppress(SealpipeError):  # the mismatch matters more

@@ -1,4 +1,6 @@
-"""Plan a collection, before anything is sent: which submissions to pick, and where to store them."""
+"""Plan a collection, before anything is sent: which submissions to pick, and where to store
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,16 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api.responses import escape_text
 from sealpipe.collect.results import OnProgress, OpenedSubmission, describe_no_match
-from sealpipe.errors import CheckError, Remedy, SubmissionNotFoundError, TooManySubmissionsError, UsageError
+from sealpipe.errors import (
+    CheckError,
+    Remedy,
+    SubmissionNotFoundError,
+    TooManySubmissionsError,
+    UsageError,
+)
 from sealpipe.parsing import NAME_PLACEHOLDER, as_seconds, fill_name
 from sealpipe.plugin import Mode, SinkField
-from sealpipe.reference.parse import Reference, parse
+from sealpipe.reference import Reference, parse
 from sealpipe.requirements import Need
 from sealpipe.secret import Secret
 from sealpipe.share.options import list_needs
@@ -38,13 +46,21 @@ _SYNONYMS = {
 }
 """Other words that people use for them."""
 _SIMILARITY = 0.75
-"""Minimum similarity of a mistyped word to one of ours. Our words have at most ten letters; codes have twelve."""
+"""Minimum similarity of a mistyped word to one of ours.
+
+Our words have at most ten letters; codes have twelve.
+"""
 _SHOWN = 10
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> list[OpenedSubmission]:
-    """Return the submissions that the rule picks; none if there is none. Raises TooManySubmissionsError."""
+def pick(
+    submissions: Sequence[OpenedSubmission], rule: str, short_code: str
+) -> list[OpenedSubmission]:
+    """Return the submissions that the rule picks; none if there is none.
+
+    Raises TooManySubmissionsError.
+    """
     if rule == "each":
         return list(submissions)
     if rule not in ("newest", "oldest"):
@@ -55,22 +71,32 @@ def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) ->
     if not submissions:
         return []
     # A submission without a time is the oldest; else in the service's order.
-    ordered = sorted(enumerate(submissions), key=lambda each: (each[1].created_at or _EARLIEST, each[0]))
+    ordered = sorted(
+        enumerate(submissions), key=lambda each: (each[1].created_at or _EARLIEST, each[0])
+    )
     return [ordered[-1 if rule == "newest" else 0][1]]
 
 
 def check_pick(rule: str) -> None:
-    """Raise UsageError for a mistyped word: it would be taken for a code, and collect would wait for it."""
+    """Raise UsageError for a mistyped word: it would be taken for a code, and collect would wait
+    for it.
+    """
     if rule in PICK_RULES:
         return
     from difflib import get_close_matches  # mistyped words are rare
 
     word = rule.lower()
-    # A code that looks like one of our words can still be named by its marker, which contains a dot.
-    suggestion = _SYNONYMS.get(word) or next(iter(get_close_matches(word, PICK_RULES, 1, _SIMILARITY)), None)
+    # A code that looks like one of our words can still be named by its marker, which contains a
+    # dot.
+    suggestion = _SYNONYMS.get(word) or next(
+        iter(get_close_matches(word, PICK_RULES, 1, _SIMILARITY)), None
+    )
     if suggestion and word.isascii() and word.isalpha():
         raise UsageError(
-            f"{rule!r} is not one of {', '.join(PICK_RULES)}, and does not look like a submission's code",
+            (
+                f"{rule!r} is not one of {', '.join(PICK_RULES)}, and does not look like a "
+                "submission's code"
+            ),
             remedy=f"did you mean {suggestion}? Name a submission with such a code by its marker",
         )
 
@@ -80,15 +106,20 @@ def has_match(submissions: Sequence[OpenedSubmission], rule: str) -> bool:
     return any(rule in PICK_RULES or rule in (each.short_code, each.marker) for each in submissions)
 
 
-def _make_too_many_error(matching: Sequence[OpenedSubmission], count: int, short_code: str) -> TooManySubmissionsError:
+def _make_too_many_error(
+    matching: Sequence[OpenedSubmission], count: int, short_code: str
+) -> TooManySubmissionsError:
     return TooManySubmissionsError(
-        f"{short_code} has {count} submissions, but --pick only accepts exactly one: {_name_submissions(matching)}; "
+        f"{short_code} has {count} submissions, but --pick only accepts exactly one: "
+        f"{_name_submissions(matching)}; "
         "nothing was stored",
         short_code=short_code,
     )
 
 
-def make_no_match_error(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> SubmissionNotFoundError:
+def make_no_match_error(
+    submissions: Sequence[OpenedSubmission], rule: str, short_code: str
+) -> SubmissionNotFoundError:
     """Make the error for a request that ended without a match; `submissions` is not empty."""
     return SubmissionNotFoundError(
         f"{short_code} has ended, and {describe_no_match(len(submissions), rule)}: "
@@ -101,7 +132,9 @@ def _name_submissions(submissions: Sequence[OpenedSubmission]) -> str:
     shown = submissions[:_SHOWN]
     codes = [each.short_code for each in shown]
     # If two submissions have one code, their markers differ.
-    is_unique = [each.short_code is not None and codes.count(each.short_code) == 1 for each in shown]
+    is_unique = [
+        each.short_code is not None and codes.count(each.short_code) == 1 for each in shown
+    ]
     names = [
         escape_text(str(each.short_code), 60) if unique else each.marker
         for each, unique in zip(shown, is_unique, strict=True)
@@ -118,7 +151,9 @@ PLACEHOLDERS = ("submission", "request")
 
 @dataclass(frozen=True, slots=True)
 class CollectJob:
-    """One request: its short code, its receipt if there is one, and the keys that each target takes."""
+    """One request: its short code, its receipt if there is one, and the keys that each target
+    takes.
+    """
 
     short_code: str
     receipt: Receipt | None
@@ -161,16 +196,26 @@ class CollectPlan:
     """The name of a check in the user's config file."""
     after: AfterCollect
     state: Path | LedgerOpener | None
-    """The folder for ciphertext and ledger, or what opens a ledger instead; None: nothing is stored on disk."""
+    """The folder for ciphertext and ledger, or what opens a ledger instead; None: nothing is stored
+    on disk.
+    """
     on_progress: OnProgress | None
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """The sources and sinks that it uses."""
-        receipts = [job.receipt for job in self.jobs if job.receipt is not None and job.receipt.key == "new"]
-        seeds = [each.seed for each in receipts if each.seed is not None] if self.key == "credential" else [self.key]
+        receipts = [
+            job.receipt for job in self.jobs if job.receipt is not None and job.receipt.key == "new"
+        ]
+        seeds = (
+            [each.seed for each in receipts if each.seed is not None]
+            if self.key == "credential"
+            else [self.key]
+        )
         refs = [parse(each, "the key") if isinstance(each, str) else each for each in seeds]
-        return list_needs(refs, [target.ref for job in self.jobs for target, _ in job.mappings], None)
+        return list_needs(
+            refs, [target.ref for job in self.jobs for target, _ in job.mappings], None
+        )
 
 
 def plan_collect(
@@ -189,8 +234,8 @@ def plan_collect(
 ) -> CollectPlan:
     """Plan a collection, with the arguments of `Client.collect_each`.
 
-    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
-    checked where it came in. Raises UsageError.
+    Checks what they say together, as far as possible without a source, a sink or the service; each
+    by itself was checked where it came in. Raises UsageError.
     """
     if not requests:
         remedy = "name a request: its short code, or its receipt's file"
@@ -200,7 +245,9 @@ def plan_collect(
         raise UsageError("pick is empty", remedy=remedy)
     check_pick(pick)
     if check == "":
-        raise UsageError("check is empty", remedy="name a check of the config file, or leave it out")
+        raise UsageError(
+            "check is empty", remedy="name a check of the config file, or leave it out"
+        )
     seconds = 0.0 if wait is None else as_seconds(wait)
     if seconds < 0:
         raise UsageError("wait is negative", remedy="leave it out to poll once")
@@ -227,21 +274,30 @@ def plan_collect(
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
-    """Plan the writes of a request without values, to find mistakes before anything is read or sent."""
+    """Plan the writes of a request without values, to find mistakes before anything is read or
+    sent.
+    """
     placeholders = job.make_placeholders("submission")
     return merge_writes(
         SinkWrite(
-            target.fill(placeholders), tuple(SinkField(each.key, Secret("")) for each in key_mappings), target.mode, ""
+            target.fill(placeholders),
+            tuple(SinkField(each.key, Secret("")) for each in key_mappings),
+            target.mode,
+            "",
         )
         for target, key_mappings in job.mappings
     )
 
 
-def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str | Path | None) -> CollectJob:
+def _plan_job(
+    request: str | Receipt, targets: Sequence[SinkTarget], folder: str | Path | None
+) -> CollectJob:
     receipt = None if isinstance(request, str) else request
     prompts = None if receipt is None else receipt.prompts
     code = request if isinstance(request, str) else request.short_code
-    job = CollectJob(code, receipt, tuple((target, tuple(map_keys(target, prompts))) for target in targets))
+    job = CollectJob(
+        code, receipt, tuple((target, tuple(map_keys(target, prompts))) for target in targets)
+    )
     texts = [target.text for target in targets if "name" in target.placeholders]
     texts += [] if folder is None or NAME_PLACEHOLDER not in str(folder) else [str(folder)]
     if texts and job.name is None:
@@ -256,12 +312,18 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str
     filled = Path(fill_name("" if folder is None else str(folder), job.name, "--dir"))
     with suppress(OSError):  # what cannot be looked up is told where it is made
         if filled.exists() and not filled.is_dir():
-            raise UsageError("--dir names a file, and takes a folder", remedy="name a folder, which may be a new one")
+            raise UsageError(
+                "--dir names a file, and takes a folder",
+                remedy="name a folder, which may be a new one",
+            )
     return job
 
 
-def _check_placeholders(target: SinkTarget, names: Sequence[str | None], *, takes_each: bool) -> None:
-    """Check that a target without `{submission}` gets exactly one: a second submission must not overwrite the first.
+def _check_placeholders(
+    target: SinkTarget, names: Sequence[str | None], *, takes_each: bool
+) -> None:
+    """Check that a target without `{submission}` gets exactly one: a second submission must not
+    overwrite the first.
 
     `names` are those of the requests.
     """

@@ -1,4 +1,6 @@
-"""Poll several requests, each with its own outcome: in turn, within the plan's rate limit, until time is up."""
+"""Poll several requests, each with its own outcome: in turn, within the plan's rate limit, until
+time is up.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import CALLER
-from sealpipe.reference.parse import parse
+from sealpipe.reference import parse
 from sealpipe.session import Session
 from sealpipe.sinks.write import describe_writes
 
@@ -43,11 +45,12 @@ def collect(
 ) -> list[CollectResult]:
     """Collect all requests, and return their results in order.
 
-    `dry_run`: submissions are decrypted, but nothing is stored, expired or reported to observers. `tick` is the
-    interval in seconds at which `on_progress` is called while waiting; None: at each poll. Raises only errors that
-    concern all requests, and what `on_progress` raises.
+    `dry_run`: submissions are decrypted, but nothing is stored, expired or reported to observers.
+    `tick` is the interval in seconds at which `on_progress` is called while waiting; None: at each
+    poll. Raises only errors that concern all requests, and what `on_progress` raises.
     """
-    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))  # before results and files use the codes
+    # Before results and files use the codes.
+    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))
     check = None
     if plan.check is not None:
         from sealpipe.collect.check import load_check  # most submissions are not checked
@@ -71,14 +74,21 @@ def collect(
 
 
 def describe_collect(session: Session, plan: CollectPlan) -> OutgoingAction:
-    """Describe a collection: where the key is read and where values are written. The caller counts as a sink."""
+    """Describe a collection: where the key is read and where values are written.
+
+    The caller counts as a sink.
+    """
     keys: list[object] = [] if plan.key == "credential" else [plan.key]
     if plan.key == "credential":
-        receipts = [job.receipt for job in plan.jobs if job.receipt is not None and job.receipt.key == "new"]
+        receipts = [
+            job.receipt for job in plan.jobs if job.receipt is not None and job.receipt.key == "new"
+        ]
         keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
     refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
     names = [target.ref.name for job in plan.jobs for target, _ in job.mappings]
-    sinks = actions.identify_all(session, "sink", [*names, *(["dir"] if plan.folder is not None else [])])
+    sinks = actions.identify_all(
+        session, "sink", [*names, *(["dir"] if plan.folder is not None else [])]
+    )
     return OutgoingAction(
         "collect",
         sources=actions.identify_sources(session, refs),
@@ -113,7 +123,10 @@ def _collect(
 
 
 def _report_collect(session: Session, result: CollectResult) -> tuple[str, ...]:
-    """Notify every observer of what was collected and stored. Returns a warning for an observer that fails."""
+    """Notify every observer of what was collected and stored.
+
+    Returns a warning for an observer that fails.
+    """
     problem = result.problem()
     event = {
         "event": "collect",
@@ -156,7 +169,9 @@ def _start_collectors(
                 keys_by_seed[seed] = error
         keys = keys_by_seed[seed]
         known = () if isinstance(keys, SealpipeError) else keys
-        collectors.append(RequestCollector(session, job, plan, known, report, clock, check=check, dry_run=dry_run))
+        collectors.append(
+            RequestCollector(session, job, plan, known, report, clock, check=check, dry_run=dry_run)
+        )
         if isinstance(keys, SealpipeError):
             collectors[-1].fail(keys)
     return collectors
@@ -185,9 +200,12 @@ def _poll(
         elapsed = clock() - started
         check_state = elapsed - state_checked_at >= STATE_INTERVAL or elapsed >= plan.seconds
         state_checked_at = elapsed if check_state else state_checked_at
-        _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
+        _poll_round(
+            session, _select_open(collectors), wait_for_budget, report, check_state=check_state
+        )
         remaining, open_collectors = plan.seconds - (clock() - started), _select_open(collectors)
-        if not open_collectors or elapsed >= plan.seconds:  # the last poll of each comes when time is up, not before
+        # The last poll of each comes when time is up, not before.
+        if not open_collectors or elapsed >= plan.seconds:
             break
         count = len(open_collectors)
         delay = min(remaining, choose_interval(clock() - started, count))
@@ -199,9 +217,12 @@ def _poll(
 
 
 def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
-    """Return the collectors without a result; recently failed ones come last, so that they delay no other."""
+    """Return the collectors without a result; recently failed ones come last, so that they delay no
+    other.
+    """
     return sorted(
-        (collector for collector in collectors if collector.result is None), key=lambda collector: collector.failures
+        (collector for collector in collectors if collector.result is None),
+        key=lambda collector: collector.failures,
     )
 
 
@@ -213,7 +234,10 @@ def _poll_round(
     *,
     check_state: bool,
 ) -> None:
-    """Poll each request once. If the service is unavailable and there is time, the others wait for the next round."""
+    """Poll each request once.
+
+    If the service is unavailable and there is time, the others wait for the next round.
+    """
     for number, collector in enumerate(collectors):
         remaining = wait_for_budget(2 if check_state else 1, len(collectors) - number)
         try:
@@ -221,7 +245,13 @@ def _poll_round(
         except TRANSIENT as error:
             collector.record_failure(error)
             report(
-                Progress("trouble", collector.short_code, len(collectors), max(remaining, 0.0), detail=error.message)
+                Progress(
+                    "trouble",
+                    collector.short_code,
+                    len(collectors),
+                    max(remaining, 0.0),
+                    detail=error.message,
+                )
             )
             if remaining > 0:
                 return
@@ -234,12 +264,21 @@ def _poll_round(
 
 
 def _wait(
-    session: Session, delay: float, total: float, waiting: int, report: ProgressReporter, tick: float | None
+    session: Session,
+    delay: float,
+    total: float,
+    waiting: int,
+    report: ProgressReporter,
+    tick: float | None,
 ) -> None:
     remaining = delay
     while remaining > 0:
         step = remaining if tick is None else min(tick, remaining)
-        report(Progress("waiting", waiting=waiting, left=total - (delay - remaining), next_look=remaining))
+        report(
+            Progress(
+                "waiting", waiting=waiting, left=total - (delay - remaining), next_look=remaining
+            )
+        )
         session.wait(step)
         remaining -= step
 
@@ -251,25 +290,33 @@ LONGEST_INTERVAL: Final = 120.0
 STATE_INTERVAL: Final = 600.0
 """Seconds between checks of a request's state."""
 RATE: Final = 50.0 / 60.0
-"""Polls per second for all requests together: half of what the smallest plan allows (specification: Limits)."""
+"""Polls per second for all requests together: half of what the smallest plan allows (specification:
+Limits).
+"""
 BURST: Final = 100.0
 """Maximum burst of polls after a quiet period: half of that plan's burst."""
 
 
 def choose_interval(elapsed: float, requests: int) -> float:
-    """Return the seconds until the next poll of so many requests: a twentieth of those elapsed, within bounds."""
+    """Return the seconds until the next poll of so many requests: a twentieth of those elapsed,
+    within bounds.
+    """
     return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, elapsed / 20)), requests / RATE)
 
 
 class RequestBudget:
-    """The rate of all polls together, as a token bucket: the service's own, at half its size and rate."""
+    """The rate of all polls together, as a token bucket: the service's own, at half its size and
+    rate.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._tokens, self._at = BURST, clock()
 
     def predict_allowance(self, delay: float, polls: int, remaining: float) -> float:
-        """Return how many polls may be sent at once after `remaining` seconds, if `polls` are sent after `delay`."""
+        """Return how many polls may be sent at once after `remaining` seconds, if `polls` are sent
+        after `delay`.
+        """
         now = min(BURST, self._tokens + (self._clock() - self._at) * RATE)
         return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 

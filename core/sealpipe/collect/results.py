@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.responses import escape_text
 from sealpipe.cancellation import current
-from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
+from sealpipe.errors import (
+    NoSubmissionError,
+    PendingError,
+    SealpipeError,
+    UnreadableSubmissionError,
+)
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
 
@@ -28,8 +33,8 @@ Identity = tuple[str | None, str | None]
 class OpenedSubmission:
     """A decrypted submission. The sender is not authenticated: anyone with the link can submit.
 
-    `fields` are as submitted, labels included; each value is a `Secret`. `marker` identifies the submission in sinks
-    and folders: a plain name, the same on every machine.
+    `fields` are as submitted, labels included; each value is a `Secret`. `marker` identifies the
+    submission in sinks and folders: a plain name, the same on every machine.
     """
 
     short_code: str | None
@@ -48,7 +53,10 @@ class UnreadableSubmission:
 
 
 class StoredValues(NamedTuple):
-    """A submission in its target. With `already`, it was stored before; `known` is False if that cannot be read."""
+    """A submission in its target.
+
+    With `already`, it was stored before; `known` is False if that cannot be read.
+    """
 
     submission: str
     target: str
@@ -68,11 +76,14 @@ class PlannedWrite(NamedTuple):
 
 @dataclass(slots=True)
 class CollectResult:
-    """What was collected from a request. `submissions` are those that `pick` chose; `count` is the number of all.
+    """What was collected from a request.
 
-    `status` is `pending` or `expired` if there is no submission, `failed` if `error` says why. `failures` are those of
-    sinks: nothing is lost, and a rerun stores what is missing. `late` submissions came while the request ended, and are
-    kept. `kept_in` is the file with the ciphertext of what could not be decrypted or stored, None without a folder.
+    `submissions` are those that `pick` chose; `count` is the number of all.
+
+    `status` is `pending` or `expired` if there is no submission, `failed` if `error` says why.
+    `failures` are those of sinks: nothing is lost, and a rerun stores what is missing. `late`
+    submissions came while the request ended, and are kept. `kept_in` is the file with the
+    ciphertext of what could not be decrypted or stored, None without a folder.
     """
 
     short_code: str
@@ -102,7 +113,12 @@ class CollectResult:
 
     def problems(self) -> list[SealpipeError]:
         """Return all problems."""
-        problems = [self.error, *self.failures, self._make_unreadable_error(), self._make_no_submission_error()]
+        problems = [
+            self.error,
+            *self.failures,
+            self._make_unreadable_error(),
+            self._make_no_submission_error(),
+        ]
         return [error for error in problems if error is not None]
 
     def _make_unreadable_error(self) -> UnreadableSubmissionError | None:
@@ -110,7 +126,10 @@ class CollectResult:
             return None
         reasons = "; ".join(dict.fromkeys(each.reason for each in self.unreadable[:5]))
         return UnreadableSubmissionError(
-            f"{len(self.unreadable)} of {self.count} submissions to {self.short_code} could not be used: {reasons}",
+            (
+                f"{len(self.unreadable)} of {self.count} submissions to {self.short_code} "
+                f"could not be used: {reasons}"
+            ),
             short_code=self.short_code,
         )
 
@@ -123,7 +142,9 @@ class CollectResult:
         elif self.unreadable:
             problem = "there is no usable submission"
         if self.status == "pending":
-            return PendingError(f"{self.short_code}: {problem} yet{skipped}", short_code=self.short_code)
+            return PendingError(
+                f"{self.short_code}: {problem} yet{skipped}", short_code=self.short_code
+            )
         if self.status == "expired" and not self.unreadable:
             return NoSubmissionError(
                 f"{self.short_code} has expired, and {problem}{skipped}", short_code=self.short_code
@@ -146,7 +167,9 @@ def choose_worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError 
 
     def get_rank(error: SealpipeError) -> int:
         code = error.exit_code
-        return _RANK.index(code) if code in _RANK else len(_RANK) + (code in (15, 16)) + (code == 15)
+        return (
+            _RANK.index(code) if code in _RANK else len(_RANK) + (code in (15, 16)) + (code == 15)
+        )
 
     return min((error for error in errors if error is not None), key=get_rank, default=None)
 
@@ -155,10 +178,11 @@ Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stor
 
 
 class Progress(NamedTuple):
-    """The current state. `waiting` requests have no submission yet; `left` and `next_look` are in seconds.
+    """The current state. `waiting` requests have no submission yet; `left` and `next_look` are in
+    seconds.
 
-    `event`: `waiting`, `trouble` (a poll failed and is repeated; `detail` says why), `answered`, `stored`, `already`
-    (stored before), `not stored`, `ended` (`detail`: the outcome).
+    `event`: `waiting`, `trouble` (a poll failed and is repeated; `detail` says why), `answered`,
+    `stored`, `already` (stored before), `not stored`, `ended` (`detail`: the outcome).
     """
 
     event: Event

@@ -20,7 +20,9 @@ _CONTROL = re.compile(r"(?![\t\n]|\r\n)[\x00-\x1f\x7f-\x9f]")
 
 
 class MessageContext(NamedTuple):
-    """What a message says about a share, apart from its link. `views` and `expires_at` are None for no limit.
+    """What a message says about a share, apart from its link.
+
+    `views` and `expires_at` are None for no limit.
 
     `expires_at` is None, too, if the service did not say: then `expiry_known` is False.
     """
@@ -37,7 +39,10 @@ class MessageContext(NamedTuple):
 
 
 def parse_message_template(text: str) -> Template:
-    """Parse the text of a link's message. UsageError for an unknown placeholder, or not exactly one `{link}`."""
+    """Parse the text of a link's message.
+
+    UsageError for an unknown placeholder, or not exactly one `{link}`.
+    """
     pattern = parse_template(text, "the message's text")
     counts = Counter(pattern.names)
     for name in counts:
@@ -50,7 +55,8 @@ def parse_message_template(text: str) -> Template:
             )
     if counts["link"] != 1:
         raise UsageError(
-            f"the message's text contains {{link}} {counts['link']} times", remedy="write {link} exactly once"
+            f"the message's text contains {{link}} {counts['link']} times",
+            remedy="write {link} exactly once",
         )
     if _CONTROL.search(text):
         raise UsageError("the message's text contains a control character", remedy="use plain text")
@@ -64,19 +70,24 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
         values = {
             "link": link.reveal(),
             "title": title,
-            "expires": _format_moment(about.expires_at) or ("never" if about.expiry_known else "not known"),
+            "expires": _format_moment(about.expires_at)
+            or ("never" if about.expiry_known else "not known"),
             "views": "unlimited" if about.views is None else str(about.views),
         }
         text = parse_message_template(about.template).fill(values)
     else:
-        text = (_WORDINGS[about.kind].reminder if about.is_reminder else "") + _WORDINGS[about.kind].text.format(
+        text = (_WORDINGS[about.kind].reminder if about.is_reminder else "") + _WORDINGS[
+            about.kind
+        ].text.format(
             named=f": {title}" if title else ".",
             link=link.reveal(),
             limits=_describe_limits(about),
             passcode=_PASSCODE_HINT if about.with_passcode else "",
         )
     subject = ("Reminder: " if about.is_reminder else "") + _WORDINGS[about.kind].subject
-    return Message(about.kind, link, Secret(text), _make_subject(subject, title), *_collect_facts(about))
+    return Message(
+        about.kind, link, Secret(text), _make_subject(subject, title), *_collect_facts(about)
+    )
 
 
 def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
@@ -84,7 +95,11 @@ def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
     title = _to_line(about.title)
     text = _PASSCODE_TEXT.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
     return Message(
-        "passcode", passcode, Secret(text), _make_subject("A passcode for you", title), *_collect_facts(about)
+        "passcode",
+        passcode,
+        Secret(text),
+        _make_subject("A passcode for you", title),
+        *_collect_facts(about),
     )
 
 
@@ -131,7 +146,10 @@ class _Wording(NamedTuple):
 
 _WORDINGS = {
     "share": _Wording(
-        "A secret for you", _SHARE_TEXT, "opened", "This is a reminder: nobody has opened the link yet.\n\n"
+        "A secret for you",
+        _SHARE_TEXT,
+        "opened",
+        "This is a reminder: nobody has opened the link yet.\n\n",
     ),
     "request": _Wording(
         "You are asked for a secret",
@@ -162,8 +180,12 @@ def _make_subject(text: str, title: str) -> str:
 
 
 def _to_line(text: str | None) -> str:
-    """Return a title as one line that is safe in mail headers and terminals, cut to leave room for the link."""
-    line = " ".join("".join(character if character.isprintable() else " " for character in text or "").split())
+    """Return a title as one line that is safe in mail headers and terminals, cut to leave room for
+    the link.
+    """
+    line = " ".join(
+        "".join(character if character.isprintable() else " " for character in text or "").split()
+    )
     return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 3]}..."
 
 

@@ -1,4 +1,6 @@
-"""The recipients of a share's link and passcode (`--send`, `--passcode-to`, `--param`), checked before sending."""
+"""The recipients of a share's link and passcode (`--send`, `--passcode-to`, `--param`), checked
+before sending.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,21 @@ from sealpipe.delivery.messages import parse_message_template
 from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.parsing import redact_address
 from sealpipe.plugin import SEGMENTS
-from sealpipe.reference.parse import Reference, Target, parse, parse_target
+from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.sources.resolve import Cache, resolve_value
 
 if TYPE_CHECKING:
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
 
 
 Content = Literal["link", "passcode"]
 
 
 class Recipient(NamedTuple):
-    """One recipient of the link or the passcode. `shown` is the target as given, with unfilled placeholders.
+    """One recipient of the link or the passcode.
+
+    `shown` is the target as given, with unfilled placeholders.
 
     Only policies get its `address`: in `shown`, in its text and in its repr it is redacted.
     """
@@ -75,14 +79,16 @@ def plan_delivery(
 ) -> DeliveryPlan:
     """Check a delivery as far as possible without a plugin. Raises UsageError."""
     targets = tuple(
-        [parse_channel("link", target) for target in send] + [parse_channel("passcode", to) for to in passcode_to]
+        [parse_channel("link", target) for target in send]
+        + [parse_channel("passcode", to) for to in passcode_to]
     )
     contents = {each.content for each in targets}
     if "passcode" in contents and not with_passcode:
         raise UsageError(
             "there is no passcode to send",
             remedy=Remedy(
-                "add --passcode-generate or --passcode-from", python="write passcode_generate=True or passcode=REF"
+                "add --passcode-generate or --passcode-from",
+                python="write passcode_generate=True or passcode=REF",
             ),
         )
     if template is not None:
@@ -91,11 +97,15 @@ def plan_delivery(
             raise UsageError("--message-template needs --send", remedy=remedy)
         parse_message_template(template)
     return DeliveryPlan(
-        targets, _parse_params(params, {name for each in targets for name in each.pattern.names}), template
+        targets,
+        _parse_params(params, {name for each in targets for name in each.pattern.names}),
+        template,
     )
 
 
-def resolve_recipients(plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache) -> tuple[Recipient, ...]:
+def resolve_recipients(
+    plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
+) -> tuple[Recipient, ...]:
     """Resolve all recipients, each checked by its channel. Nothing is sent.
 
     Raises UsageError, PluginError; each names the target as given.
@@ -115,7 +125,9 @@ def parse_channel(content: Content, target: Target | str) -> ChannelTarget:
 
 def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference]:
     pairs = list(params.items() if isinstance(params, Mapping) else params)
-    parsed = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
+    parsed = {
+        name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs
+    }
     if len(parsed) < len(pairs):
         raise UsageError("--param gives a value twice", remedy="give every value once")
     if missing := sorted(placeholders - parsed.keys()):
@@ -127,20 +139,26 @@ def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference
             ),
         )
     if unused := [name for name in parsed if name not in placeholders]:
-        raise UsageError(f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs")
+        raise UsageError(
+            f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs"
+        )
     return parsed
 
 
 def _check_value(name: str, ref: Reference, value: str | None) -> str:
     """Return a value for a placeholder: one line of printable text. An error does not show it."""
     if not value:
-        raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
+        raise UsageError(
+            f"--param {name}: {ref} has no value", remedy="a recipient is not optional"
+        )
     if not value.isprintable():
         ends_in_newline = value.rstrip("\r\n").isprintable()
         raise UsageError(
             f"--param {name}: {ref} "
             + ("ends with a line break" if ends_in_newline else "contains a control character"),
-            remedy="add ?trim=1 to its reference" if ends_in_newline else "use one line of printable text",
+            remedy="add ?trim=1 to its reference"
+            if ends_in_newline
+            else "use one line of printable text",
         )
     return value
 
@@ -148,7 +166,10 @@ def _check_value(name: str, ref: Reference, value: str | None) -> str:
 def check_targets(
     targets: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
-    """Fill in the values, and let each channel check its recipient. Sends nothing. Raises UsageError, PluginError."""
+    """Fill in the values, and let each channel check its recipient.
+
+    Sends nothing. Raises UsageError, PluginError.
+    """
     from sealpipe.registry.channels import check_recipient
 
     plugins = registry()
@@ -182,15 +203,23 @@ def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]
     name = pattern.find_misfit(values)
     if name is not None:
         raise UsageError(
-            f"{target}: the value of --param {name} is not one plain name, which it has to be in this target",
+            (
+                f"{target}: the value of --param {name} is not one plain name, which it has to "
+                "be in this target"
+            ),
             remedy=f"{PLAIN_NAME_RULE}; write fixed parts into the target itself",
         )
 
 
 def _make_duplicate_error(first: Recipient, content: Content, target: Target) -> UsageError:
     if first.content == content:
-        return UsageError(f"{target} names a recipient of the {content} twice", remedy="name each once")
+        return UsageError(
+            f"{target} names a recipient of the {content} twice", remedy="name each once"
+        )
     return UsageError(
-        f"link and passcode would go to the same recipient, {target}: anyone who reads both can open the share",
+        (
+            f"link and passcode would go to the same recipient, {target}: anyone who reads "
+            "both can open the share"
+        ),
         remedy="send the passcode through another channel or to another recipient",
     )

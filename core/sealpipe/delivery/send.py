@@ -1,7 +1,8 @@
 """Send a share's link and passcode, each message once.
 
-A message is journaled as `sending` before its channel is called, and as `sent` afterwards. A message left at `sending`
-may have arrived: that is reported, and it is sent again only on request. A `failed` message was certainly not sent.
+A message is journaled as `sending` before its channel is called, and as `sent` afterwards. A
+message left at `sending` may have arrived: that is reported, and it is sent again only on request.
+A `failed` message was certainly not sent.
 """
 
 from __future__ import annotations
@@ -82,14 +83,21 @@ class Deliveries:
         return any(delivery.recipient.content == what for delivery in self.items)
 
 
-def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliveryState]) -> Deliveries | None:
+def restore_deliveries(
+    meta: Mapping[str, Any], states: Mapping[int, DeliveryState]
+) -> Deliveries | None:
     """Restore the messages from an outbox entry's notes; None if there are none."""
     recipients = [Recipient(*row) for row in meta.get("recipients", ())]
-    items = [TrackedDelivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
+    items = [
+        TrackedDelivery(each, states.get(number, "pending"))
+        for number, each in enumerate(recipients)
+    ]
     if not items:
         return None
     is_reminder = meta.get("is_reminder", False)
-    return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"], is_reminder)
+    return Deliveries(
+        items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"], is_reminder
+    )
 
 
 def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> None:
@@ -102,7 +110,9 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> No
     is_expired = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
     if is_expired and any(delivery.state != "sent" for delivery in share.deliveries.items):
         raise _make_delivery_error(
-            share, f"the {share.kind} {share.short_code} expired before all its messages were out", _SHARE_ANEW_REMEDY
+            share,
+            f"the {share.kind} {share.short_code} expired before all its messages were out",
+            _SHARE_ANEW_REMEDY,
         )
     failures: list[tuple[TrackedDelivery, SealpipeError]] = []
     for number, delivery in enumerate(share.deliveries.items):
@@ -119,12 +129,16 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> No
         raise _summarize_failures(share, failures)
 
 
-def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> SealpipeError | None:
+def _deliver_one(
+    session: Session, share: Deliverable, number: int, *, resend: bool
+) -> SealpipeError | None:
     assert share.deliveries is not None  # noqa: S101 - its caller checked
     delivery = share.deliveries.items[number]
     try:
         if delivery.state == "sending" and not resend and not _can_confirm(session, delivery):
-            return UnknownOutcomeError("an earlier attempt was interrupted: the message may have arrived")
+            return UnknownOutcomeError(
+                "an earlier attempt was interrupted: the message may have arrived"
+            )
         budget = session.start_budget()
         for tries in range(1, MAX_TRIES + 1):
             try:
@@ -165,7 +179,9 @@ def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
     return confirms_delivery(session.registry(), delivery.recipient.channel)
 
 
-def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_required: bool = True) -> None:
+def _note_state(
+    share: Deliverable, number: int, state: DeliveryState, *, is_required: bool = True
+) -> None:
     assert share.deliveries is not None  # noqa: S101 - as above
     try:
         if share.entry is not None:
@@ -203,7 +219,9 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Message:
 _SHARE_ANEW_REMEDY = "drop what is left with `sealpipe resume ID --discard`, and share again"
 
 
-def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
+def _summarize_failures(
+    share: Deliverable, failures: Sequence[tuple[TrackedDelivery, SealpipeError]]
+) -> DeliveryError:
     """Return one error for all failed messages, each with its reason and its next step."""
     lines = []
     for delivery, error in failures:
@@ -212,20 +230,34 @@ def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDeli
         message = error.message.removeprefix(f"{recipient.shown}: ")
         next_step = f" ({error.remedy})" if error.remedy else ""
         verb = "may not have reached" if may_have_arrived else "did not reach"
-        lines.append(escape_text(f"the {recipient.content} {verb} {recipient.shown}: {message}{next_step}", 600))
+        lines.append(
+            escape_text(
+                f"the {recipient.content} {verb} {recipient.shown}: {message}{next_step}", 600
+            )
+        )
     unclear = [delivery.state == "sending" for delivery, _ in failures]
-    rest = f"the {share.kind} exists" + ("" if all(unclear) else "; `sealpipe resume ID` delivers what is left")
+    rest = f"the {share.kind} exists" + (
+        "" if all(unclear) else "; `sealpipe resume ID` delivers what is left"
+    )
     if any(unclear):
         rest += (
-            "; ask the recipient whether it arrived: if not, `sealpipe resume ID --resend` sends it once more; if it "
-            f"did, `sealpipe resume ID --discard` only removes the entry, and the {share.kind} stays"
+            "; ask the recipient whether it arrived: if not, `sealpipe resume ID --resend` "
+            "sends it once more; if it "
+            "did, `sealpipe resume ID --discard` only removes the entry, and the "
+            f"{share.kind} stays"
         )
     return _make_delivery_error(share, "; ".join(lines), rest)
 
 
 def _make_delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = share.entry
-    remedy = f"the {share.kind} exists: its link is in the error's `share`" if entry is None else entry.fill_in(remedy)
-    error = DeliveryError(escape_text(message, 4000), remedy=remedy, outbox_id=None if entry is None else entry.id)
+    remedy = (
+        f"the {share.kind} exists: its link is in the error's `share`"
+        if entry is None
+        else entry.fill_in(remedy)
+    )
+    error = DeliveryError(
+        escape_text(message, 4000), remedy=remedy, outbox_id=None if entry is None else entry.id
+    )
     error.share = share
     return error

@@ -8,5 +8,6 @@
     scopes           what the API key may do
     conformance      the wire format's vectors
 
-No check changes anything at the service, except for the test share of `--roundtrip`. No finding contains a secret.
+No check changes anything at the service, except for the test share of `--roundtrip`. No finding
+contains a secret.
 """

@@ -1,8 +1,9 @@
-"""Test this installation against the wire format's vectors: fixed inputs with the reference's results.
+"""Test this installation against the wire format's vectors: fixed inputs with the reference's
+results.
 
-`vectors.json` has for each vector: kind, name, expected outcome (`success`, or class and reason of the refusal), inputs
-and results. Nothing in it is secret or used anywhere else. No network, credential or file is needed.
-Specification: Client-side encryption, "Client checks".
+`vectors.json` has for each vector: kind, name, expected outcome (`success`, or class and reason of
+the refusal), inputs and results. Nothing in it is secret or used anywhere else. No network,
+credential or file is needed. Specification: Client-side encryption, "Client checks".
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ Result = dict[str, Any]
 ROUNDS: Final = 8
 """How often a value is sealed and opened: the random bytes must differ each time."""
 _KEY: Final = bytes(range(32))
-_REMEDY: Final = "do not share with this installation: reinstall sealpipe and cryptography, and report the problem"
+_REMEDY: Final = (
+    "do not share with this installation: reinstall sealpipe and cryptography, and report the "
+    "problem"
+)
 
 
 def check_conformance() -> Iterator[Finding]:
@@ -37,7 +41,9 @@ def check_conformance() -> Iterator[Finding]:
         by_kind[vector["kind"]].append(vector)
     for kind, group in by_kind.items():
         outcomes = [(vector["name"], _find_problem(vector)) for vector in group]
-        yield from _report_outcomes(kind, outcomes or [("all", "no vector of this kind is installed")])
+        yield from _report_outcomes(
+            kind, outcomes or [("all", "no vector of this kind is installed")]
+        )
     yield from _report_outcomes("round trip", _run_round_trips())
 
 
@@ -51,7 +57,9 @@ def load_vectors() -> list[VectorInput]:
 def _report_outcomes(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Finding]:
     failures = [(name, problem) for name, problem in outcomes if problem]
     for name, problem in failures:
-        yield report_failure(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
+        yield report_failure(
+            f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY)
+        )
     if not failures:
         yield report_ok(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
 
@@ -61,7 +69,9 @@ def _find_problem(vector: VectorInput) -> str:
     actual, result = _run_case(lambda: _KINDS[vector["kind"]](vector["given"]))
     if actual != vector["expect"]:
         return f"{actual}, and must be {vector['expect']}"
-    differing = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
+    differing = sorted(
+        name for name, value in vector.get("result", {}).items() if result.get(name) != value
+    )
     return f"{', '.join(differing)}: not the reference's" if differing else ""
 
 
@@ -80,7 +90,10 @@ def _run_round_trips() -> list[tuple[str, str]]:
     """Seal and open with random salt, iv and ephemeral key, which no fixed vector covers."""
     plaintext = b'[{"key":"Password","value":"correct horse","type":"password"}]'
     cases: Mapping[str, tuple[Callable[[], str], Callable[[str], bytes]]] = {
-        "envelope": (lambda: envelope.seal(_KEY, plaintext), lambda data: envelope.open(_KEY, data)),
+        "envelope": (
+            lambda: envelope.seal(_KEY, plaintext),
+            lambda data: envelope.open(_KEY, data),
+        ),
         "envelope in pieces": (
             lambda: _seal_in_chunks(plaintext),
             lambda data: envelope.open(_KEY, data)[-len(plaintext) :],
@@ -104,7 +117,9 @@ def _run_round_trips() -> list[tuple[str, str]]:
 
         verdict, result = _run_case(call)
         if verdict != "success" or not result["same"]:
-            return verdict if verdict != "success" else "the opened value differs from the sealed one"
+            return (
+                verdict if verdict != "success" else "the opened value differs from the sealed one"
+            )
         heads = {encoding.decode_base64(each)[:_HEAD_SIZE] for each in sealed}
         return "" if len(heads) == ROUNDS else "the same random bytes were drawn twice"
 
@@ -112,14 +127,18 @@ def _run_round_trips() -> list[tuple[str, str]]:
 
 
 def _seal_in_chunks(plaintext: bytes) -> str:
-    """Seal as a large share is sealed: in chunks of odd sizes, larger than what is encrypted at a time."""
+    """Seal as a large share is sealed: in chunks of odd sizes, larger than what is encrypted at a
+    time.
+    """
     out = bytearray()
     envelope.seal_chunks(_KEY, (b" " * 100_001, b"", b" " * 7, plaintext), out=out)
     return out.decode()
 
 
 _HEAD_SIZE: Final = 28
-"""Bytes at the start that are random: an envelope's salt and iv, or most of a box's ephemeral key."""
+"""Bytes at the start that are random: an envelope's salt and iv, or most of a box's ephemeral
+key.
+"""
 
 
 def _describe_library() -> str:
@@ -171,7 +190,9 @@ def _open_box(vector: VectorInput) -> Result:
 
 def _derive_tokens(vector: VectorInput) -> Result:
     derived = {"access token": tokens.access_token(bytes.fromhex(vector["content key"]))}
-    return derived | ({"verifier": tokens.passcode_verifier(vector["passcode"])} if "passcode" in vector else {})
+    return derived | (
+        {"verifier": tokens.passcode_verifier(vector["passcode"])} if "passcode" in vector else {}
+    )
 
 
 def _read_fields(vector: VectorInput) -> Result:
@@ -179,7 +200,10 @@ def _read_fields(vector: VectorInput) -> Result:
     written: str | None = None
     with suppress(WireError):  # an error of sealing must not count as an error of opening
         written = fields.dump(loaded).decode()
-    return {"fields": [[each.key, each.value, each.type] for each in loaded], "written again": written}
+    return {
+        "fields": [[each.key, each.value, each.type] for each in loaded],
+        "written again": written,
+    }
 
 
 _KINDS: Final[Mapping[str, Callable[[VectorInput], Result]]] = {

@@ -1,4 +1,6 @@
-"""Check the connection to the service (proxy, certificate, clock) and to the host that links lead to."""
+"""Check the connection to the service (proxy, certificate, clock) and to the host that links lead
+to.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from sealpipe.api import shares
 from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.responses import make_service_error, read_clock
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
-from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
+from sealpipe.errors import (
+    ConnectError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    SealpipeError,
+    SettingError,
+)
 from sealpipe.network.exchange import SendWatch, Service
 from sealpipe.network.service_network import ServiceNetwork, find_proxy, make_tls_context
 from sealpipe.network.sockets import ProxyError, connect
@@ -37,7 +45,9 @@ MAX_CLOCK_SKEW = timedelta(seconds=30)
 EXPIRY_WARNING = timedelta(days=14)
 
 
-def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_route(
+    base_url: str, ca_file: Path | None, environ: Mapping[str, str]
+) -> Iterator[Finding]:
     """Check host and proxy, and whether the trusted certificates can be read. Sends nothing."""
     parts = urlsplit(base_url)
     host = f"{parts.scheme}://{parts.netloc}"
@@ -59,7 +69,11 @@ def _describe_direct(host: str, environ: Mapping[str, str]) -> str:
     if is_loopback(host):
         return "direct: loopback never uses a proxy"
     no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY")
-    return f"direct: NO_PROXY ({no_proxy}) includes it" if proxy_bypass_environment(host) else "direct: no proxy is set"
+    return (
+        f"direct: NO_PROXY ({no_proxy}) includes it"
+        if proxy_bypass_environment(host)
+        else "direct: no proxy is set"
+    )
 
 
 def _describe_proxy(host: str, proxy: str) -> str:
@@ -70,7 +84,9 @@ def _describe_proxy(host: str, proxy: str) -> str:
 
 
 class ServiceConnection:
-    """A connection to the service: sends every call once, within one deadline for all, and counts them."""
+    """A connection to the service: sends every call once, within one deadline for all, and counts
+    them.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -106,7 +122,9 @@ class _OnConnection(Transport):
         super().__init__()
         self._connection = connection
 
-    def send(self, _session: Session, operation: Operation[Any], _timeout: float) -> Response | Failure:
+    def send(
+        self, _session: Session, operation: Operation[Any], _timeout: float
+    ) -> Response | Failure:
         return self._connection.send(operation)
 
 
@@ -127,19 +145,27 @@ class _CertificateWatch(SendWatch):
 
 
 def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
-    """Report issuer and expiry of the certificate of the service, or of a gateway that intercepts TLS."""
+    """Report issuer and expiry of the certificate of the service, or of a gateway that intercepts
+    TLS.
+    """
     certificate = connection.certificate
     if not certificate:
         return
     names = {key: value for part in certificate.get("issuer", ()) for key, value in part}
     issuer = (
-        ", ".join(names[key] for key in ("organizationName", "organizationalUnitName", "commonName") if key in names)
+        ", ".join(
+            names[key]
+            for key in ("organizationName", "organizationalUnitName", "commonName")
+            if key in names
+        )
         or "an unnamed issuer"
     )
     expires_at = datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
     description = f"{connection.tls_version}, issued by {issuer}, until {expires_at:%Y-%m-%d}"
     if expires_at - datetime.now(UTC) < EXPIRY_WARNING:
-        yield report_warning("certificate", description, "it expires soon: the service's operator has to renew it")
+        yield report_warning(
+            "certificate", description, "it expires soon: the service's operator has to renew it"
+        )
     else:
         yield report_ok("certificate", description)
 
@@ -154,7 +180,9 @@ def check_clock(response: Response, now: datetime) -> Finding:
     difference = f"{seconds} s {'ahead of' if offset > timedelta() else 'behind'} the service's"
     if abs(offset) > MAX_CLOCK_SKEW:
         return report_warning(
-            "clock", f"this machine's clock is {difference}", "set the clock: expiries are calculated from it"
+            "clock",
+            f"this machine's clock is {difference}",
+            "set the clock: expiries are calculated from it",
         )
     return report_ok("clock", f"within {max(seconds, 1)} s of the service's")
 
@@ -164,26 +192,42 @@ CONNECT_TIMEOUT = 10.0
 """Seconds to connect."""
 
 _UNREACHABLE_REMEDY = "check SEALPIPE_LINK_BASE_URL: recipients cannot open links there"
-_UNCERTAIN_REMEDY = "recipients may still reach it: this machine's outbound access may be restricted"
+_UNCERTAIN_REMEDY = (
+    "recipients may still reach it: this machine's outbound access may be restricted"
+)
 
 
-def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Connect to the host of links, with TLS for https://. No request is sent, so no short code and no fragment."""
+def check_link_address(
+    link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Connect to the host of links, with TLS for https://. No request is sent, so no short code and
+    no fragment.
+    """
     parts = urlsplit(link_base_url)
     host = f"{parts.scheme}://{parts.netloc}"
     proxy = None
     try:
         proxy = find_proxy(link_base_url)
         connect(
-            link_base_url, partial(make_tls_context, environ, ca_file), proxy, CONNECT_TIMEOUT, CONNECT_TIMEOUT
+            link_base_url,
+            partial(make_tls_context, environ, ca_file),
+            proxy,
+            CONNECT_TIMEOUT,
+            CONNECT_TIMEOUT,
         ).close()
     except SettingError as error:
-        yield report_warning(LINK_ADDRESS_CHECK, f"{host} was not checked: {error.message}", error.remedy)
+        yield report_warning(
+            LINK_ADDRESS_CHECK, f"{host} was not checked: {error.message}", error.remedy
+        )
     except ProxyError as error:
-        yield report_warning(LINK_ADDRESS_CHECK, f"{host}: the proxy responded with {error}", _UNCERTAIN_REMEDY)
+        yield report_warning(
+            LINK_ADDRESS_CHECK, f"{host}: the proxy responded with {error}", _UNCERTAIN_REMEDY
+        )
     except TimeoutError:
         yield report_warning(
-            LINK_ADDRESS_CHECK, f"{host} did not respond within {CONNECT_TIMEOUT:g} seconds", _UNCERTAIN_REMEDY
+            LINK_ADDRESS_CHECK,
+            f"{host} did not respond within {CONNECT_TIMEOUT:g} seconds",
+            _UNCERTAIN_REMEDY,
         )
     except (OSError, ValueError) as error:  # ValueError: an invalid host name
         if proxy is not None and not isinstance(error, ssl.SSLError):
@@ -195,7 +239,9 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
             return
         yield report_failure(
             LINK_ADDRESS_CHECK,
-            ConnectError(f"{host} cannot be reached: {_describe_reason(error)}", remedy=_UNREACHABLE_REMEDY),
+            ConnectError(
+                f"{host} cannot be reached: {_describe_reason(error)}", remedy=_UNREACHABLE_REMEDY
+            ),
         )
     else:
         through = "" if proxy is None else ", through the proxy"
@@ -203,9 +249,15 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
 
 
 def _describe_reason(error: OSError | ValueError) -> str:
-    """Describe an error in our own words, the system's or OpenSSL's, but never with text from the network."""
+    """Describe an error in our own words, the system's or OpenSSL's, but never with text from the
+    network.
+    """
     if isinstance(error, socket.gaierror):
-        return "the host name does not exist" if error.errno == socket.EAI_NONAME else "the DNS lookup failed"
+        return (
+            "the host name does not exist"
+            if error.errno == socket.EAI_NONAME
+            else "the DNS lookup failed"
+        )
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate was rejected: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
@@ -217,7 +269,10 @@ def _describe_reason(error: OSError | ValueError) -> str:
 
 T = TypeVar("T")
 
-VALUE = "A test of `sealpipe doctor --roundtrip`: made up, not a secret, expired as soon as it is created."
+VALUE = (
+    "A test of `sealpipe doctor --roundtrip`: made up, not a secret, expired as soon as it is "
+    "created."
+)
 LIFETIME = timedelta(minutes=5)
 """Expiry of the test share, in case expiring it fails."""
 
@@ -225,8 +280,13 @@ _EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 
 
 def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
-    """Create and expire a test share: at most three calls, each sent once. Policies apply as to any share."""
-    test = plan_share([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
+    """Create and expire a test share: at most three calls, each sent once.
+
+    Policies apply as to any share.
+    """
+    test = plan_share(
+        [Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME
+    )
     session = session.with_transport(_OnConnection(connection))
     session.note_custody(has_custody=True)  # so that the service is asked
     sealed = seal_share(test, session)
@@ -247,7 +307,9 @@ def _describe_outcome(short_code: str) -> Mapping[str, object]:
     return {"outcome": "created", "short_code": short_code, "ended": True}
 
 
-def _run_calls(session: Session, connection: ServiceConnection, sealed: SealedShare, findings: list[Finding]) -> str:
+def _run_calls(
+    session: Session, connection: ServiceConnection, sealed: SealedShare, findings: list[Finding]
+) -> str:
     try:
         created = _call(session, shares.create(sealed.body, str(uuid.uuid4())))
     except InvalidRequestError as error:
@@ -256,20 +318,31 @@ def _run_calls(session: Session, connection: ServiceConnection, sealed: SealedSh
         session.note_custody(has_custody=False)
         findings.append(
             report_warning(
-                "custody", "the key has no custody level", "register its custody key, or share with --custody off"
+                "custody",
+                "the key has no custody level",
+                "register its custody key, or share with --custody off",
             )
         )
-        created = _call(session, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
+        created = _call(
+            session,
+            shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())),
+        )
     create_ms = connection.milliseconds
     _call(session, shares.expire(created.short_code))
     findings.append(
         report_ok(
-            "roundtrip", f"a test share was created in {create_ms} ms and expired in {connection.milliseconds} ms"
+            "roundtrip",
+            (
+                f"a test share was created in {create_ms} ms and expired in "
+                f"{connection.milliseconds} ms"
+            ),
         )
     )
     if created.custody == "failed":
         advice = "enrol the account's zero-knowledge key"
-        findings.append(report_warning("custody", "the service could not store the wrapped key", advice))
+        findings.append(
+            report_warning("custody", "the service could not store the wrapped key", advice)
+        )
     elif created.custody:
         findings.append(report_ok("custody", f"the service responded with `{created.custody}`"))
     return created.short_code
@@ -280,7 +353,10 @@ def _call(session: Session, operation: Operation[T]) -> T:
     result = session.send(operation, CALL_TIMEOUT)
     if isinstance(result, Failure):
         kind = OutcomeUnknownError if result.sent else ConnectError
-        raise kind(f"could not {operation.name}: {result.detail}", remedy=_EXPIRY_REMEDY if result.sent else None)
+        raise kind(
+            f"could not {operation.name}: {result.detail}",
+            remedy=_EXPIRY_REMEDY if result.sent else None,
+        )
     if not operation.is_settled(result):
         raise make_service_error(result)
     return operation.decode(result)

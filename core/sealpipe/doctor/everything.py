@@ -19,14 +19,21 @@ from sealpipe.doctor.machine import (
 )
 from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
 from sealpipe.doctor.scopes import check_service
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import read_policy_hooks
 
 
 def check_everything(
-    settings: Settings, config: Config, make_registry: Callable[[], Registry], *, roundtrip: bool = False
+    settings: Settings,
+    config: Config,
+    make_registry: Callable[[], Registry],
+    *,
+    roundtrip: bool = False,
 ) -> Iterator[Finding]:
-    """Run all checks; a failure does not stop the others. `make_registry` is for the test share of `roundtrip`."""
+    """Run all checks; a failure does not stop the others.
+
+    `make_registry` is for the test share of `roundtrip`.
+    """
     plugins = registry(config=lambda: config.usable_user)
     yield from check_settings(settings, config)
     yield from (report_failure("config file", error) for error in config.errors)
@@ -36,13 +43,20 @@ def check_everything(
     yield from check_state_directory(settings, config.environ, credential)
     yield from run_check("plugins", partial(check_plugins, plugins))
     yield from run_check("stores", partial(check_stores, plugins))
-    policy_check = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine))
+    policy_check = partial(
+        check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine)
+    )
     yield from run_check("policies", policy_check)
     yield from _check_link_address(settings, config)
     yield from check_service(settings, config, credential, make_registry, roundtrip=roundtrip)
 
 
 def _check_link_address(settings: Settings, config: Config) -> Iterator[Finding]:
-    link_base_url, ca_file = settings["link_base_url"].get_usable(), settings["ca_file"].get_usable()
+    link_base_url, ca_file = (
+        settings["link_base_url"].get_usable(),
+        settings["ca_file"].get_usable(),
+    )
     if link_base_url is not None:
-        yield from check_link_address(link_base_url, None if ca_file is None else Path(ca_file), config.environ)
+        yield from check_link_address(
+            link_base_url, None if ca_file is None else Path(ca_file), config.environ
+        )

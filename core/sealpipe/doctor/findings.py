@@ -11,7 +11,10 @@ from sealpipe.errors import SealpipeError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was checked, its status, and what to do. `error` is set if the check failed: it has the exit code."""
+    """What was checked, its status, and what to do.
+
+    `error` is set if the check failed: it has the exit code.
+    """
 
     check: str
     status: Literal["ok", "warn", "fail"]
@@ -36,7 +39,10 @@ def report_failure(check: str, error: SealpipeError) -> Finding:
 
 
 def run_check(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of a check. An error that ends the check becomes a finding, and other checks go on."""
+    """Yield the findings of a check.
+
+    An error that ends the check becomes a finding, and other checks go on.
+    """
     try:
         yield from findings()
     except SealpipeError as error:

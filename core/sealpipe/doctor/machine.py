@@ -1,4 +1,6 @@
-"""Checks of this machine: settings and the form of the credential; the state directory and its outbox."""
+"""Checks of this machine: settings and the form of the credential; the state directory and its
+outbox.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.session import open_credential, open_previous
 from sealpipe.settings import GLOBAL, Setting
-from sealpipe.state.files import create_file, find_state_directory, identify_run, make_private_directory, remove_file
+from sealpipe.state.files import (
+    create_file,
+    find_state_directory,
+    identify_run,
+    make_private_directory,
+    remove_file,
+)
 from sealpipe.state.outbox import Outbox
 from sealpipe.version import __version__
 
@@ -36,7 +44,8 @@ _REQUIRED = {
 class GivenSetting(NamedTuple):
     """A setting's value (a UsageError if it is invalid), and where it comes from, for people.
 
-    `location` names the variable or the config file's setting that it comes from; empty for neither.
+    `location` names the variable or the config file's setting that it comes from; empty for
+    neither.
     """
 
     value: Any
@@ -53,20 +62,30 @@ Settings = Mapping[str, GivenSetting]
 
 
 def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
-    """Report the program's version and the global settings. Optional settings that are not set are left out."""
+    """Report the program's version and the global settings.
+
+    Optional settings that are not set are left out.
+    """
     version = platform.python_version()
     yield report_ok(
-        "sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}"
+        "sealpipe",
+        f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}",
     )
     yield report_ok("config file", "not present" if config.path is None else str(config.path))
     for setting in GLOBAL:
         if setting.name in settings:
-            yield from _check_setting(setting.name, settings[setting.name], config.environ, setting.get_variable())
+            yield from _check_setting(
+                setting.name, settings[setting.name], config.environ, setting.get_variable()
+            )
     for name, near in config.find_unknown_variables():
-        yield report_warning(f"variable {name}", "unknown variable", f"did you mean {near}?" if near else "unset it")
+        yield report_warning(
+            f"variable {name}", "unknown variable", f"did you mean {near}?" if near else "unset it"
+        )
 
 
-def _check_setting(name: str, value: GivenSetting, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
+def _check_setting(
+    name: str, value: GivenSetting, environ: Mapping[str, str], variable: str
+) -> Iterator[Finding]:
     check = f"setting {name}"
     if isinstance(value.value, UsageError):
         yield report_failure(check, value.value)
@@ -90,7 +109,11 @@ def check_values(config: Config, locations: Collection[str]) -> Iterator[Finding
 
     `locations` are those of values that the report already contains.
     """
-    values = [each for each in _set_values(config.environ, config.usable_user) if each.location not in locations]
+    values = [
+        each
+        for each in _set_values(config.environ, config.usable_user)
+        if each.location not in locations
+    ]
     valid = []
     for each in values:
         try:
@@ -109,13 +132,22 @@ def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterat
     for command, setting in _all():
         table = get_command_table(config, command) if command else config
         if setting.name in table:
-            yield _Value(setting, table[setting.name], f"config file's {command}{'.' if command else ''}{setting.name}")
+            yield _Value(
+                setting,
+                table[setting.name],
+                f"config file's {command}{'.' if command else ''}{setting.name}",
+            )
 
 
 def _all() -> Iterable[tuple[str, Setting]]:
-    """Yield command and setting; the command is empty for global ones. `check_credential` reports the secret ones."""
+    """Yield command and setting; the command is empty for global ones.
+
+    `check_credential` reports the secret ones.
+    """
     yield from (("", setting) for setting in GLOBAL if not setting.secret)
-    yield from ((command, setting) for command, settings in COMMANDS.items() for setting in settings)
+    yield from (
+        (command, setting) for command, settings in COMMANDS.items() for setting in settings
+    )
 
 
 _PARTS = {
@@ -128,7 +160,9 @@ def check_credential(settings: Settings, config: Config) -> tuple[Credential | N
     """Return the credential, if there is a valid one, and the findings."""
     file = settings["api_key_file"].get_usable()
     try:
-        credential = open_credential(config.read_api_key(file), settings["service_tag"].get_usable())
+        credential = open_credential(
+            config.read_api_key(file), settings["service_tag"].get_usable()
+        )
     except SettingError as error:
         return None, [report_failure("credential", error), *_check_extras(file, config.environ)]
     origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"
@@ -137,7 +171,10 @@ def check_credential(settings: Settings, config: Config) -> tuple[Credential | N
 
 
 def _describe_form(credential: Credential) -> str:
-    return f"tag {credential.tag}, key id {credential.key_id}, {_PARTS[credential.custody_secret is not None]}"
+    return (
+        f"tag {credential.tag}, key id {credential.key_id}, "
+        f"{_PARTS[credential.custody_secret is not None]}"
+    )
 
 
 def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -147,13 +184,16 @@ def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Find
             mode = stat.S_IMODE(Path(file).stat().st_mode)
             if permissions.is_readable_by_others(Path(file), environ):
                 yield report_warning(
-                    "credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}"
+                    "credential file",
+                    f"{file} is open to others (mode {mode:04o})",
+                    f"chmod 600 {file}",
                 )
     previous = environ.get("SEALPIPE_API_KEY_PREVIOUS")
     if previous:
         try:
             yield report_ok(
-                "previous credential", f"{_describe_form(open_previous(previous))} (SEALPIPE_API_KEY_PREVIOUS)"
+                "previous credential",
+                f"{_describe_form(open_previous(previous))} (SEALPIPE_API_KEY_PREVIOUS)",
             )
         except SettingError as error:
             yield report_failure("previous credential", error)
@@ -175,17 +215,27 @@ def check_state_directory(
         yield report_failure("state directory", error)
         return
     if outbox_path.is_dir() and stat.S_IMODE(outbox_path.stat().st_mode) & 0o077:
-        yield report_warning("state directory", f"{outbox_path} is open to others", f"chmod 700 {outbox_path}")
+        yield report_warning(
+            "state directory", f"{outbox_path} is open to others", f"chmod 700 {outbox_path}"
+        )
     if not entries:
         yield report_ok("outbox", "empty")
         return
     own_entries = [entry for entry in entries if entry.run == identify_run(environ)]
-    foreign_entries = [entry for entry in entries if credential is not None and entry.key_id != credential.key_id]
+    foreign_entries = [
+        entry for entry in entries if credential is not None and entry.key_id != credential.key_id
+    ]
     details = [f"{len(entries)} left, the oldest of {entries[0].created_at:%Y-%m-%d %H:%M} UTC"]
-    details += [f"{len(entries) - len(own_entries)} from other CI runs"] if len(own_entries) < len(entries) else []
+    details += (
+        [f"{len(entries) - len(own_entries)} from other CI runs"]
+        if len(own_entries) < len(entries)
+        else []
+    )
     details += [f"{len(foreign_entries)} created with another API key"] if foreign_entries else []
     yield report_warning(
-        "outbox", ", ".join(details), "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them"
+        "outbox",
+        ", ".join(details),
+        "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them",
     )
 
 
@@ -204,7 +254,8 @@ def _describe_access(box: Path) -> str:
 def _try_in_sibling(box: Path) -> None:
     """Create the missing directories under another name, write there, and remove them all.
 
-    Not under their real name: a command that starts meanwhile could use the directory and then lose it.
+    Not under their real name: a command that starts meanwhile could use the directory and then lose
+    it.
     """
     existing = next(parent for parent in box.parents if os.path.lexists(parent))
     trial = existing / f".sealpipe-doctor-{secrets.token_hex(6)}"
@@ -216,7 +267,9 @@ def _try_in_sibling(box: Path) -> None:
         try:
             folder = make_private_directory(trial / box.relative_to(existing))
         except StateError as error:
-            raise StateError(f"{box} cannot be created: {error.message}", remedy=error.remedy) from None
+            raise StateError(
+                f"{box} cannot be created: {error.message}", remedy=error.remedy
+            ) from None
         _try_write(folder, box)
     finally:
         shutil.rmtree(trial, ignore_errors=True)

@@ -12,12 +12,18 @@ from typing import Any
 
 from sealpipe.ci_systems import is_set
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning, run_check
-from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
+from sealpipe.errors import (
+    PluginError,
+    PolicyError,
+    ReferenceSyntaxError,
+    SealpipeError,
+    SettingError,
+)
 from sealpipe.plugin import CIInfo, OutgoingAction
 from sealpipe.plugin.backends import NOT_CONTACTED
 from sealpipe.plugin.context import name_variable
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import InstalledPlugin
-from sealpipe.registry.registry import Registry
 from sealpipe.registry.safe_calls import format_install_command
 from sealpipe.registry.stores import PolicyHook, find_unknown_variables
 
@@ -47,7 +53,9 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
     if origins:
         yield report_ok("plugins", f"from {', '.join(origins)}")
     for plugin, problem in registry.catalog.problems.items():
-        yield report_warning(f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author")
+        yield report_warning(
+            f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author"
+        )
     for variable, suggestion in find_unknown_variables(
         registry.environ, {each.info.backend or each.info.name for each in plugins}
     ):
@@ -56,10 +64,16 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
-    """Check a plugin or store by name: its description, its requirements, and its own check, which reads no secret."""
+    """Check a plugin or store by name: its description, its requirements, and its own check, which
+    reads no secret.
+    """
     store = registry.stores.get(name)
     plugin = name if store is None else store.plugin
-    plugins = [plugin_found for plugin_found in registry.catalog.list_plugins() if plugin_found.info.name == plugin]
+    plugins = [
+        plugin_found
+        for plugin_found in registry.catalog.list_plugins()
+        if plugin_found.info.name == plugin
+    ]
     if not plugins:
         raise _make_unknown_error(registry, name, plugin)
     for plugin_found in plugins:
@@ -67,16 +81,27 @@ def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
 
 
 def _make_unknown_error(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
-    known = sorted({each.info.name for each in registry.catalog.list_plugins()} | registry.stores.keys())
+    known = sorted(
+        {each.info.name for each in registry.catalog.list_plugins()} | registry.stores.keys()
+    )
     matches = get_close_matches(plugin, known, 3)
-    remedy = f"did you mean {' or '.join(matches)}?" if matches else "run `sealpipe plugins` to list what is installed"
+    remedy = (
+        f"did you mean {' or '.join(matches)}?"
+        if matches
+        else "run `sealpipe plugins` to list what is installed"
+    )
     if name != plugin:
         return ReferenceSyntaxError(
-            f"the store {name[:_MAX_NAME_SHOWN]} has the plugin {plugin[:_MAX_NAME_SHOWN]}, which does not exist",
+            (
+                f"the store {name[:_MAX_NAME_SHOWN]} has the plugin "
+                f"{plugin[:_MAX_NAME_SHOWN]}, which does not exist"
+            ),
             remedy=remedy,
         )
     description = f"named {name}" if len(name) <= _MAX_NAME_SHOWN else "of that name"
-    return ReferenceSyntaxError(f"there is no store, source, sink or channel {description}", remedy=remedy)
+    return ReferenceSyntaxError(
+        f"there is no store, source, sink or channel {description}", remedy=remedy
+    )
 
 
 def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> Iterator[Finding]:
@@ -88,7 +113,9 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
         runs = is_set(registry.environ, plugin.info.sign)
         yield report_ok(
             check,
-            "this job runs on it" if runs else f"this process is not one of its jobs: {plugin.info.sign} is not set",
+            "this job runs on it"
+            if runs
+            else f"this process is not one of its jobs: {plugin.info.sign} is not set",
         )
         return
     try:
@@ -100,11 +127,15 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
         nothing_to_contact = health.detail == NOT_CONTACTED and not plugin.info.settings
         yield report_ok(check, "ready" if nothing_to_contact else health.detail or "ready")
     else:
-        yield report_failure(check, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
+        yield report_failure(
+            check, PluginError(health.detail or "it cannot be used now", locator=f"{name}:")
+        )
 
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
-    """Check the settings of each named store, and of each plugin with settings, as a command would read them."""
+    """Check the settings of each named store, and of each plugin with settings, as a command would
+    read them.
+    """
     plugins = [each for each in registry.catalog.list_plugins() if each.kind != "ci"]
     for name, store in registry.stores.items():
         matching = [each for each in plugins if each.info.name == store.plugin]
@@ -112,11 +143,17 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
             missing = find_missing_requirements(matching[0].info.needs)
             if missing:
                 what = f"{' and '.join(missing)} is not installed"
-                yield report_warning(f"store {name}", what, format_install_command(matching[0].info))
+                yield report_warning(
+                    f"store {name}", what, format_install_command(matching[0].info)
+                )
             yield from _check_settings(registry, f"store {name}", {name: matching}, named=True)
         else:
             matches = get_close_matches(store.plugin, [each.info.name for each in plugins], 1)
-            remedy = f"did you mean {matches[0]}?" if matches else "run `sealpipe plugins` to list what is installed"
+            remedy = (
+                f"did you mean {matches[0]}?"
+                if matches
+                else "run `sealpipe plugins` to list what is installed"
+            )
             error = SettingError(f"its plugin {store.plugin[:40]} does not exist", remedy=remedy)
             yield report_failure(f"store {name}", error)
     for backend, matching in _group_by_backend(plugins).items():
@@ -125,8 +162,12 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
             yield from _check_settings(registry, f"plugin {backend}", by_name, named=False)
 
 
-def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]) -> Iterator[Finding]:
-    """Check policies and observers: every command calls them first, so an invalid one stops all commands."""
+def check_policies(
+    registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]
+) -> Iterator[Finding]:
+    """Check policies and observers: every command calls them first, so an invalid one stops all
+    commands.
+    """
     hooks = load()
     for hook in hooks:
         check = f"{hook.name} (this machine's)" if hook.enforced else hook.name
@@ -141,13 +182,16 @@ def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[
             registry.check_outgoing([hook], OutgoingAction("share", complete=False))
     file = hook.table.get("file")
     if hook.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
-        error = SettingError("its file is not an absolute path", remedy='set file = "/..." in its table')
+        error = SettingError(
+            "its file is not an absolute path", remedy='set file = "/..." in its table'
+        )
         yield report_failure(check, error)
         return
     if hook.name == "audit" and not Path(str(file)).parent.is_dir():
         detail = f"its file {file} cannot be written: the directory does not exist"
         yield report_failure(
-            check, SettingError(detail, remedy="create the directory, or name another file in [audit]")
+            check,
+            SettingError(detail, remedy="create the directory, or name another file in [audit]"),
         )
         return
     yield report_ok(check, f"active{f' ({file})' if isinstance(file, str) else ''}")
@@ -176,7 +220,11 @@ def _check_settings(
             is_filled.append(registry.settings(kind, name))
         except SettingError as error:
             is_missing = not named and "lacks the setting" in error.message
-            yield report_warning(check, error.message, error.remedy) if is_missing else report_failure(check, error)
+            yield (
+                report_warning(check, error.message, error.remedy)
+                if is_missing
+                else report_failure(check, error)
+            )
             return
         except SealpipeError as error:  # a missing package: this machine may not need it
             yield report_warning(check, error.message, error.remedy)

@@ -1,7 +1,7 @@
 """Check the key's scopes: reading with GETs, writing with creates that cannot create anything.
 
-The service checks the scope of a POST before it refuses it for its missing Idempotency-Key, and stores nothing. The
-body is empty as well. DELETE is never used: it would expire something.
+The service checks the scope of a POST before it refuses it for its missing Idempotency-Key, and
+stores nothing. The body is empty as well. DELETE is never used: it would expire something.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
 )
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.session import Session
 from sealpipe.state.custody import CustodyLevels
@@ -89,8 +89,13 @@ class ScopeResults:
         return bool(self.granted or self.missing)
 
 
-def check_scopes(connection: connectivity.ServiceConnection, scope_results: ScopeResults) -> Iterator[Finding]:
-    """Check each scope, and certificate and clock with the first response. Makes at most five calls."""
+def check_scopes(
+    connection: connectivity.ServiceConnection, scope_results: ScopeResults
+) -> Iterator[Finding]:
+    """Check each scope, and certificate and clock with the first response.
+
+    Makes at most five calls.
+    """
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
         result = connection.send(probe.make_operation())
@@ -110,7 +115,9 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
 
 
 def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[Finding]:
-    """Report what the key and the plan allow, with one call, and whether the custody secret is the key's own."""
+    """Report what the key and the plan allow, with one call, and whether the custody secret is the
+    key's own.
+    """
     operation = get_capabilities()
     result = connection.send(operation)
     if isinstance(result, Failure):
@@ -118,38 +125,54 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
     try:
         found = operation.decode(result)
     except ProtocolError as error:
-        yield report_warning("plan", f"unknown: {error.message}", "the service's answer about the plan is malformed")
+        yield report_warning(
+            "plan", f"unknown: {error.message}", "the service's answer about the plan is malformed"
+        )
         return
     if found is not None:
         connection.session.note_custody(has_custody=found.has_custody)
-        yield report_ok("plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it")
+        yield report_ok(
+            "plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it"
+        )
         if found.key.get("compromised") is True:
-            yield report_warning("compromise", "compromised: revoke", "create a new API key, and revoke this one")
+            yield report_warning(
+                "compromise", "compromised: revoke", "create a new API key, and revoke this one"
+            )
     yield from check_custody(connection.session.credential, {} if found is None else found.key)
 
 
 def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compare the credential's custody secret with the public key that is registered, if the service tells it.
+    """Compare the credential's custody secret with the public key that is registered, if the
+    service tells it.
 
-    A damaged secret is noticed by nothing else: what is requested with it can never be collected with the right one.
+    A damaged secret is noticed by nothing else: what is requested with it can never be collected
+    with the right one.
     """
     if credential.custody_secret is None:
         return
-    point = keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag).public_key
+    point = keys.from_custody_secret(
+        credential.custody_secret.reveal(), tag=credential.tag
+    ).public_key
     registered = key.get("custody_public_key")
     if registered == encoding.encode_base64url(point):
         yield report_ok("custody secret", "it belongs to the custody public key that is registered")
     elif isinstance(registered, str):
         wrong = CredentialError(
-            "the credential's third part, the custody secret, is not the one of this API key: the service has another "
+            "the credential's third part, the custody secret, is not the one of this API "
+            "key: the service has another "
             "custody public key",
-            remedy="copy the whole credential again from where it was shown, or create a new API key",
+            remedy=(
+                "copy the whole credential again from where it was shown, or create a new API key"
+            ),
         )
         yield report_failure("custody secret", wrong)
     elif "custody_public_key" in key:
         yield report_ok("custody secret", "not checked: no custody public key is registered")
     else:
-        yield report_ok("custody secret", "not checked: the service does not report the registered custody public key")
+        yield report_ok(
+            "custody secret",
+            "not checked: the service does not report the registered custody public key",
+        )
 
 
 def _describe_capabilities(found: Capabilities) -> Iterator[str]:
@@ -157,7 +180,10 @@ def _describe_capabilities(found: Capabilities) -> Iterator[str]:
         value = getattr(found, table).get(name)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
             yield text.format("no limit of" if value == -1 else value)
-    switched = {state: [name for name, on in found.features.items() if on is state] for state in (True, False)}
+    switched = {
+        state: [name for name, on in found.features.items() if on is state]
+        for state in (True, False)
+    }
     yield from (
         f"{word}: {' '.join(switched[state])}"
         for state, word in ((True, "with"), (False, "without"))
@@ -189,16 +215,22 @@ def _make_finding(probe: Probe, result: Response | Failure, scope_results: Scope
         case MissingScopeError():
             scope_results.missing.add(probe.scope)
             return report_warning(
-                check, f"not granted: {probe.used_by} needs it", "create an API key with this scope if you need it"
+                check,
+                f"not granted: {probe.used_by} needs it",
+                "create an API key with this scope if you need it",
             )
         case RateLimitError():
             scope_results.is_stopped = True
             return report_warning(
-                check, "unknown: the rate limit is used up, so the rest was not checked", "run it again later"
+                check,
+                "unknown: the rate limit is used up, so the rest was not checked",
+                "run it again later",
             )
         case AuthenticationError() | ProtocolError() if scope_results.is_accepted:
             return report_warning(
-                check, f"unknown: {error.message}", "the service or a gateway does not offer this endpoint"
+                check,
+                f"unknown: {error.message}",
+                "the service or a gateway does not offer this endpoint",
             )
     scope_results.is_stopped = isinstance(error, AuthenticationError | ProtocolError)
     return report_failure("service" if scope_results.is_stopped else check, error)
@@ -208,16 +240,22 @@ def _find_error(probe: Probe, response: Response) -> ServiceError | None:
     """Return why the key is not known to have the scope; None if it has it."""
     if 200 <= response.status < 300:
         if probe.method == "POST":
-            return ProtocolError("the service accepted a create without an Idempotency-Key", status=response.status)
+            return ProtocolError(
+                "the service accepted a create without an Idempotency-Key", status=response.status
+            )
         with suppress(ProtocolError):
             parse_object(response)
             return None
-        return ProtocolError("the response is not the service's: it is not a JSON object", status=response.status)
+        return ProtocolError(
+            "the response is not the service's: it is not a JSON object", status=response.status
+        )
     error = make_service_error(response)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104 or 19: the service checks both after the scope
     if isinstance(error, OutcomeUnknownError):
-        return RetriesExhaustedError(error.message, status=error.status, error_code=error.error_code)
+        return RetriesExhaustedError(
+            error.message, status=error.status, error_code=error.error_code
+        )
     return error
 
 
@@ -226,7 +264,9 @@ def _report_failure(result: Failure) -> Finding:
         return report_warning("service", result.detail, "run it again later")
     if not result.sent:
         return report_failure("service", ConnectError(f"cannot connect: {result.detail}"))
-    return report_failure("service", RetriesExhaustedError(f"no complete response: {result.detail}"))
+    return report_failure(
+        "service", RetriesExhaustedError(f"no complete response: {result.detail}")
+    )
 
 
 def check_service(
@@ -238,7 +278,9 @@ def check_service(
     roundtrip: bool,
 ) -> Iterator[Finding]:
     """Check the service as far as the settings allow."""
-    addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
+    addresses = {
+        name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")
+    }
     try:
         machine = config.machine
         addresses = config_file.enforce_service(machine, addresses, config.environ)
@@ -247,22 +289,34 @@ def check_service(
         return
     base_url, ca_file = addresses["base_url"], addresses["ca_file"]
     ca_path = None if ca_file is None else Path(ca_file)
-    route = [] if base_url is None else list(connectivity.check_route(base_url, ca_path, config.environ))
+    route = (
+        []
+        if base_url is None
+        else list(connectivity.check_route(base_url, ca_path, config.environ))
+    )
     yield from route
     if base_url is None or credential is None or any(finding.error for finding in route):
-        yield report_warning("service", "not checked: fix base URL, credential and certificates first")
+        yield report_warning(
+            "service", "not checked: fix base URL, credential and certificates first"
+        )
         return
     # The link base URL is optional: the only link is that of a test share, which is discarded.
     link_base_url = addresses["link_base_url"] or base_url
     deadline = settings["deadline"].get_usable() or 60.0
-    levels = CustodyLevels(lambda: find_state_directory(config.environ, settings["state_dir"].get_usable()) / "custody")
-    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path, custody_levels=levels)
+    levels = CustodyLevels(
+        lambda: find_state_directory(config.environ, settings["state_dir"].get_usable()) / "custody"
+    )
+    session = Session(
+        credential, base_url, link_base_url, make_registry, deadline, ca_path, custody_levels=levels
+    )
     connection, scope_results = connectivity.ServiceConnection(session), ScopeResults()
     try:
         yield from check_scopes(connection, scope_results)
         if roundtrip and "shares:write" in scope_results.granted and not scope_results.is_stopped:
             hooked = replace(session, policy_hooks=read_policy_hooks(config.user, machine))
-            yield from run_check("roundtrip", lambda: connectivity.check_round_trip(hooked, connection))
+            yield from run_check(
+                "roundtrip", lambda: connectivity.check_round_trip(hooked, connection)
+            )
         elif roundtrip:
             yield report_warning("roundtrip", "not tried: fix the checks before it first")
         if not scope_results.is_stopped:

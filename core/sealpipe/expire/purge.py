@@ -10,8 +10,21 @@ from shlex import quote
 from sealpipe.api import requests as api
 from sealpipe.api.operation import Resend
 from sealpipe.budget import call
-from sealpipe.errors import NotFoundError, ProtocolError, Remedy, RetriesExhaustedError, ServiceError, UsageError
-from sealpipe.expire.request import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
+from sealpipe.errors import (
+    NotFoundError,
+    ProtocolError,
+    Remedy,
+    RetriesExhaustedError,
+    ServiceError,
+    UsageError,
+)
+from sealpipe.expire.request import (
+    Clock,
+    EndedRequest,
+    RequestExpiry,
+    end_under_policy,
+    get_utc_now,
+)
 from sealpipe.parsing import format_time
 from sealpipe.session import Session
 from sealpipe.state.ledger import Ledger, LedgerOpener
@@ -19,26 +32,41 @@ from sealpipe.wire.encoding import encoded
 
 
 def purge_request(
-    session: Session, short_code: str, confirm: str, keep: Path | LedgerOpener | None, now: Clock = get_utc_now
+    session: Session,
+    short_code: str,
+    confirm: str,
+    keep: Path | LedgerOpener | None,
+    now: Clock = get_utc_now,
 ) -> EndedRequest:
-    """Expire the request if it is active, store the ciphertext, and only then delete it for good."""
+    """Expire the request if it is active, store the ciphertext, and only then delete it for
+    good.
+    """
     if confirm != short_code:
         raise UsageError(
-            f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
+            (
+                f"purging deletes request {short_code} and its submissions for good, and was "
+                "not confirmed"
+            ),
             remedy=Remedy(
                 "repeat the short code: --confirm CODE, in Python confirm=CODE",
                 python="repeat the short code: confirm=CODE",
             ),
         )
-    return end_under_policy(session, "purge", short_code, keep, partial(_purge_expired, short_code=short_code, now=now))
+    return end_under_policy(
+        session, "purge", short_code, keep, partial(_purge_expired, short_code=short_code, now=now)
+    )
 
 
 def format_purge_command(short_code: str) -> str:
-    """Return the shell command that purges the request; one of its words must be unambiguous (`confirm_code`)."""
+    """Return the shell command that purges the request; one of its words must be unambiguous
+    (`confirm_code`).
+    """
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
-def _purge_expired(session: Session, record: Ledger, *, short_code: str, now: Clock) -> EndedRequest:
+def _purge_expired(
+    session: Session, record: Ledger, *, short_code: str, now: Clock
+) -> EndedRequest:
     before = record.is_purging
     try:
         ended = RequestExpiry(session, short_code, record, now).run()
@@ -50,7 +78,10 @@ def _purge_expired(session: Session, record: Ledger, *, short_code: str, now: Cl
         return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
-            f"request {short_code} expires at {format_time(ended.expires_at)}, too soon to expire it before",
+            (
+                f"request {short_code} expires at {format_time(ended.expires_at)}, too soon to "
+                "expire it before"
+            ),
             remedy="run it again after that; nothing was changed",
         )
     record.note_purge()
@@ -69,7 +100,10 @@ def _purge_expired(session: Session, record: Ledger, *, short_code: str, now: Cl
         record.note_purge_result()
         if done.outcome != "deleted":
             raise ProtocolError(
-                f"request {short_code} was reported as ended but was active: it has expired only now",
+                (
+                    f"request {short_code} was reported as ended but was active: it has "
+                    "expired only now"
+                ),
                 remedy=f"run `{format_purge_command(short_code)}` again",
             )
     return replace(ended, outcome="deleted")

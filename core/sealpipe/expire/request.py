@@ -1,7 +1,7 @@
 """Expires a request without ever destroying its submissions.
 
-At the service, the same DELETE expires an active request and destroys an expired one, and it cannot be made
-conditional. These steps prevent a second one:
+At the service, the same DELETE expires an active request and destroys an expired one, and it cannot
+be made conditional. These steps prevent a second one:
 
     lock     one command at a time for a request
     check    GET: if it has ended, or ends so soon that the DELETE might come too late: no DELETE
@@ -12,8 +12,9 @@ conditional. These steps prevent a second one:
     check    if the response leaves doubt; from here on only GET
     store    what was submitted in between
 
-If a ledger has a DELETE without a known outcome (the process was killed, or every check failed), the next command sends
-no other one for `GRACE`: the first might still arrive, and the two together would destroy.
+If a ledger has a DELETE without a known outcome (the process was killed, or every check failed),
+the next command sends no other one for `GRACE`: the first might still arrive, and the two together
+would destroy.
 """
 
 from __future__ import annotations
@@ -50,11 +51,14 @@ MARGIN = timedelta(seconds=120)
 LOCAL_CLOCK_MARGIN = timedelta(hours=1)
 """The same by our own clock, which may be wrong, for a response without the service's time."""
 DELETE_DEADLINE = 60.0
-"""Seconds after the check that found the request active in which a DELETE is sent, or not at all. The rest of `MARGIN`
-is for its way to the service."""
+"""Seconds after the check that found the request active in which a DELETE is sent, or not at all.
+
+The rest of `MARGIN` is for its way to the service."""
 GRACE = timedelta(hours=1)
-"""How long a DELETE may be under way. After a connection is closed, a kernel keeps sending for at most about 15
-minutes; a longer wait loses nothing.
+"""How long a DELETE may be under way.
+
+After a connection is closed, a kernel keeps sending for at most about 15 minutes; a longer wait
+loses nothing.
 """
 _LOCK_POLL_INTERVAL = 0.25
 
@@ -66,10 +70,11 @@ Outcome = Literal["expired", "already-expired", "expiring", "deleted"]
 class EndedRequest:
     """A request that has ended.
 
-    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends at `expires_at`, within two
-    minutes; no DELETE was sent) or `deleted` (purged). `submissions` are all submissions, as ciphertext; `late` of them
-    came while it ended. `skipped` were not end-to-end encrypted: the service does not return them. `kept_in` is the
-    file with the ciphertext, None without a folder.
+    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends at
+    `expires_at`, within two minutes; no DELETE was sent) or `deleted` (purged). `submissions` are
+    all submissions, as ciphertext; `late` of them came while it ended. `skipped` were not
+    end-to-end encrypted: the service does not return them. `kept_in` is the file with the
+    ciphertext, None without a folder.
     """
 
     short_code: str
@@ -115,7 +120,10 @@ def end_under_policy(
 
 
 def _end_on_record(
-    session: Session, short_code: str, keep: Path | LedgerOpener | None, work: Callable[[Session, Ledger], EndedRequest]
+    session: Session,
+    short_code: str,
+    keep: Path | LedgerOpener | None,
+    work: Callable[[Session, Ledger], EndedRequest],
 ) -> EndedRequest:
     record = lock_record(session, short_code, keep)
     try:
@@ -125,7 +133,10 @@ def _end_on_record(
 
 
 def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | None) -> Ledger:
-    """Open the request's ledger when no other command has it locked. StateError if that takes too long."""
+    """Open the request's ledger when no other command has it locked.
+
+    StateError if that takes too long.
+    """
     api.get(short_code)  # UsageError for an invalid short code, before there is a file for it
     session.check_clear(short_code)
     budget = session.start_budget()
@@ -136,7 +147,8 @@ def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | N
             return record
         if budget.get_remaining() <= _LOCK_POLL_INTERVAL:
             raise StateError(
-                f"another command is working on request {short_code}", remedy="wait for it; then run this one again"
+                f"another command is working on request {short_code}",
+                remedy="wait for it; then run this one again",
             )
         session.wait(_LOCK_POLL_INTERVAL)
 
@@ -144,7 +156,9 @@ def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | N
 class RequestExpiry:
     """One command's work on one request. The caller closes the ledger."""
 
-    def __init__(self, session: Session, short_code: str, record: Ledger, now: Clock = get_utc_now) -> None:
+    def __init__(
+        self, session: Session, short_code: str, record: Ledger, now: Clock = get_utc_now
+    ) -> None:
         self._session = session
         self._code = short_code
         self._record = record
@@ -170,7 +184,8 @@ class RequestExpiry:
         info = call(api.get(self._code), budget)
         if (info.expires_at is None) is not (info.public_key is None):
             raise ProtocolError(
-                f"it is unclear from the service's response whether request {self._code} is active: nothing was changed"
+                f"it is unclear from the service's response whether request {self._code} "
+                "is active: nothing was changed"
             )
         return info
 
@@ -184,13 +199,19 @@ class RequestExpiry:
             return self._keep_submissions(self._session.start_budget())
         except SealpipeError as error:
             raise DeliveryError(
-                f"request {self._code} has expired, but its last submissions could not be stored: {error.message}",
-                remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends no DELETE, and stores "
+                (
+                    f"request {self._code} has expired, but its last submissions could not be "
+                    f"stored: {error.message}"
+                ),
+                remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends "
+                "no DELETE, and stores "
                 "the rest",
             ) from None
 
     def _expires_soon(self, expires_at: datetime, answered_at: datetime | None) -> bool:
-        """Return whether a DELETE might arrive after the request has ended: then it would destroy."""
+        """Return whether a DELETE might arrive after the request has ended: then it would
+        destroy.
+        """
         return (
             expires_at - self._now() <= LOCAL_CLOCK_MARGIN
             if answered_at is None
@@ -210,7 +231,8 @@ class RequestExpiry:
             with suppress(StateError):
                 self._record.settle("not sent")
             raise
-        elapsed = max(0.0, (self._now() - started).total_seconds())  # by the wall clock: a machine may have slept
+        # By the wall clock: a machine may have slept.
+        elapsed = max(0.0, (self._now() - started).total_seconds())
         budget = self._session.start_budget()
         budget.deadline = min(budget.deadline, DELETE_DEADLINE - elapsed)
         try:
@@ -229,16 +251,20 @@ class RequestExpiry:
         if deleted.outcome != "expired":
             location = f", and stored in {self._record.path}" if self._record.path else ""
             raise NotFoundError(
-                f"another client expired request {self._code} at the same moment, so this DELETE deleted it for good; "
+                f"another client expired request {self._code} at the same moment, so this "
+                "DELETE deleted it for good; "
                 f"its submissions were read before{location}"
             )
 
     def _settle(self, outcome: str) -> None:
-        with suppress(StateError):  # then the note of a DELETE stays, and the next command checks the state
+        # Then the note of a DELETE stays, and the next command checks the state.
+        with suppress(StateError):
             self._record.settle(outcome)
 
     def _find_outcome(self, error: ServiceError | None) -> None:
-        """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if it stays active."""
+        """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if
+        it stays active.
+        """
         budget = self._session.start_budget()
         detail = "it was still active"
         for tries in range(1, MAX_TRIES + 1):
@@ -262,13 +288,19 @@ class RequestExpiry:
     def _make_unknown_error(self, error: ServiceError | None, detail: str) -> OutcomeUnknownError:
         pending = self._record.pending
         deadline = "" if pending is None else f" before {format_time(pending.at + GRACE)}"
-        reason = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
+        reason = (
+            "it is not known whether a DELETE that was sent before has arrived"
+            if error is None
+            else error.message
+        )
         if self._record.is_expired:
             reason = "the service first reported it as expired, then as active"
         outcome_error = OutcomeUnknownError(
             f"request {self._code}: {reason}; at the last look, {detail}",
-            remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it checks the state, "
-            f"and sends no second DELETE{deadline}, because the first may still arrive and the two together would "
+            remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: "
+            "it checks the state, "
+            f"and sends no second DELETE{deadline}, because the first may still arrive and "
+            "the two together would "
             "destroy the submissions",
             status=None if error is None else error.status,
             error_code=None if error is None else error.error_code,
@@ -276,18 +308,28 @@ class RequestExpiry:
         outcome_error.unclear = True
         return outcome_error
 
-    def _get_remaining_grace(self, pending: PendingDelete, answered_at: datetime | None) -> timedelta:
-        """Return how long an earlier DELETE may still arrive, by the service's clock if both responses give it."""
+    def _get_remaining_grace(
+        self, pending: PendingDelete, answered_at: datetime | None
+    ) -> timedelta:
+        """Return how long an earlier DELETE may still arrive, by the service's clock if both
+        responses give it.
+        """
         if pending.answered_at is not None and answered_at is not None:
             return GRACE - (answered_at - pending.answered_at)
         return GRACE - (self._now() - pending.at)
 
-    def _finish(self, outcome: Outcome, submissions: Submissions, earlier: Submissions) -> EndedRequest:
+    def _finish(
+        self, outcome: Outcome, submissions: Submissions, earlier: Submissions
+    ) -> EndedRequest:
         self._settle("expired")
         return self._make_result(outcome, submissions, earlier)
 
     def _make_result(
-        self, outcome: Outcome, submissions: Submissions, earlier: Submissions, expires_at: datetime | None = None
+        self,
+        outcome: Outcome,
+        submissions: Submissions,
+        earlier: Submissions,
+        expires_at: datetime | None = None,
     ) -> EndedRequest:
         # Both reads combined: the caller also gets a submission that only the first read returned.
         items = {submission.identity: submission for submission in earlier.items}
@@ -295,5 +337,11 @@ class RequestExpiry:
         items |= {submission.identity: submission for submission in submissions.items}
         all_items, skipped = tuple(items.values()), submissions.skipped or 0
         return EndedRequest(
-            self._code, outcome, all_items, len(all_items) - earlier_count, skipped, expires_at, self._record.path
+            self._code,
+            outcome,
+            all_items,
+            len(all_items) - earlier_count,
+            skipped,
+            expires_at,
+            self._record.path,
         )

@@ -1,9 +1,9 @@
 """Expire a share at once (specification: DELETE /v1/shares/{shortCode}). It can be repeated.
 
-A second DELETE gets 404/1, as does a short code that never existed. It is a success only with proof that the share
-belonged to this account: this machine's note that it expired the share, the share's metadata (they remain if it ended
-by time or views), or the service's list of ended shares. Without proof it is a `NotFoundError`: a mistyped code is
-never a success.
+A second DELETE gets 404/1, as does a short code that never existed. It is a success only with proof
+that the share belonged to this account: this machine's note that it expired the share, the share's
+metadata (they remain if it ended by time or views), or the service's list of ended shares. Without
+proof it is a `NotFoundError`: a mistyped code is never a success.
 """
 
 from __future__ import annotations
@@ -31,24 +31,31 @@ MAX_PAGES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class EndedShare:
-    """A share that has ended. `outcome` is `expired` (now) or `already-expired` (before this call)."""
+    """A share that has ended.
+
+    `outcome` is `expired` (now) or `already-expired` (before this call).
+    """
 
     short_code: str
     outcome: Literal["expired", "already-expired"]
 
 
 def end_share(session: Session, short_code: str, budget: Budget | None = None) -> None:
-    """Expire a share. A lost response is harmless: the call is repeated, and a second DELETE changes nothing.
+    """Expire a share. A lost response is harmless: the call is repeated, and a second DELETE
+    changes nothing.
 
-    Part of work that policies have allowed. Raises NotFoundError if there is no such share or it had ended before,
-    OutcomeUnknownError if no attempt was settled.
+    Part of work that policies have allowed. Raises NotFoundError if there is no such share or it
+    had ended before, OutcomeUnknownError if no attempt was settled.
     """
     try:
         call(shares.expire(short_code), budget or session.start_budget())
     except OutcomeUnknownError as error:
         # 404 after an attempt of ours that may have arrived: that attempt expired it.
         if (error.status, error.error_code) != (404, 1):
-            error.remedy = f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it does no harm"
+            error.remedy = (
+                f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it "
+                "does no harm"
+            )
             raise
 
 
@@ -71,7 +78,9 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Ended
         if (missing.status, missing.error_code) != (404, 1):
             raise
         if not _has_proof_of_share(session, short_code, keep, budget):
-            missing.remedy = f"{missing.remedy}; a share that was expired from another machine looks the same"
+            missing.remedy = (
+                f"{missing.remedy}; a share that was expired from another machine looks the same"
+            )
             raise
         return EndedShare(short_code, "already-expired")
     if keep is not None:
@@ -80,8 +89,13 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Ended
     return EndedShare(short_code, "expired")
 
 
-def _has_proof_of_share(session: Session, short_code: str, keep: Path | None, budget: Budget) -> bool:
-    """Return whether anything proves that this account had such a share. A failed call proves nothing."""
+def _has_proof_of_share(
+    session: Session, short_code: str, keep: Path | None, budget: Budget
+) -> bool:
+    """Return whether anything proves that this account had such a share.
+
+    A failed call proves nothing.
+    """
     if keep is not None and was_expired(keep, session.base_url, short_code):
         return True
     with suppress(ServiceError):

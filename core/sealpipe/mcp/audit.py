@@ -1,7 +1,7 @@
 """Records every call of an assistant, refused ones, too, for the observers of both config files.
 
-Where neither file names an audit log, the server keeps one of its own in the state directory: `mcp/audit.jsonl`. It is
-required: an action that cannot be recorded is not done.
+Where neither file names an audit log, the server keeps one of its own in the state directory:
+`mcp/audit.jsonl`. It is required: an action that cannot be recorded is not done.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _MAX_REASON: Final = 300
 
 
 def add_audit_log(hooks: Sequence[PolicyHook], folder: Path) -> tuple[PolicyHook, ...]:
-    """Return the hooks with an audit log in the server's folder, unless one of them is an audit log.
+    """Return the hooks with an audit log in the server's folder, unless one of them is an audit
+    log.
 
     Creates the folder (0700) for it. Raises StateError.
     """
@@ -51,7 +52,9 @@ def add_audit_log(hooks: Sequence[PolicyHook], folder: Path) -> tuple[PolicyHook
 def report_call(
     context: PolicyContext, tool: str, client_name: str, error: BaseException | None = None
 ) -> tuple[str, ...]:
-    """Record how a call of a tool ended: done, or with an error. Blocks. Returns a warning for an observer that fails.
+    """Record how a call of a tool ended: done, or with an error.
+
+    Blocks. Returns a warning for an observer that fails.
 
     `client_name` is what the client calls itself, escaped.
     """

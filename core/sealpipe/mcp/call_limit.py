@@ -1,8 +1,9 @@
 """How often each tool was used in the last hour, by every server of this machine's state directory.
 
-A 0600 file of one JSON object: for each tool, the times of its calls in seconds since 1970. It is replaced only if it
-is still the one that was read, so that two servers never count one call for both. A call is counted before it does
-anything: a kill between the two counts one too many, never one too few.
+A 0600 file of one JSON object: for each tool, the times of its calls in seconds since 1970. It is
+replaced only if it is still the one that was read, so that two servers never count one call for
+both. A call is counted before it does anything: a kill between the two counts one too many, never
+one too few.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ Times = dict[str, list[float]]
 
 
 def take(folder: Path, tool: str, most: int | None) -> None:
-    """Count one call of a tool. `most` is how many an hour there may be, None for any number. Blocks.
+    """Count one call of a tool.
 
-    Raises PolicyError, with nothing counted, if there were as many, and StateError if the file cannot be used.
+    `most` is how many an hour there may be, None for any number. Blocks.
+
+    Raises PolicyError, with nothing counted, if there were as many, and StateError if the file
+    cannot be used.
     """
     if most is None:
         return
@@ -46,11 +50,16 @@ def take(folder: Path, tool: str, most: int | None) -> None:
             _refuse(tool, most, limit.find_time(calls))
         if _write(path, content, {**times, tool: [*calls, now]}):
             return
-    raise StateError(f"{path} cannot be replaced: it is a link, or others keep changing it", remedy="remove it")
+    raise StateError(
+        f"{path} cannot be replaced: it is a link, or others keep changing it", remedy="remove it"
+    )
 
 
 def count_left(folder: Path, tool: str, most: int | None) -> int | None:
-    """Return how many calls of a tool are left in this hour; None for any number. Raises StateError."""
+    """Return how many calls of a tool are left in this hour; None for any number.
+
+    Raises StateError.
+    """
     if most is None:
         return None
     _, times = _read(folder / _NAME, time.time())
@@ -67,7 +76,10 @@ def _refuse(tool: str, most: int, until: float) -> NoReturn:
 
 
 def _read(path: Path, now: float) -> tuple[bytes | None, Times]:
-    """Return the file's content (None: there is none), and the calls of the last hour. Raises StateError."""
+    """Return the file's content (None: there is none), and the calls of the last hour.
+
+    Raises StateError.
+    """
     try:
         content = read_file(path, _MAX_SIZE)
     except FileNotFoundError:
@@ -76,9 +88,15 @@ def _read(path: Path, now: float) -> tuple[bytes | None, Times]:
         raise StateError(f"{path} cannot be read: {error.strerror}") from None
     times = _parse(path, content)
     if times is None:
-        raise StateError(f"{path} is damaged, so the calls of this hour are unknown", remedy="remove it after an hour")
+        raise StateError(
+            f"{path} is damaged, so the calls of this hour are unknown",
+            remedy="remove it after an hour",
+        )
     limit = HourlyLimit(0, HOUR)
-    recent = {tool: [*limit.select_counted(dict(enumerate(calls)), now).values()] for tool, calls in times.items()}
+    recent = {
+        tool: [*limit.select_counted(dict(enumerate(calls)), now).values()]
+        for tool, calls in times.items()
+    }
     return content, {tool: calls for tool, calls in recent.items() if calls}
 
 
@@ -90,7 +108,12 @@ def _parse(path: Path, content: bytes) -> Times | None:
         times = {tool: [float(each) for each in calls] for tool, calls in members["calls"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return times if members.get("schema") == 1 and all(each > 0 for calls in times.values() for each in calls) else None
+    return (
+        times
+        if members.get("schema") == 1
+        and all(each > 0 for calls in times.values() for each in calls)
+        else None
+    )
 
 
 def _encode(times: Times) -> bytes:

@@ -1,6 +1,7 @@
 """The tool `check`: the doctor's findings as names and states, and which tools the policy offers.
 
-A finding's detail names hosts, paths and people; it is for the user's terminal, not for an assistant.
+A finding's detail names hosts, paths and people; it is for the user's terminal, not for an
+assistant.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ State = Literal["ok", "warn", "fail"]
 _VARIABLES: Final = {setting.name: setting.get_variable() for setting in GLOBAL}
 _LONGEST_NAME: Final = 60
 _WRITE_A_POLICY: Final = (
-    "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a file with comments; then "
+    "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a "
+    "file with comments; then "
     "restart this server."
 )
 _SET_VARIABLES: Final = (
-    "This server has no {}: many clients pass on none of a shell's variables. A person sets them in `env` of this "
-    "server's entry in the client's configuration, or writes them into sealpipe's config file, and restarts the server."
+    "This server has no {}: many clients pass on none of a shell's variables. A person "
+    "sets them in `env` of this "
+    "server's entry in the client's configuration, or writes them into sealpipe's config "
+    "file, and restarts the server."
 )
-_RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
+_RUN_DOCTOR: Final = (
+    "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
+)
 
 
 Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME)]
@@ -46,7 +52,9 @@ class CheckAnswer(Model):
     """The answer of `check`."""
 
     findings: list[Found] = Field(max_length=1000, description="What was checked, and how it is.")
-    tools: list[Name] = Field(max_length=len(TOOLS), description="The tools that the policy offers.")
+    tools: list[Name] = Field(
+        max_length=len(TOOLS), description="The tools that the policy offers."
+    )
     next: list[Text] = Field(max_length=2, description="What a person can do.")
 
 
@@ -56,7 +64,8 @@ async def run_checks(call: Call, _: Nothing) -> Answer:
     tools = [name for name in TOOLS if call.policy.allows(name)]
     missing = list_missing_settings(call.values, call.config.environ)
     lines = [_SET_VARIABLES.format(" and ".join(missing))] if missing else []
-    # A person's terminal has variables that the client has not passed on: there, the doctor would find nothing.
+    # A person's terminal has variables that the client has not passed on: there, the doctor would
+    # find nothing.
     lines += [_RUN_DOCTOR] if "fail" in states.values() and not missing else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
     call.publish(*states, *lines)
@@ -65,7 +74,9 @@ async def run_checks(call: Call, _: Nothing) -> Answer:
 
 
 def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the variables of what every call needs and this server did not get, from its client or a config file."""
+    """Return the variables of what every call needs and this server did not get, from its client or
+    a config file.
+    """
     missing = [_VARIABLES[name] for name in ("base_url", "link_base_url") if not values.get(name)]
     has_key = values.get("api_key_file") or environ.get("SEALPIPE_API_KEY")
     return missing if has_key else [*missing, _VARIABLES["api_key_file"]]
@@ -90,7 +101,8 @@ def _find_states(call: Call) -> dict[str, State]:
 CHECK: Final = Tool(
     "check",
     "Check the set-up",
-    "Check settings, credential, connection and scopes. Returns the name and the state of each check, and which tools "
+    "Check settings, credential, connection and scopes. Returns the name and the state of "
+    "each check, and which tools "
     "the policy offers. Changes nothing.",
     Nothing,
     CheckAnswer,

@@ -1,8 +1,8 @@
 """The tool `run_with_secrets`: a command of the policy's list, with secrets in its environment.
 
-There is no shell and no input. The command gets this server's environment without SEALPIPE_* variables and relative
-folders in PATH, and the secrets; what it writes is redacted. When the call is cancelled or its time is up, it ends with
-all of its children.
+There is no shell and no input. The command gets this server's environment without SEALPIPE_*
+variables and relative folders in PATH, and the secrets; what it writes is redacted. When the call
+is cancelled or its time is up, it ends with all of its children.
 """
 
 from __future__ import annotations
@@ -60,12 +60,18 @@ class RunArguments(Model):
 class RunAnswer(Model):
     """The answer of `run_with_secrets`."""
 
-    exit_code: int | None = Field(description="Its exit code; 128+N after signal N. Null: it could not be ended.")
+    exit_code: int | None = Field(
+        description="Its exit code; 128+N after signal N. Null: it could not be ended."
+    )
     ended: Literal["exited", "timeout", "too much output"] = Field(
         description="`exited` by itself, or why it was ended."
     )
-    stdout: Untrusted = Field(description="What it wrote to stdout, redacted: at most 10,000 characters.")
-    stderr: Untrusted = Field(description="What it wrote to stderr, redacted: at most 10,000 characters.")
+    stdout: Untrusted = Field(
+        description="What it wrote to stdout, redacted: at most 10,000 characters."
+    )
+    stderr: Untrusted = Field(
+        description="What it wrote to stderr, redacted: at most 10,000 characters."
+    )
     truncated: bool = Field(description="Whether something was left out, at [...].")
 
 
@@ -112,13 +118,17 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
 
 
 def _make_environ() -> dict[str, str]:
-    """Return our environment, with a PATH that does not depend on the working directory: assistants write there."""
+    """Return our environment, with a PATH that does not depend on the working directory: assistants
+    write there.
+    """
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return {**os.environ, "PATH": os.pathsep.join(filter(os.path.isabs, folders))}
 
 
 def _make_harmless(text: str) -> tuple[str, bool]:
-    """Return output that nothing obeys, and whether some of it was left out: what is escaped is longer."""
+    """Return output that nothing obeys, and whether some of it was left out: what is escaped is
+    longer.
+    """
     from sealpipe.run.capture import Excerpt
 
     excerpt = Excerpt(_LONGEST // 2)
@@ -131,7 +141,9 @@ def _describe_end(captured: Captured) -> dict[str, object]:
     return {"outcome": outcome, "exit_code": captured.exit_code}
 
 
-async def _follow(call: Call, program: str, wanted: Wanted, values: Mapping[str, Value]) -> Captured:
+async def _follow(
+    call: Call, program: str, wanted: Wanted, values: Mapping[str, Value]
+) -> Captured:
     """Run it in a thread of its own, report its progress, and stop it if we are cancelled."""
     from sealpipe.run.capture import Stop
 
@@ -141,14 +153,18 @@ async def _follow(call: Call, program: str, wanted: Wanted, values: Mapping[str,
         began = time.monotonic()
         try:
             while not (await asyncio.wait({running}, timeout=_REPORT_INTERVAL))[0]:
-                await call.report(time.monotonic() - began, wanted.seconds, "The command is running.")
+                await call.report(
+                    time.monotonic() - began, wanted.seconds, "The command is running."
+                )
         finally:
             if not running.done():
                 stop()
             while not running.done():
                 try:
                     await asyncio.wait({running})
-                except asyncio.CancelledError:  # a task may be cancelled again and again, and the command ends soon
+                except (
+                    asyncio.CancelledError
+                ):  # a task may be cancelled again and again, and the command ends soon
                     continue
         return running.result()
 
@@ -158,7 +174,9 @@ def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: St
     from sealpipe.run.variables import make_environment
     from sealpipe.spellings import Finder, is_searchable
 
-    environ = make_environment(_make_environ(), {name: value.data.reveal_bytes() for name, value in values.items()})
+    environ = make_environment(
+        _make_environ(), {name: value.data.reveal_bytes() for name, value in values.items()}
+    )
     secrets = {name: value.data.reveal_bytes() for name, value in values.items() if value.is_secret}
     if short := [name for name, secret in secrets.items() if not is_searchable(secret)]:
         raise UsageError(
@@ -172,10 +190,16 @@ def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: St
 
 def _parse(given: RunArguments) -> Wanted:
     if any("\0" in word for word in given.command):
-        raise UsageError("the command has a NUL character, which no argument can hold", remedy="leave it out")
+        raise UsageError(
+            "the command has a NUL character, which no argument can hold", remedy="leave it out"
+        )
     if not given.environment:
-        raise UsageError("environment names no secret", remedy="name one at least, or run the command yourself")
-    variables = tuple(parse_variable(f"{name}={reference}") for name, reference in given.environment.items())
+        raise UsageError(
+            "environment names no secret", remedy="name one at least, or run the command yourself"
+        )
+    variables = tuple(
+        parse_variable(f"{name}={reference}") for name, reference in given.environment.items()
+    )
     return Wanted(tuple(given.command), variables, given.seconds)
 
 
@@ -191,8 +215,10 @@ def _describe(wanted: Wanted) -> Use:
 RUN_WITH_SECRETS: Final = Tool(
     "run_with_secrets",
     "Run a command with secrets",
-    "Run a command that the policy allows, without a shell and without input, with secrets in its environment. Returns "
-    "its exit code and its output, in which secrets are replaced by ***. When it ends, so do its children.",
+    "Run a command that the policy allows, without a shell and without input, with secrets "
+    "in its environment. Returns "
+    "its exit code and its output, in which secrets are replaced by ***. When it ends, so "
+    "do its children.",
     RunArguments,
     RunAnswer,
     _parse,

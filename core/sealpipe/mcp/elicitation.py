@@ -1,9 +1,10 @@
-"""Asks the person before the client: to confirm a call, by a form; and to open a link, by the client's URL mode.
+"""Asks the person before the client: to confirm a call, by a form; and to open a link, by the
+client's URL mode.
 
-In protocol 2026-07-28 a server cannot ask in the middle of a call. It returns what it asks, and the client calls again
-with the answers and a state, which the SDK seals and binds to the tool and its arguments. The state names a round here.
-A confirmation serves once; the answer of a finished call can be had again, for it changes nothing. In older revisions
-the server asks while the call waits.
+In protocol 2026-07-28 a server cannot ask in the middle of a call. It returns what it asks, and the
+client calls again with the answers and a state, which the SDK seals and binds to the tool and its
+arguments. The state names a round here. A confirmation serves once; the answer of a finished call
+can be had again, for it changes nothing. In older revisions the server asks while the call waits.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _HIDDEN: Final = re.compile(HIDING + r"|~(?=~)|(?<= ) ")
 """Also what makes a renderer strike out text, or change its width."""
 _MOST_ROUNDS: Final = 200
 _LINK_MESSAGE: Final = (
-    "Open this page to enter what is asked for. It is encrypted in the browser; the chat never sees it."
+    "Open this page to enter what is asked for. It is encrypted in the browser; the chat never "
+    "sees it."
 )
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
@@ -54,7 +56,9 @@ LINK: Final = "link"
 
 
 class Round(NamedTuple):
-    """What waits for the client's next call: a confirmation, or the answer of a call whose link is being shown."""
+    """What waits for the client's next call: a confirmation, or the answer of a call whose link is
+    being shown.
+    """
 
     kind: Kind
     ends: float
@@ -62,7 +66,10 @@ class Round(NamedTuple):
 
 
 class Rounds:
-    """The rounds that wait, by their nonce. The oldest are forgotten: a client may never come back."""
+    """The rounds that wait, by their nonce.
+
+    The oldest are forgotten: a client may never come back.
+    """
 
     def __init__(self) -> None:
         self._rounds: dict[str, Round] = {}
@@ -80,12 +87,21 @@ class Rounds:
     def find(self, state: str | None, kind: Kind) -> Round | None:
         """Return the round of a state, if it is of that kind and not too old."""
         found = self._rounds.get(_read_nonce(state))
-        return found if found is not None and found.kind == kind and found.ends > time.monotonic() else None
+        return (
+            found
+            if found is not None and found.kind == kind and found.ends > time.monotonic()
+            else None
+        )
 
     def take(self, state: str) -> None:
-        """Take the confirmation of a state, which serves once. Raises PolicyError if there is none."""
+        """Take the confirmation of a state, which serves once.
+
+        Raises PolicyError if there is none.
+        """
         if self.find(state, CONFIRM) is None:
-            raise PolicyError("this confirmation has been used, or is too old", remedy="call the tool again")
+            raise PolicyError(
+                "this confirmation has been used, or is too old", remedy="call the tool again"
+            )
         del self._rounds[_read_nonce(state)]
 
 
@@ -96,7 +112,8 @@ def _read_nonce(state: str | None) -> str:
 
 
 def describe_use(use: Use, arguments: Mapping[str, Any]) -> str:
-    """Return the question that a person answers: all that the call would use, and its arguments, in ASCII.
+    """Return the question that a person answers: all that the call would use, and its arguments, in
+    ASCII.
 
     Raises PolicyError if it is too long to read.
     """
@@ -113,7 +130,9 @@ def describe_use(use: Use, arguments: Mapping[str, Any]) -> str:
     lines = [f"{name}: {' '.join(map(_quote, values))}" for name, values in rows.items() if values]
     question = "\n".join([f"An assistant calls {use.tool}.", *lines])
     if len(question) > _MAX_QUESTION:
-        raise PolicyError("a person must confirm this call, and it is too long to read", remedy="use fewer words")
+        raise PolicyError(
+            "a person must confirm this call, and it is too long to read", remedy="use fewer words"
+        )
     return question
 
 
@@ -140,7 +159,9 @@ def has_url(context: Context) -> bool:
 
 def make_confirmation(question: str) -> types.ElicitRequest:
     """Make the request for a confirmation."""
-    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=question, requested_schema=_FORM))
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(message=question, requested_schema=_FORM)
+    )
 
 
 def make_link_request(link: str) -> types.ElicitRequest:
@@ -150,7 +171,11 @@ def make_link_request(link: str) -> types.ElicitRequest:
 
 def check_confirmed(response: Any) -> None:
     """Raise PolicyError unless the person said yes."""
-    content = response.content if isinstance(response, types.ElicitResult) and response.action == "accept" else None
+    content = (
+        response.content
+        if isinstance(response, types.ElicitResult) and response.action == "accept"
+        else None
+    )
     if not content or content.get("confirm") is not True:
         raise PolicyError(_DECLINED, remedy="ask the user what they want instead")
 
@@ -161,9 +186,14 @@ def is_shown(response: Any) -> bool:
 
 
 async def confirm_now(context: Context, question: str) -> None:
-    """Get a confirmation during the call: by the client's form, else on the terminal. Raises PolicyError."""
+    """Get a confirmation during the call: by the client's form, else on the terminal.
+
+    Raises PolicyError.
+    """
     if has_form(context):
-        check_confirmed(await _wait(context.session.elicit_form(question, _FORM, context.request_id)))
+        check_confirmed(
+            await _wait(context.session.elicit_form(question, _FORM, context.request_id))
+        )
         return
     answer = await terminal.ask(question)
     if answer is None:
@@ -178,7 +208,9 @@ async def confirm_now(context: Context, question: str) -> None:
 async def show_link_now(context: Context, link: str) -> bool:
     """Show a link during the call; return whether the person agreed to open it."""
     identity = secrets.token_urlsafe(16)
-    return is_shown(await _wait(context.session.elicit_url(_LINK_MESSAGE, link, identity, context.request_id)))
+    return is_shown(
+        await _wait(context.session.elicit_url(_LINK_MESSAGE, link, identity, context.request_id))
+    )
 
 
 async def _wait(asking: Coroutine[Any, Any, types.ElicitResult]) -> types.ElicitResult | None:

@@ -1,8 +1,8 @@
 """Serves over HTTP on this machine: loopback only, with a bearer token that is kept in a file.
 
-Other processes and web pages of this machine reach the port, too. So each request needs the token, and the name of the
-host by which it was reached must be ours: a page in a browser that makes its own name point here (DNS rebinding) sends
-another one.
+Other processes and web pages of this machine reach the port, too. So each request needs the token,
+and the name of the host by which it was reached must be ours: a page in a browser that makes its
+own name point here (DNS rebinding) sends another one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ PATIENCE: Final = 10.0
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to this address of loopback. Raises UsageError if it cannot be."""
-    # asyncio turns Nagle's algorithm off only with the protocol's number, and then no response waits for 40 ms.
+    """Return a socket that is bound to this address of loopback.
+
+    Raises UsageError if it cannot be.
+    """
+    # asyncio turns Nagle's algorithm off only with the protocol's number, and then no response
+    # waits for 40 ms.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,24 +55,37 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         sock.close()
         raise UsageError(
-            f"port {port} of {host} cannot be used: {error.strerror}", remedy="choose another port for --http"
+            f"port {port} of {host} cannot be used: {error.strerror}",
+            remedy="choose another port for --http",
         ) from None
     return sock
 
 
-async def serve_http(setup: Setup, address: tuple[str, int], token: Secret, announce: Callable[[str], None]) -> None:
-    """Serve clients until SIGINT or SIGTERM. Calls `announce` with the URL as soon as connections are accepted."""
+async def serve_http(
+    setup: Setup, address: tuple[str, int], token: Secret, announce: Callable[[str], None]
+) -> None:
+    """Serve clients until SIGINT or SIGTERM. Calls `announce` with the URL as soon as connections
+    are accepted.
+    """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     sock = listen(*address)
     host, port = sock.getsockname()
     signals.call_on_signal(lambda: loop.call_soon_threadsafe(stop.set))
-    await serve(make_server(setup), sock, token, stop, lambda: announce(f"http://{host}:{port}{PATH}"))
+    await serve(
+        make_server(setup), sock, token, stop, lambda: announce(f"http://{host}:{port}{PATH}")
+    )
 
 
 async def serve(
-    server: Server[Any], sock: socket.socket, token: Secret, stop: asyncio.Event, announce: Callable[[], None]
+    server: Server[Any],
+    sock: socket.socket,
+    token: Secret,
+    stop: asyncio.Event,
+    announce: Callable[[], None],
 ) -> None:
-    """Serve clients with the token until `stop` is set. Calls `announce` as soon as connections are accepted.
+    """Serve clients with the token until `stop` is set.
+
+    Calls `announce` as soon as connections are accepted.
 
     Then open calls are cancelled, and have some seconds to finish what they are changing.
     """
@@ -94,11 +111,13 @@ async def serve(
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=75,  # longer than clients keep a connection, so that none is closed during a request
+        # longer than clients keep a connection, so that none is closed during a request
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=0,  # what is open then was cancelled, and has had its time
     )
     async with manager.run():
-        gate.token = Secret(token.reveal())  # made again where every secret is seen that must not go out
+        # Made again where every secret is seen that must not go out.
+        gate.token = Secret(token.reveal())
         await _HttpServer(config, stop, announce).serve([sock])
 
 
@@ -115,7 +134,8 @@ def _make_security_settings(sock: socket.socket) -> TransportSecuritySettings:
 class _Strangers:
     """The connections that have not shown the token: few, and each for a short time only.
 
-    Every user of this machine can connect; otherwise one of them would take all descriptors of the process.
+    Every user of this machine can connect; otherwise one of them would take all descriptors of the
+    process.
     """
 
     def __init__(self) -> None:
@@ -125,7 +145,10 @@ class _Strangers:
         """Add a new connection. Closes the oldest if there are too many."""
         while len(self._waiting) >= MOST_STRANGERS:
             self._close(next(iter(self._waiting)))
-        self._waiting[peer] = transport, asyncio.get_running_loop().call_later(PATIENCE, self._close, peer)
+        self._waiting[peer] = (
+            transport,
+            asyncio.get_running_loop().call_later(PATIENCE, self._close, peer),
+        )
 
     def remove(self, peer: object) -> asyncio.Transport | None:
         """Remove a connection that has shown the token, or has ended."""
@@ -156,7 +179,9 @@ def _make_protocol(strangers: _Strangers) -> type[asyncio.Protocol]:
 class _Gate:
     """Lets through what has the token; says nothing else to anyone."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, token: Secret, strangers: _Strangers) -> None:
+    def __init__(
+        self, manager: StreamableHTTPSessionManager, token: Secret, strangers: _Strangers
+    ) -> None:
         self._manager = manager
         self.token = token
         self._strangers = strangers
@@ -166,9 +191,12 @@ class _Gate:
         if scope["path"] != PATH:
             response = PlainTextResponse("Not found", 404)
         elif not self._is_authorized(scope):
-            response = PlainTextResponse("The token is missing or wrong", 401, {"WWW-Authenticate": "Bearer"})
+            response = PlainTextResponse(
+                "The token is missing or wrong", 401, {"WWW-Authenticate": "Bearer"}
+            )
         elif scope["method"] not in ("POST", "DELETE"):
-            # A stream for what the server says unasked: it says nothing unasked, and clients go on without.
+            # A stream for what the server says unasked: it says nothing unasked, and clients go on
+            # without.
             response = PlainTextResponse("Method not allowed", 405, {"Allow": "POST, DELETE"})
         else:
             self._strangers.remove(scope["client"])
@@ -177,7 +205,9 @@ class _Gate:
         await response(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request. Without an open one, nothing looks twice a second whether the server ends."""
+        """Serve one request. Without an open one, nothing looks twice a second whether the server
+        ends.
+        """
         self._open += 1
         AppStatus.should_exit = False
         try:
@@ -191,13 +221,19 @@ class _Gate:
         if len(values) != 1:
             return False
         scheme, _, token = values[0].partition(b" ")
-        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self.token.reveal_bytes())
+        return scheme.lower() == b"bearer" and compare_digest(
+            token.strip(), self.token.reveal_bytes()
+        )
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn without its loop, which looks ten times a second whether it should end, and without its signals."""
+    """uvicorn without its loop, which looks ten times a second whether it should end, and without
+    its signals.
+    """
 
-    def __init__(self, config: uvicorn.Config, stop: asyncio.Event, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop: asyncio.Event, announce: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._stop = stop
         self._announce = announce

@@ -1,7 +1,9 @@
-"""The tools `list`, `status` and `expire`: what this server made on this machine, in all of its runs, and nothing else.
+"""The tools `list`, `status` and `expire`: what this server made on this machine, in all of its
+runs, and nothing else.
 
-An assistant cannot destroy what a person sent: a request with a submission is expired by `collect_secret`, once the
-submission is stored, or by a person. Its ciphertext is kept in the state directory in any case, as by the command line.
+An assistant cannot destroy what a person sent: a request with a submission is expired by
+`collect_secret`, once the submission is stored, or by a person. Its ciphertext is kept in the state
+directory in any case, as by the command line.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class MadeAnswer(Model):
     name: Text = Field(description="Its name on this machine, for a person.")
     state: State = Field(description="`unknown`: the service does not say.")
     finished: bool = Field(
-        description="False: it may not exist, or its link was not sent. The same call of `share_secret` finishes a "
+        description="False: it may not exist, or its link was not sent. The same call of "
+        "`share_secret` finishes a "
         "share; a person finishes anything with `sealpipe resume`."
     )
     created_at: Time = Field(description="When it was made.")
@@ -49,7 +52,9 @@ class MadeAnswer(Model):
     client: Untrusted = Field(description="The client that made it.")
     sent_to: list[Text] = Field(max_length=20, description="Who got the link.")
     title: Untrusted | None = Field(default=None, description="Its title.")
-    stored_in: Text | None = Field(default=None, description="Where `collect_secret` stores the submission.")
+    stored_in: Text | None = Field(
+        default=None, description="Where `collect_secret` stores the submission."
+    )
 
 
 class ListAnswer(Model):
@@ -71,11 +76,16 @@ class ExpireAnswer(Model):
     code: Code = Field(description="Short code.")
     kind: Kind = Field(description="What it is.")
     outcome: Ending = Field(description="`expiring`: it ends within two minutes by itself.")
-    submissions: Count | None = Field(default=None, description="Submissions to the request, all of them kept.")
+    submissions: Count | None = Field(
+        default=None, description="Submissions to the request, all of them kept."
+    )
 
 
 async def list_all(call: Call, _: Nothing) -> Answer:
-    """List what this server made, with the states that the service tells. What a kill left of requests is finished."""
+    """List what this server made, with the states that the service tells.
+
+    What a kill left of requests is finished.
+    """
     session = call.client.session
     await call.client.run(lambda: settle(session, call.state))
     found = list_records(session, call.state)
@@ -100,7 +110,10 @@ async def show(call: Call, given: CodeArguments) -> Answer:
 
 
 async def expire(call: Call, given: CodeArguments) -> Answer:
-    """Expire a share, or a request without a submission. Raises UsageError for one with a submission."""
+    """Expire a share, or a request without a submission.
+
+    Raises UsageError for one with a submission.
+    """
     session, code = call.client.session, given.code
     known = find_record(session, call.state, code)
     call.publish(*known.texts)
@@ -108,7 +121,9 @@ async def expire(call: Call, given: CodeArguments) -> Answer:
     if known.known.kind == "share":
         ended = await call.client.expire_share(code, keep=folder / "shares")
         return Answer(ExpireAnswer(code=code, kind="share", outcome=ended.outcome))
-    outcome, submissions = await call.client.run(lambda: _expire_request(session, code, folder / "requests"))
+    outcome, submissions = await call.client.run(
+        lambda: _expire_request(session, code, folder / "requests")
+    )
     return Answer(ExpireAnswer(code=code, kind="request", outcome=outcome, submissions=submissions))
 
 
@@ -130,24 +145,38 @@ def _describe(record: Record, state: State) -> dict[str, Any]:
 
 
 def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
-    """Return the state of each: active ones are in the service's lists, which are read as far as needed."""
+    """Return the state of each: active ones are in the service's lists, which are read as far as
+    needed.
+    """
     from sealpipe.api import requests, shares
 
-    lists: Mapping[Kind, Callable[..., Any]] = {"share": shares.list_page, "request": requests.list_page}
+    lists: Mapping[Kind, Callable[..., Any]] = {
+        "share": shares.list_page,
+        "request": requests.list_page,
+    }
     now = datetime.now(UTC)
     states: dict[str, State] = {"": "unknown"}
     for kind, list_page in lists.items():
-        codes = {each.known.short_code for each in found if each.known.kind == kind and not _has_passed(each, now)} - {
-            ""
-        }
+        codes = {
+            each.known.short_code
+            for each in found
+            if each.known.kind == kind and not _has_passed(each, now)
+        } - {""}
         if codes:
             active, is_whole = _find_active(session, list_page, codes)
-            states |= {code: "active" if code in active else "ended" if is_whole else "unknown" for code in codes}
+            states |= {
+                code: "active" if code in active else "ended" if is_whole else "unknown"
+                for code in codes
+            }
     return [states.get(each.known.short_code, "ended") for each in found]
 
 
-def _find_active(session: Session, list_page: Callable[..., Any], codes: Collection[str]) -> tuple[set[str], bool]:
-    """Return which codes the service lists as active, and whether it was asked for all that it lists."""
+def _find_active(
+    session: Session, list_page: Callable[..., Any], codes: Collection[str]
+) -> tuple[set[str], bool]:
+    """Return which codes the service lists as active, and whether it was asked for all that it
+    lists.
+    """
     active: set[str] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
@@ -174,14 +203,17 @@ def _look_at_request(session: Session, code: str) -> tuple[State, int]:
 
 
 def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, int]:
-    """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as ciphertext here."""
+    """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as
+    ciphertext here.
+    """
     from sealpipe.expire.request import expire_request
 
     state, submissions = _look_at_request(session, code)
     if state == "active" and submissions:
         raise UsageError(
             f"request {code} has a submission: it was not expired",
-            remedy="call `collect_secret`, which stores the submission and then expires the request; or a person runs "
+            remedy="call `collect_secret`, which stores the submission and then expires the "
+            "request; or a person runs "
             "`sealpipe requests expire`",
         )
     ended = expire_request(session, code, keep)
@@ -192,7 +224,10 @@ def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, in
 LIST: Final = Tool(
     "list",
     "List shares and requests",
-    "List the shares and requests that this server made, in this run and in earlier ones, with their states. No links.",
+    (
+        "List the shares and requests that this server made, in this run and in earlier ones, "
+        "with their states. No links."
+    ),
     Nothing,
     ListAnswer,
     lambda given: given,
@@ -203,7 +238,10 @@ LIST: Final = Tool(
 STATUS: Final = Tool(
     "status",
     "Show a share or a request",
-    "Show the state of a share or a request that this server made; of a request, the number of submissions, too.",
+    (
+        "Show the state of a share or a request that this server made; of a request, the "
+        "number of submissions, too."
+    ),
     CodeArguments,
     StatusAnswer,
     lambda given: given,
@@ -215,7 +253,8 @@ STATUS: Final = Tool(
 EXPIRE: Final = Tool(
     "expire",
     "Expire a share or a request",
-    "Expire a share or a request that this server made: its link stops working, for good. A request with a submission "
+    "Expire a share or a request that this server made: its link stops working, for good. "
+    "A request with a submission "
     "is not expired: call `collect_secret`. Safe to call again.",
     CodeArguments,
     ExpireAnswer,

@@ -1,6 +1,8 @@
-"""The base of the models of arguments, answers and the policy file: pydantic gives their schemas, and checks.
+"""The base of the models of arguments, answers and the policy file: pydantic gives their schemas,
+and checks.
 
-What a caller gave may be a secret, so no error quotes it: a flaw is its place, and what the schema has there.
+What a caller gave may be a secret, so no error quotes it: a flaw is its place, and what the schema
+has there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 Count = Annotated[int, Field(ge=0)]
 Code = Annotated[str, Field(min_length=1, max_length=100)]
 Time = Annotated[
-    datetime, PlainSerializer(format_time, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
+    datetime,
+    PlainSerializer(format_time, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 
 
@@ -57,7 +61,9 @@ class Untrusted(Model):
     untrusted: str
 
 
-def make_schema(model: type[Model], mode: Literal["validation", "serialization"] = "validation") -> Schema:
+def make_schema(
+    model: type[Model], mode: Literal["validation", "serialization"] = "validation"
+) -> Schema:
     """Make a model's JSON Schema, in one piece: few clients follow references."""
     schema = model.model_json_schema(mode=mode)
     simple: Schema = _simplify(schema, schema.pop("$defs", {}))
@@ -65,11 +71,18 @@ def make_schema(model: type[Model], mode: Literal["validation", "serialization"]
 
 
 def _simplify(schema: Any, definitions: Schema) -> Any:
-    """Put definitions in place of references; leave out pydantic's titles, and defaults that stand for nothing."""
+    """Put definitions in place of references; leave out pydantic's titles, and defaults that stand
+    for nothing.
+    """
+    # An answer may be without it.
     match schema:
         case {"$ref": str(reference), **others}:
             return _simplify({**definitions[reference.rpartition("/")[2]], **others}, definitions)
-        case {"anyOf": [{**known}, {"type": "null"}], "default": None, **others}:  # an answer may be without it
+        case {
+            "anyOf": [{**known}, {"type": "null"}],
+            "default": None,
+            **others,
+        }:
             return _simplify({**known, **others}, definitions)
         case {"anyOf": [{"type": kind, **known}, {"type": "null"}], **others}:
             return _simplify({**known, **others, "type": [kind, "null"]}, definitions)
@@ -77,7 +90,8 @@ def _simplify(schema: Any, definitions: Schema) -> Any:
             return {
                 name: _simplify(value, definitions)
                 for name, value in schema.items()
-                if not (name == "title" and isinstance(value, str)) and (name, value) != ("default", "")
+                if not (name == "title" and isinstance(value, str))
+                and (name, value) != ("default", "")
             }
         case list():
             return [_simplify(each, definitions) for each in schema]
@@ -85,10 +99,11 @@ def _simplify(schema: Any, definitions: Schema) -> Any:
 
 
 class Flaw(NamedTuple):
-    """The first thing that is wrong with a value: pydantic's kind of error, and the place, of which only ours is named.
+    """The first thing that is wrong with a value: pydantic's kind of error, and the place, of which
+    only ours is named.
 
-    `path` has names of the model's members, and numbers of items. `rest` has what stands there and the model does not
-    know: a name that the caller chose. `schema` is that of the place.
+    `path` has names of the model's members, and numbers of items. `rest` has what stands there and
+    the model does not know: a name that the caller chose. `schema` is that of the place.
     """
 
     kind: str
@@ -99,12 +114,16 @@ class Flaw(NamedTuple):
     @property
     def place(self) -> str:
         """The path as text, which is empty for the whole value: `prompts item 1.text`."""
-        text = "".join(f" item {part + 1}" if isinstance(part, int) else f".{part}" for part in self.path)
+        text = "".join(
+            f" item {part + 1}" if isinstance(part, int) else f".{part}" for part in self.path
+        )
         return text.removeprefix(".")
 
 
 def find_flaw(model: type[M], value: object) -> M | Flaw:
-    """Return the model of a value, or its first flaw: a member that is not known, else the first in order."""
+    """Return the model of a value, or its first flaw: a member that is not known, else the first in
+    order.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -112,7 +131,9 @@ def find_flaw(model: type[M], value: object) -> M | Flaw:
     first = min(flaws, key=lambda each: each["type"] != "extra_forbidden")
     schema: Schema = make_schema(model)
     for depth, part in enumerate(first["loc"]):
-        inner = schema.get("items") if isinstance(part, int) else schema.get("properties", {}).get(part)
+        inner = (
+            schema.get("items") if isinstance(part, int) else schema.get("properties", {}).get(part)
+        )
         if inner is None:
             return Flaw(first["type"], first["loc"][:depth], first["loc"][depth:], schema)
         schema = inner
@@ -120,7 +141,10 @@ def find_flaw(model: type[M], value: object) -> M | Flaw:
 
 
 def check_arguments(model: type[M], arguments: Mapping[str, Any]) -> M:
-    """Return the arguments of a call. UsageError names the place of the first flaw, and never a value."""
+    """Return the arguments of a call.
+
+    UsageError names the place of the first flaw, and never a value.
+    """
     found = find_flaw(model, arguments)
     if not isinstance(found, Flaw):
         return found
@@ -153,4 +177,6 @@ def _describe(schema: Schema) -> str:
             return f"a list of {schema.get('minItems', 0)} to {most} items"
         case {"type": "object", "maxProperties": most}:
             return f"an object of at most {most} members"
-    return {"object": "an object", "boolean": "true or false"}.get(schema.get("type", ""), "of the expected form")
+    return {"object": "an object", "boolean": "true or false"}.get(
+        schema.get("type", ""), "of the expected form"
+    )

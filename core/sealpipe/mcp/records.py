@@ -1,8 +1,9 @@
-"""What this server made: an outbox entry until it is finished, and a creation as soon as the service has responded.
+"""What this server made: an outbox entry until it is finished, and a creation as soon as the
+service has responded.
 
-The id of a call is that of its entry, and part of the name (`mcp-ID`) of what it makes. So the same call finds in
-either place what it left. Notes of ours are in both, and hold no secret; a share's link is in the entry only, which is
-sealed.
+The id of a call is that of its entry, and part of the name (`mcp-ID`) of what it makes. So the same
+call finds in either place what it left. Notes of ours are in both, and hold no secret; a share's
+link is in the entry only, which is sealed.
 
     entry     before the first byte is sent, and locked until the call ends
     creation  as soon as the short code is known; then messages are sent, and the entry ends
@@ -43,15 +44,17 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "mcp-"
 _CODE: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
-"""A short code that an assistant may see: the service chooses it, and could write to the assistant by it."""
+"""A short code that an assistant may see: the service chooses it, and could write to the assistant
+by it.
+"""
 _POLL_INTERVAL: Final = 0.25
 
 
 class Notes(Model):
     """What only this server knows of what it made: no secret. `client` is the assistant's word.
 
-    `sent_to` are the redacted recipients of the link. Of a request: `sink` is where its submission is stored, `prompts`
-    are rows of id, text and type.
+    `sent_to` are the redacted recipients of the link. Of a request: `sink` is where its submission
+    is stored, `prompts` are rows of id, text and type.
     """
 
     client: str
@@ -62,7 +65,10 @@ class Notes(Model):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A share or a request that this server made. Without a short code it is not known whether it exists."""
+    """A share or a request that this server made.
+
+    Without a short code it is not known whether it exists.
+    """
 
     known: Creation
     notes: Notes
@@ -73,19 +79,37 @@ class Record:
     def receipt(self) -> Receipt:
         """A request's receipt, by which its submission is collected."""
         prompts, known = tuple(Prompt(*row) for row in self.notes.prompts), self.known
-        return Receipt(known.short_code, known.public_key or "", prompts, title=known.title, name=known.name)
+        return Receipt(
+            known.short_code, known.public_key or "", prompts, title=known.title, name=known.name
+        )
 
     @property
     def texts(self) -> tuple[str | None, ...]:
         """Its texts, none of which is a secret, even if somebody submits one as a value."""
         known, notes = self.known, self.notes
         words = tuple(word for row in notes.prompts for word in row)
-        return (known.short_code, known.name, notes.client, known.title, notes.sink, known.link, *notes.sent_to, *words)
+        return (
+            known.short_code,
+            known.name,
+            notes.client,
+            known.title,
+            notes.sink,
+            known.link,
+            *notes.sent_to,
+            *words,
+        )
 
     def has_ended(self, folder: Path) -> bool:
-        """Return whether a share's link has stopped working, as far as this machine knows. Blocks."""
-        has_passed = self.known.expires_at is not None and self.known.expires_at <= datetime.now(UTC)
-        return has_passed or was_expired(folder.parent / "shares", self.known.base_url, self.known.short_code)
+        """Return whether a share's link has stopped working, as far as this machine knows.
+
+        Blocks.
+        """
+        has_passed = self.known.expires_at is not None and self.known.expires_at <= datetime.now(
+            UTC
+        )
+        return has_passed or was_expired(
+            folder.parent / "shares", self.known.base_url, self.known.short_code
+        )
 
 
 class AlreadyBegunError(StateError):
@@ -102,30 +126,38 @@ def make_name(made_id: str) -> str:
     return _PREFIX + made_id
 
 
-def create(session: Session, folder: Path, made_id: str, work: Callable[[EntryStore], Created]) -> Record:
+def create(
+    session: Session, folder: Path, made_id: str, work: Callable[[EntryStore], Created]
+) -> Record:
     """Create a share or a request, and send its messages.
 
-    `work` creates it with an entry in the outbox that it gets, and with notes: those of `Notes`, as `notes`. If a
-    message is not sent, raises DeliveryError: the share or request exists all the same. Raises AlreadyBegunError if
-    there is such an entry, or what has become of it.
+    `work` creates it with an entry in the outbox that it gets, and with notes: those of `Notes`, as
+    `notes`. If a message is not sent, raises DeliveryError: the share or request exists all the
+    same. Raises AlreadyBegunError if there is such an entry, or what has become of it.
     """
     created = work(_EntryOfCall(session, folder, made_id))
     with keep_entry_on_error(created.entry):
         return _finish(session, folder, created)
 
 
-def find_record(session: Session, folder: Path, short_code: str, kind: Kind | None = None) -> Record:
+def find_record(
+    session: Session, folder: Path, short_code: str, kind: Kind | None = None
+) -> Record:
     """Return the record of a short code, of any kind unless one is given. Raises NotFoundError."""
     for each in list_created(session.base_url, folder):
         if each.known.short_code == short_code and kind in (None, each.known.kind):
             return each
     raise NotFoundError(
-        f"this server made no {kind or 'share or request'} with that short code", remedy="call `list` for what it made"
+        f"this server made no {kind or 'share or request'} with that short code",
+        remedy="call `list` for what it made",
     )
 
 
 def list_created(base_url: str, folder: Path, *, is_strict: bool = False) -> Iterator[Record]:
-    """Yield what this server made and exists. Raises StateError if `is_strict`, and a creation cannot be read."""
+    """Yield what this server made and exists.
+
+    Raises StateError if `is_strict`, and a creation cannot be read.
+    """
     for known in list_creations(folder.parent / "created", None, base_url, is_strict=is_strict):
         made_id = (known.name or "").removeprefix(_PREFIX)
         if known.notes and known.name == make_name(made_id):
@@ -135,20 +167,25 @@ def list_created(base_url: str, folder: Path, *, is_strict: bool = False) -> Ite
 
 
 def list_records(session: Session, folder: Path) -> list[Record]:
-    """List everything of one service, newest first: what exists, and what it is not known of whether it exists."""
+    """List everything of one service, newest first: what exists, and what it is not known of
+    whether it exists.
+    """
     created = list(list_created(session.base_url, folder))
     names = {each.known.name for each in created}
     begun = [each for each in _list_begun(session, folder) if each.known.name not in names]
     return sorted(
-        [*created, *begun], key=lambda each: (each.known.created_at or datetime.min, each.known.name), reverse=True
+        [*created, *begun],
+        key=lambda each: (each.known.created_at or datetime.min, each.known.name),
+        reverse=True,
     )
 
 
 def settle(session: Session, folder: Path) -> None:
     """Finish the requests that a killed process of this server had begun.
 
-    What somebody else works on and what cannot be finished now is left alone. So is all that would go to somebody, as
-    every share does: a call that was cancelled sends nothing, unless the same call or a person says so again.
+    What somebody else works on and what cannot be finished now is left alone. So is all that would
+    go to somebody, as every share does: a call that was cancelled sends nothing, unless the same
+    call or a person says so again.
     """
     outbox = _open_outbox(session, folder)
     for made_id, meta, _ in _read_entries(session, outbox):
@@ -160,11 +197,12 @@ def settle(session: Session, folder: Path) -> None:
 
 
 def finish(session: Session, folder: Path, made_id: str) -> tuple[Record | None, bool]:
-    """Finish what an earlier call left, and return its record; also whether there was anything to finish.
+    """Finish what an earlier call left, and return its record; also whether there was anything to
+    finish.
 
-    The record is None if nothing was created. What is left of a share that has ended is dropped. Waits for a call that
-    works on it. Raises StateError if that takes too long, or what is left cannot be read, and the errors of creating
-    and sending.
+    The record is None if nothing was created. What is left of a share that has ended is dropped.
+    Waits for a call that works on it. Raises StateError if that takes too long, or what is left
+    cannot be read, and the errors of creating and sending.
     """
     budget = session.start_budget()
     is_left = False
@@ -173,10 +211,13 @@ def finish(session: Session, folder: Path, made_id: str) -> tuple[Record | None,
         if entry == "busy":
             is_left = True
             if budget.get_remaining() <= _POLL_INTERVAL:
-                raise StateError("another call is at work on the same", remedy="wait, then call `list`")
+                raise StateError(
+                    "another call is at work on the same", remedy="wait, then call `list`"
+                )
             session.wait(_POLL_INTERVAL)
             continue
-        known = _find_created(session, folder, made_id)  # after it: a creation is noted before the entry ends
+        # After it: a creation is noted before the entry ends.
+        known = _find_created(session, folder, made_id)
         if entry == "gone":
             return known, is_left
         if known is not None and known.has_ended(folder):
@@ -198,7 +239,11 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
     entry = created.entry
     assert entry is not None  # noqa: S101 - each call has one
     is_request = created.kind == "request"
-    links = (created.link.reveal(), getattr(created, "public_key", None)) if is_request else (None, None)
+    links = (
+        (created.link.reveal(), getattr(created, "public_key", None))
+        if is_request
+        else (None, None)
+    )
     known = Creation(
         "request" if is_request else "share",
         session.base_url,
@@ -223,7 +268,9 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
 
 @dataclass(frozen=True, slots=True)
 class _EntryOfCall:
-    """The outbox for one call: its entry has the call's id, and there is none of what was made already."""
+    """The outbox for one call: its entry has the call's id, and there is none of what was made
+    already.
+    """
 
     session: Session
     folder: Path
@@ -239,33 +286,53 @@ class _EntryOfCall:
             entry = _open_outbox(self.session, self.folder).add(meta, body, entry_id=self.made_id)
         except FileExistsError:
             raise AlreadyBegunError("the same call has just begun") from None
-        if _find_created(self.session, self.folder, self.made_id) is not None:  # and has ended since we looked
+        # And has ended since we looked.
+        if _find_created(self.session, self.folder, self.made_id) is not None:
             entry.end()
             raise AlreadyBegunError("the same call has just ended")
         return entry
 
 
 def _open_outbox(session: Session, folder: Path) -> Outbox:
-    """Open the outbox of the state directory, which the command line also uses. `folder` is the server's own."""
+    """Open the outbox of the state directory, which the command line also uses.
+
+    `folder` is the server's own.
+    """
     return Outbox(folder.parent / "outbox", session.credential, identify_run(os.environ))
 
 
 def _find_created(session: Session, folder: Path, made_id: str) -> Record | None:
-    """Return what a call made. Raises StateError if a creation cannot be read: it may be this one."""
+    """Return what a call made.
+
+    Raises StateError if a creation cannot be read: it may be this one.
+    """
     found = list_created(session.base_url, folder, is_strict=True)
     return next((each for each in found if each.known.name == make_name(made_id)), None)
 
 
 def _list_begun(session: Session, folder: Path) -> Iterator[Record]:
-    """Yield what is in the outbox as if it did not exist: its short code is told once it is noted."""
+    """Yield what is in the outbox as if it did not exist: its short code is told once it is
+    noted.
+    """
     for _, meta, created_at in _read_entries(session, _open_outbox(session, folder)):
         kind: Kind = "request" if meta["kind"] == "request" else "share"
-        known = Creation(kind, session.base_url, "", created_at, None, meta["name"], meta["title"], notes=meta["notes"])
+        known = Creation(
+            kind,
+            session.base_url,
+            "",
+            created_at,
+            None,
+            meta["name"],
+            meta["title"],
+            notes=meta["notes"],
+        )
         with suppress(ValidationError):
             yield Record(known, Notes.model_validate(known.notes), is_finished=False)
 
 
-def _read_entries(session: Session, outbox: Outbox) -> Iterator[tuple[str, Mapping[str, Any], datetime]]:
+def _read_entries(
+    session: Session, outbox: Outbox
+) -> Iterator[tuple[str, Mapping[str, Any], datetime]]:
     """Yield id, notes and time of this server's entries, also of those that somebody works on."""
     for listed in outbox.list():
         with suppress(StateError):  # a damaged entry, or one of another key

@@ -1,4 +1,6 @@
-"""`request_secret`, `wait_for_submission` and `collect_secret`: ask a person, wait, and store what they submit."""
+"""`request_secret`, `wait_for_submission` and `collect_secret`: ask a person, wait, and store what
+they submit.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from sealpipe.mcp.models import Code, Count, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.parsing import parse_duration
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
-from sealpipe.reference.parse import Reference, Target, parse, parse_target
+from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire.fields import TYPES
 
@@ -33,11 +35,17 @@ _MAX_QUOTED: Final = 60
 LONGEST_WAIT: Final = 900
 """Most seconds that one call waits. An assistant that wants to wait longer calls again."""
 TICK: Final = 10.0
-"""Seconds between progress notifications while waiting: clients give up on a call that says nothing."""
+"""Seconds between progress notifications while waiting: clients give up on a call that says
+nothing.
+"""
 _DEFAULT_EXPIRY: Final = "24h"
 Recipient = Annotated[
     str,
-    Field(min_length=1, max_length=400, description="Channel and recipient, such as email:somebody@example.com."),
+    Field(
+        min_length=1,
+        max_length=400,
+        description="Channel and recipient, such as email:somebody@example.com.",
+    ),
 ]
 
 
@@ -45,25 +53,35 @@ class PromptArguments(Model):
     """One thing to ask for. An empty id is one that was not given."""
 
     text: str = Field(
-        min_length=1, max_length=MAX_LENGTH, description="What the page asks for, such as `Database password`."
+        min_length=1,
+        max_length=MAX_LENGTH,
+        description="What the page asks for, such as `Database password`.",
     )
     type: Literal[tuple(TYPES)] = Field("password", description="Default: password.")  # type: ignore[valid-type]  # made
     id: str = Field(
-        "", min_length=1, max_length=64, description="Name of this value for `to`. Default: made from the text."
+        "",
+        min_length=1,
+        max_length=64,
+        description="Name of this value for `to`. Default: made from the text.",
     )
 
 
 class RequestArguments(Model):
     """The arguments of `request_secret`. An empty text is one that was not given."""
 
-    prompts: list[PromptArguments] = Field(min_length=1, max_length=20, description="What to ask for.")
+    prompts: list[PromptArguments] = Field(
+        min_length=1, max_length=20, description="What to ask for."
+    )
     to: Text = Field(
         description="Reference to where the submission is stored, such as "
         "`vault:secret/app#password=Database password`: KEY=PROMPT, by the prompt's text or id."
     )
     title: str = Field("", min_length=1, max_length=200, description="Title of the page.")
     description: str = Field(
-        "", min_length=1, max_length=1000, description="Explains to the person what is asked, and why."
+        "",
+        min_length=1,
+        max_length=1000,
+        description="Explains to the person what is asked, and why.",
     )
     expires_in: str = Field(
         _DEFAULT_EXPIRY,
@@ -84,7 +102,8 @@ class RequestAnswer(Model):
     stored_in: Text = Field(description="Where `collect_secret` stores the submission.")
     sent_to: list[Text] = Field(max_length=5, description="Who got the link.")
     link: Text | None = Field(
-        default=None, description="The link for the person, if the client could not show it. It is no secret."
+        default=None,
+        description="The link for the person, if the client could not show it. It is no secret.",
     )
 
 
@@ -146,14 +165,20 @@ def _parse_request(given: RequestArguments) -> Request:
     expires_in = parse_duration(given.expires_in)
     request = Request(prompts, to, send, expires_in, given.title or None, given.description or None)
     try:
-        planned = _plan_collect(Receipt("pending", "", prompts), to)  # what cannot be stored is not asked for
+        # What cannot be stored is not asked for.
+        planned = _plan_collect(Receipt("pending", "", prompts), to)
     except UsageError as error:
         if len(given.to) <= _MAX_QUOTED:
             raise
         raise UsageError("`to` does not fit the prompts", remedy=error.remedy) from None
-    stored = {each.label for job in planned.jobs for _, mappings in job.mappings for each in mappings}
+    stored = {
+        each.label for job in planned.jobs for _, mappings in job.mappings for each in mappings
+    }
     if not stored.issuperset(prompt.text for prompt in prompts):  # it would end with the request
-        raise UsageError("`to` does not store the answer to each prompt", remedy="name each: #KEY=PROMPT,KEY=PROMPT")
+        raise UsageError(
+            "`to` does not store the answer to each prompt",
+            remedy="name each: #KEY=PROMPT,KEY=PROMPT",
+        )
     return request
 
 
@@ -163,7 +188,9 @@ def _parse_prompt(given: PromptArguments) -> Prompt:
 
 
 def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectPlan:
-    """Return how the one submission is collected: stored where the request said, then the request is expired."""
+    """Return how the one submission is collected: stored where the request said, then the request
+    is expired.
+    """
     from sealpipe.collect.options import plan_collect
 
     return plan_collect([receipt], to=[to], pick="only", mode="create", after="expire", state=state)
@@ -213,7 +240,9 @@ def _make_request(session: Session, call: Call, request: Request) -> records.Rec
 
 
 def _check_sink(session: Session, plan: CollectPlan) -> None:
-    """Check that the sink understands what will be written: nobody is asked for what cannot be stored."""
+    """Check that the sink understands what will be written: nobody is asked for what cannot be
+    stored.
+    """
     from sealpipe.collect.options import plan_sample_writes
     from sealpipe.sinks.write import describe_writes
 
@@ -228,14 +257,20 @@ async def _wait(call: Call, patience: WaitArguments) -> Answer:
     started = time.monotonic()
 
     def report() -> Awaitable[None]:
-        return call.report(min(time.monotonic() - started, patience.seconds), patience.seconds, "waiting")
+        return call.report(
+            min(time.monotonic() - started, patience.seconds), patience.seconds, "waiting"
+        )
 
     state, submissions = await call.client.run(lambda: _poll(session, patience, report))
     return Answer(WaitAnswer(state=state, submissions=submissions))
 
 
-def _poll(session: Session, patience: WaitArguments, report: Callable[[], Awaitable[None]]) -> tuple[Progress, int]:
-    """Poll at the intervals of `collect` until there is a submission, there can be none, or the time is up."""
+def _poll(
+    session: Session, patience: WaitArguments, report: Callable[[], Awaitable[None]]
+) -> tuple[Progress, int]:
+    """Poll at the intervals of `collect` until there is a submission, there can be none, or the
+    time is up.
+    """
     from sealpipe.api import requests as api
     from sealpipe.collect.poll import TRANSIENT, choose_interval
 
@@ -271,7 +306,8 @@ async def _collect(call: Call, given: CollectArguments) -> Answer:
     call.publish(*known.texts)
     result = await call.client.run(lambda: _store(session, call, known))
     rows = [
-        Stored(keys=list(filter(None, each.keys)), target=each.target, already=each.already) for each in result.stored
+        Stored(keys=list(filter(None, each.keys)), target=each.target, already=each.already)
+        for each in result.stored
     ]
     return Answer(CollectAnswer(stored=rows, request="kept" if result.ended is None else "expired"))
 
@@ -286,26 +322,38 @@ def _store(session: Session, call: Call, known: records.Record) -> CollectResult
     problem = result.problem()
     if problem is not None and (result.failures or not result.stored):
         raise problem
-    return result  # if only expiring failed, everything is stored: the answer says that the request is kept
+    # if only expiring failed, everything is stored: the answer says that the request is kept
+    return result
 
 
 REQUEST_SECRET: Final = Tool(
     "request_secret",
     "Ask a person for a secret",
-    "Ask a person for one or more secrets. Creates a page for them to fill in, end-to-end encrypted, and returns its "
-    "short code; the link is shown to the user, or sent to a recipient. The submission is stored in `to`, a store that "
-    "you never read: call `wait_for_submission`, then `collect_secret`. Never ask for a secret in the chat.",
+    "Ask a person for one or more secrets. Creates a page for them to fill in, end-to-end "
+    "encrypted, and returns its "
+    "short code; the link is shown to the user, or sent to a recipient. The submission is "
+    "stored in `to`, a store that "
+    "you never read: call `wait_for_submission`, then `collect_secret`. Never ask for a "
+    "secret in the chat.",
     RequestArguments,
     RequestAnswer,
     _parse_request,
-    lambda request: Use("request_secret", sinks=(request.to,), recipients=request.send, expires_in=request.expires_in),
+    lambda request: Use(
+        "request_secret",
+        sinks=(request.to,),
+        recipients=request.send,
+        expires_in=request.expires_in,
+    ),
     _request,
 )
 
 WAIT_FOR_SUBMISSION: Final = Tool(
     "wait_for_submission",
     "Wait until the person has answered",
-    "Wait until somebody has submitted to a request of `request_secret`. Call it again while the state is `pending`.",
+    (
+        "Wait until somebody has submitted to a request of `request_secret`. Call it again "
+        "while the state is `pending`."
+    ),
     WaitArguments,
     WaitAnswer,
     lambda given: given,
@@ -317,7 +365,8 @@ WAIT_FOR_SUBMISSION: Final = Tool(
 COLLECT_SECRET: Final = Tool(
     "collect_secret",
     "Store what the person submitted",
-    "Decrypt the one submission to a request, store it where `request_secret` said, and expire the request. Returns "
+    "Decrypt the one submission to a request, store it where `request_secret` said, and "
+    "expire the request. Returns "
     "which keys were stored where, never a value. Safe to call again.",
     CollectArguments,
     CollectAnswer,

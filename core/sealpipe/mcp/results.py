@@ -1,4 +1,6 @@
-"""The results of calls: content as JSON and as text, and errors in which nothing from outside is prose."""
+"""The results of calls: content as JSON and as text, and errors in which nothing from outside is
+prose.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,13 @@ _WITHHELD_DETAIL: Final = "withheld: it contains a secret"
 
 
 class CallError(Exception):
-    """A call failed: the error for the record, its members for the client, and whether its tool had begun."""
+    """A call failed: the error for the record, its members for the client, and whether its tool had
+    begun.
+    """
 
-    def __init__(self, error: SealpipeError, members: Mapping[str, Any], *, has_begun: bool) -> None:
+    def __init__(
+        self, error: SealpipeError, members: Mapping[str, Any], *, has_begun: bool
+    ) -> None:
         super().__init__()
         self.error = error
         self.members = members
@@ -62,8 +68,9 @@ class CallError(Exception):
 def describe_failure(*, has_begun: bool) -> Iterator[None]:
     """Turn an error of this block into a CallError.
 
-    Before a tool has begun, an error holds only our words and the client's, and is shown as it is. Afterwards it may
-    quote the service, a submitter or a store: then our words are those of its exit code, and its own are data.
+    Before a tool has begun, an error holds only our words and the client's, and is shown as it is.
+    Afterwards it may quote the service, a submitter or a store: then our words are those of its
+    exit code, and its own are data.
     """
     try:
         yield
@@ -74,7 +81,10 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
     members = {"kind": type(failure).__name__, "exit_code": failure.exit_code}
     if has_begun:
         code = failure.exit_code
-        members |= {"message": _MEANINGS.get(code, _MEANINGS[1]), "next": _NEXT_CALLS.get(code, _NEXT)}
+        members |= {
+            "message": _MEANINGS.get(code, _MEANINGS[1]),
+            "next": _NEXT_CALLS.get(code, _NEXT),
+        }
         texts = {"detail": failure.message, "remedy": failure.remedy}
         members |= {name: untrusted(text, _MAX_MESSAGE) for name, text in texts.items() if text}
     else:
@@ -84,7 +94,9 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
 
 
 def make_result(content: Mapping[str, Any]) -> types.CallToolResult:
-    """Make the result of a call: its content, and the same as JSON text for clients without structured content."""
+    """Make the result of a call: its content, and the same as JSON text for clients without
+    structured content.
+    """
     return _make(content, is_error=False)
 
 
@@ -94,12 +106,17 @@ def make_error(members: Mapping[str, Any]) -> types.CallToolResult:
 
 
 def describe_bug() -> tuple[SealpipeError, types.CallToolResult]:
-    """Return the error and the result for a bug of ours. Nothing of it is shown: it may hold anything."""
+    """Return the error and the result for a bug of ours.
+
+    Nothing of it is shown: it may hold anything.
+    """
     return SealpipeError(_BUG), _make_own_error(_BUG)
 
 
 def withhold(result: types.CallToolResult) -> types.CallToolResult:
-    """Return an error in place of a result that holds a secret; of an error, only what is data is withheld."""
+    """Return an error in place of a result that holds a secret; of an error, only what is data is
+    withheld.
+    """
     if not result.is_error:
         return _make_own_error(_WITHHELD)
     members: Mapping[str, Any] = result.structured_content["error"]
@@ -108,7 +125,9 @@ def withhold(result: types.CallToolResult) -> types.CallToolResult:
 
 
 def list_words(tools: Iterable[Tool[Any, Any]]) -> Iterator[str]:
-    """Yield the fixed words of results: names and choices of the schemas, and the sentences of errors."""
+    """Yield the fixed words of results: names and choices of the schemas, and the sentences of
+    errors.
+    """
     yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, _BUG)
     for kind in _list_kinds(SealpipeError):
         yield kind.__name__

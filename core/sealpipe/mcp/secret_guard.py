@@ -1,10 +1,11 @@
-"""What may go out: no value that this process has seen, in any encoding; and text from outside only as harmless data.
+"""What may go out: no value that this process has seen, in any encoding; and text from outside only
+as harmless data.
 
-Every `Secret` that is made while a server serves is seen: values, passcodes, links, seeds, the credential's parts.
-Everything that goes to the client is searched for them. Two kinds of finds do not count, or the search itself would do
-harm. A text that the client sent: else it could guess a value in a title, and the refusal would confirm it. And a text
-that the server knew anyway, such as its own words and short codes: else somebody who submits `pending` as a password
-would silence it.
+Every `Secret` that is made while a server serves is seen: values, passcodes, links, seeds, the
+credential's parts. Everything that goes to the client is searched for them. Two kinds of finds do
+not count, or the search itself would do harm. A text that the client sent: else it could guess a
+value in a title, and the refusal would confirm it. And a text that the server knew anyway, such as
+its own words and short codes: else somebody who submits `pending` as a password would silence it.
 """
 
 from __future__ import annotations
@@ -25,28 +26,41 @@ from sealpipe.spellings.needles import Needle, list_needles, split
 LONGEST: Final = 200
 """Characters of text from outside."""
 _INDEXED: Final = 1024
-"""Bytes at each end of a value that are searched for: no text that goes out holds the middle of a large value alone."""
+"""Bytes at each end of a value that are searched for: no text that goes out holds the middle of a
+large value alone.
+"""
 _MOST_VALUES: Final = 1000
 _MOST_BYTES: Final = 256 * 1024
-"""Bytes of values that are searched for; what was seen longest ago is forgotten, but not the credential."""
+"""Bytes of values that are searched for; what was seen longest ago is forgotten, but not the
+credential.
+"""
 _MOST_KEPT: Final = 12
-"""Parts of credentials that are never forgotten: of ours, which is seen first, and of the previous one."""
+"""Parts of credentials that are never forgotten: of ours, which is seen first, and of the previous
+one.
+"""
 _MOST_KNOWN: Final = 1024 * 1024
 """Characters of known texts; the oldest are forgotten, and then a find in them counts."""
 _WINDOW: Final = 12
-"""Bytes of an encoded value that may not stand together; a shorter one is searched for as a whole."""
+"""Bytes of an encoded value that may not stand together; a shorter one is searched for as a
+whole.
+"""
 _CREDENTIAL: Final = re.compile(rb"[A-Za-z0-9]+_sk_live_[^.]*\.")
 _PUBLIC: Final = re.compile(rb"https?://[^#@]*#|" + _CREDENTIAL.pattern)
 """The part of a link and of a credential that is no secret."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 HIDING: Final = r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|&(?=#|[A-Za-z])"
-"""Matches what makes an HTML tag or entity, or a link or an image of Markdown: not all of the text is shown."""
+"""Matches what makes an HTML tag or entity, or a link or an image of Markdown: not all of the text
+is shown.
+"""
 _MARKUP: Final = re.compile(HIDING + r"|`(?=``)|~(?=~~)|(?<=:)/(?=/)")
 """Also what makes a fence, or an address."""
 
 
 class OutgoingGuard:
-    """Sees every secret, knows texts that are none, and searches. Its methods may be called from any thread."""
+    """Sees every secret, knows texts that are none, and searches.
+
+    Its methods may be called from any thread.
+    """
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
@@ -111,22 +125,34 @@ class OutgoingGuard:
                 self._size -= len(oldest)
 
     def holds_secret(self, content: Any) -> bool:
-        """Return whether a text, or a text in a JSON value, contains a part of a secret that is not known anyway."""
+        """Return whether a text, or a text in a JSON value, contains a part of a secret that is not
+        known anyway.
+        """
         texts = [text for text in list_texts(content) if not _TIME.fullmatch(text)]
         data = "\n".join(texts).encode(errors="surrogatepass")
         with self._lock:
             while self._unindexed:
                 self._finder.add(_list_windows(self._unindexed.pop()))
             found = {data[start:end] for start, end in self._finder.find_each(data)}
-            known = "\n".join([self._words, *self._known]).encode(errors="surrogatepass") if found else b""
+            known = (
+                "\n".join([self._words, *self._known]).encode(errors="surrogatepass")
+                if found
+                else b""
+            )
         return any(window not in known for window in found)
 
 
 def _select_parts(value: bytes) -> set[bytes]:
-    """Return what is secret of a value: of a link its fragment, of a credential what follows the key's id."""
+    """Return what is secret of a value: of a link its fragment, of a credential what follows the
+    key's id.
+    """
     public = _PUBLIC.match(value[:_INDEXED])
     value = value if public is None else value[public.end() :]
-    return {value[:_INDEXED], value[-_INDEXED:], *(value.split(b".") if public and len(value) < _INDEXED else ())}
+    return {
+        value[:_INDEXED],
+        value[-_INDEXED:],
+        *(value.split(b".") if public and len(value) < _INDEXED else ()),
+    }
 
 
 def _list_windows(value: bytes) -> Iterator[Needle]:
@@ -151,22 +177,30 @@ def list_texts(content: Any) -> Iterator[str]:
 
 
 def untrusted(text: str, longest: int = LONGEST) -> dict[str, str]:
-    """Return text from outside as a member of an answer: data, at most so many characters, and harmless to show."""
+    """Return text from outside as a member of an answer: data, at most so many characters, and
+    harmless to show.
+    """
     return {"untrusted": neutralize(text, longest)}
 
 
 def neutralize(text: str, longest: int = LONGEST) -> str:
-    r"""Return text that neither a terminal nor a renderer of HTML or Markdown obeys: escaped as `\u{HEX}`.
+    r"""Return text that neither a terminal nor a renderer of HTML or Markdown obeys: escaped as
+    `\u{HEX}`.
 
-    Escapes control, bidirectional and invisible characters (but line breaks and tabs) and what begins markup.
+    Escapes control, bidirectional and invisible characters (but line breaks and tabs) and what
+    begins markup.
     """
-    shown = "".join(character if _is_plain(character) else _escape(character) for character in text[: 2 * longest])
+    shown = "".join(
+        character if _is_plain(character) else _escape(character)
+        for character in text[: 2 * longest]
+    )
     shown = _MARKUP.sub(lambda match: _escape(match[0]), shown)
     return shown if len(shown) <= longest and len(text) <= longest else shown[: longest - 3] + "..."
 
 
 def _is_plain(character: str) -> bool:
-    # Cf has the bidirectional and the zero-width characters, M? what piles up on others, Z? but a space odd separators.
+    # Cf has the bidirectional and the zero-width characters, M? what piles up on others, Z? but a
+    # space odd separators.
     return character in "\n\t " or unicodedata.category(character)[0] not in "CZ"
 
 

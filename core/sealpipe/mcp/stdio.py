@@ -1,4 +1,6 @@
-"""Serves one client on stdin and stdout: messages are lines of JSON, and nothing else gets to stdout."""
+"""Serves one client on stdin and stdout: messages are lines of JSON, and nothing else gets to
+stdout.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _REFUSED: Final = "{}\n"
 
 
 async def serve_stdio(setup: Setup) -> None:
-    """Serve until the client closes stdin. Meanwhile, stdin is empty for all others, and stdout is stderr."""
+    """Serve until the client closes stdin.
+
+    Meanwhile, stdin is empty for all others, and stdout is stderr.
+    """
     server = make_server(setup)
     lines = BoundedLines(_claim_stdin(), encoding="utf-8", errors="replace")
     async with stdio_server(anyio.wrap_file(lines)) as (reading, writing):
@@ -30,7 +35,9 @@ async def serve_stdio(setup: Setup) -> None:
 
 
 class BoundedLines(io.TextIOWrapper):
-    """Text of which a line that is too long is never in memory, and is read as one that is no message."""
+    """Text of which a line that is too long is never in memory, and is read as one that is no
+    message.
+    """
 
     def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # there is one limit
         """Return the next line; empty at the end."""
@@ -43,7 +50,9 @@ class BoundedLines(io.TextIOWrapper):
 
 
 def _claim_stdin() -> BinaryIO:
-    """Return what was stdin, which is empty from now on: what a tool starts must not read the client's messages."""
+    """Return what was stdin, which is empty from now on: what a tool starts must not read the
+    client's messages.
+    """
     sys.stdin.flush()
     messages = os.fdopen(os.dup(0), "rb", closefd=False)
     empty = os.open(os.devnull, os.O_RDONLY)

@@ -19,7 +19,8 @@ _turn = asyncio.Lock()
 async def ask(question: str) -> bool | None:
     """Ask, and return whether the person typed `yes`; None if there is no terminal to ask on.
 
-    There is one only if stderr is a terminal, and this process is in its foreground: not where a client has started it.
+    There is one only if stderr is a terminal, and this process is in its foreground: not where a
+    client has started it.
     """
     async with _turn:  # one question at a time
         descriptor = _open()
@@ -27,7 +28,9 @@ async def ask(question: str) -> bool | None:
             return None
         try:
             termios.tcflush(descriptor, termios.TCIFLUSH)  # what was typed before is no answer
-            os.write(descriptor, f"{question}\nType yes to allow it: ".encode(errors="backslashreplace"))
+            os.write(
+                descriptor, f"{question}\nType yes to allow it: ".encode(errors="backslashreplace")
+            )
             return await _read_line(descriptor) == "yes"
         except OSError:
             return None
@@ -41,7 +44,8 @@ def _open() -> int | None:
     descriptor = -1
     with suppress(OSError):
         descriptor = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
-        if os.tcgetpgrp(descriptor) == os.getpgrp():  # reading in the background would stop the process
+        # Reading in the background would stop the process.
+        if os.tcgetpgrp(descriptor) == os.getpgrp():
             return descriptor
     if descriptor >= 0:
         os.close(descriptor)

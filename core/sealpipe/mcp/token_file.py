@@ -24,8 +24,8 @@ _MAX_TOKEN_FILE: Final = 4096
 def load_token(path: Path) -> Secret:
     """Return the token of a file; make the file, with a new token, if it is missing.
 
-    Raises SettingError for a file that others could read or have written or that holds no token of ours, and
-    StateError if it cannot be read or made.
+    Raises SettingError for a file that others could read or have written or that holds no token of
+    ours, and StateError if it cannot be read or made.
     """
     try:
         if not path.exists():
@@ -34,16 +34,22 @@ def load_token(path: Path) -> Secret:
                 create_file(path, lambda: [token + b"\n"])
         return _read_token(path)
     except OSError as error:
-        raise StateError(f"the token file {path} cannot be read or made: {error.strerror}") from None
+        raise StateError(
+            f"the token file {path} cannot be read or made: {error.strerror}"
+        ) from None
 
 
 def _read_token(path: Path) -> Secret:
     with permissions.open_file(path, "the token file") as file:
-        flaw = permissions.find_file_flaw(path, os.fstat(file.fileno()), "the token file", os.environ, "600")
+        flaw = permissions.find_file_flaw(
+            path, os.fstat(file.fileno()), "the token file", os.environ, "600"
+        )
         if flaw is None and permissions.is_readable_by_others(path, os.environ):
             flaw = (f"other users can read the token file {path}", f"chmod 600 {path}")
         if flaw is not None:
-            raise SettingError(flaw[0], remedy=f"{flaw[1]}; or delete it, and sealpipe makes a new token")
+            raise SettingError(
+                flaw[0], remedy=f"{flaw[1]}; or delete it, and sealpipe makes a new token"
+            )
         text = file.read(_MAX_TOKEN_FILE).decode("ascii", "replace").removesuffix("\n")
     if not _TOKEN.fullmatch(text):
         raise SettingError(

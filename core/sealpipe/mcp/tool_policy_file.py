@@ -1,7 +1,7 @@
 """Reads the policy file of the local MCP server, and checks all of it before anything is allowed.
 
-Only the path that a setting names, or the user's config folder, is read: never the working directory. Each error names
-the place in the file.
+Only the path that a setting names, or the user's config folder, is read: never the working
+directory. Each error names the place in the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from sealpipe.config_file import TomlFlaw, load_toml
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.mcp.models import Flaw, Model, find_flaw
 from sealpipe.mcp.patterns import MAX_TEXT
-from sealpipe.mcp.tool_policy import LISTS, LONGEST_EXPIRY, TABLES, TOOLS, Pattern, Policy, format_duration
+from sealpipe.mcp.tool_policy import (
+    LISTS,
+    LONGEST_EXPIRY,
+    TABLES,
+    TOOLS,
+    Pattern,
+    Policy,
+    format_duration,
+)
 from sealpipe.permissions import find_file_flaw, find_folder_flaw
 from sealpipe.state.files import create_file, refuse_newer
 
@@ -36,7 +44,9 @@ _MAX_NAME: Final = 50
 
 
 def find_policy_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the policy in the user's config folder; None if there is no such folder."""
+    """Return the path of the policy in the user's config folder; None if there is no such
+    folder.
+    """
     folder = find_config_folder(environ)
     return None if folder is None else folder / FILE_NAME
 
@@ -44,7 +54,8 @@ def find_policy_file(environ: Mapping[str, str]) -> Path | None:
 def load_policy(path: Path | None, environ: Mapping[str, str]) -> Policy:
     """Load the policy: the file at `path`, else the user's own, else `Policy.DENY`.
 
-    Raises SettingError for a file that is missing although `path` names it, that others can write, or with an error.
+    Raises SettingError for a file that is missing although `path` names it, that others can write,
+    or with an error.
     """
     found = path or find_policy_file(environ)
     if found is None:
@@ -57,22 +68,29 @@ def load_policy(path: Path | None, environ: Mapping[str, str]) -> Policy:
         if path is None:
             return Policy.DENY
         raise SettingError(
-            f"the policy {found} does not exist", remedy=f"run `sealpipe mcp policy init --policy {found}`"
+            f"the policy {found} does not exist",
+            remedy=f"run `sealpipe mcp policy init --policy {found}`",
         ) from None
     except OSError as error:
         raise SettingError(f"the policy {found} cannot be read: {error.strerror}") from None
     if flaw is not None:
         raise SettingError(flaw[0], remedy=flaw[1])
     if len(content) > _MAX_SIZE:
-        raise SettingError(f"the policy {found} is larger than {_MAX_SIZE // 1024} KiB", remedy="shorten it")
+        raise SettingError(
+            f"the policy {found} is larger than {_MAX_SIZE // 1024} KiB", remedy="shorten it"
+        )
     table = load_toml(content)
     if isinstance(table, TomlFlaw):
-        raise SettingError(f"the policy {found} is not valid TOML at {table.location}", remedy="correct it there")
+        raise SettingError(
+            f"the policy {found} is not valid TOML at {table.location}", remedy="correct it there"
+        )
     return _read_policy(found.absolute(), table)
 
 
 def write_example(path: Path, environ: Mapping[str, str]) -> None:
-    """Write a policy that allows nothing, with an example of each setting (0600). Raises SettingError, UsageError.
+    """Write a policy that allows nothing, with an example of each setting (0600).
+
+    Raises SettingError, UsageError.
 
     Never overwrites a file.
     """
@@ -83,9 +101,13 @@ def write_example(path: Path, environ: Mapping[str, str]) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_file(path, lambda: [EXAMPLE.encode()])
     except FileExistsError:
-        raise UsageError(f"the policy {path} exists already", remedy="edit it, or give another --policy FILE") from None
+        raise UsageError(
+            f"the policy {path} exists already", remedy="edit it, or give another --policy FILE"
+        ) from None
     except OSError as error:
-        raise UsageError(f"the policy {path} cannot be written: {error.strerror}", remedy="check the folder") from None
+        raise UsageError(
+            f"the policy {path} cannot be written: {error.strerror}", remedy="check the folder"
+        ) from None
 
 
 def _check_tool(name: str) -> str:
@@ -145,7 +167,10 @@ def _read_policy(path: Path, table: Mapping[str, Any]) -> Policy:
     return Policy(
         path,
         {
-            name: {key: tuple(_parse_patterns(path, f"{name}.{key}", key, values)) for key, values in given}
+            name: {
+                key: tuple(_parse_patterns(path, f"{name}.{key}", key, values))
+                for key, values in given
+            }
             for name, given in tables.items()
             if given is not None
         },
@@ -164,7 +189,9 @@ def _parse(path: Path, place: str, parse: Callable[[Any], T], value: Any) -> T:
     try:
         return parse(value)
     except UsageError as error:
-        raise SettingError(f"the policy {path}: {place}: {error.message}", remedy=error.remedy) from None
+        raise SettingError(
+            f"the policy {path}: {place}: {error.message}", remedy=error.remedy
+        ) from None
 
 
 def _describe_flaw(flaw: Flaw, table: Mapping[str, Any]) -> tuple[str, str]:
@@ -174,7 +201,10 @@ def _describe_flaw(flaw: Flaw, table: Mapping[str, Any]) -> tuple[str, str]:
         return _describe_unknown(place or "the file", str(flaw.rest[0]), flaw.schema["properties"])
     match (*flaw.path, *flaw.rest):
         case ("schema",):
-            return f"schema {'is missing' if flaw.kind == 'missing' else 'is not 1'}", "write schema = 1"
+            return (
+                f"schema {'is missing' if flaw.kind == 'missing' else 'is not 1'}",
+                "write schema = 1",
+            )
         case ("longest_expiry",):
             return "longest_expiry is not a duration", 'write longest_expiry = "7d"'
         case ("confirm", int(number)) if isinstance(table["confirm"][number], str):
@@ -192,7 +222,10 @@ def _describe_flaw(flaw: Flaw, table: Mapping[str, Any]) -> tuple[str, str]:
             if item is None:
                 return f"{place} is not a list of at most {_MAX_PATTERNS} patterns", form
             kind = "list of texts" if is_command else "text"
-            return f"{place}, pattern {item + 1}, is not a {kind} of at most {MAX_TEXT} characters", form
+            return (
+                f"{place}, pattern {item + 1}, is not a {kind} of at most {MAX_TEXT} characters",
+                form,
+            )
     return f"{place} is not a table", f"write [{place}], followed by its lists"
 
 

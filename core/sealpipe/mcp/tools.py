@@ -1,8 +1,8 @@
 """The contract between the server and its tools, and the table of tools.
 
-A tool says what it takes and returns (models), what a call would use (`describe`, for the policy) and what it does
-(`run`). `sealpipe.mcp.server` does all the rest: it checks the arguments, asks the policy, counts, gets a person's
-confirmation, and searches what goes out.
+A tool says what it takes and returns (models), what a call would use (`describe`, for the policy)
+and what it does (`run`). `sealpipe.mcp.server` does all the rest: it checks the arguments, asks the
+policy, counts, gets a person's confirmation, and searches what goes out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from sealpipe.mcp.models import Model, Schema, check_arguments, make_schema
-from sealpipe.reference.parse import Reference, Target
+from sealpipe.reference import Reference, Target
 
 if TYPE_CHECKING:
     from sealpipe.async_client import AsyncClient
@@ -29,9 +29,9 @@ Parsed = TypeVar("Parsed")
 class Use(NamedTuple):
     """What a call would use, as the policy sees it. No values.
 
-    `sources` are read, `sinks` written; `recipients` get a link. `command` with its `variables` would be run.
-    `expires_in` is that of what the call would create, None if it creates nothing. `subject` is the short code of what
-    the call is about, for a person who confirms it.
+    `sources` are read, `sinks` written; `recipients` get a link. `command` with its `variables`
+    would be run. `expires_in` is that of what the call would create, None if it creates nothing.
+    `subject` is the short code of what the call is about, for a person who confirms it.
     """
 
     tool: str
@@ -45,7 +45,8 @@ class Use(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a tool returns: its model, of which the members that are set go out; text from outside is `Untrusted` there.
+    """What a tool returns: its model, of which the members that are set go out; text from outside
+    is `Untrusted` there.
 
     `link` is one for a person to open.
 
@@ -94,24 +95,34 @@ class Call:
 
     @cached_property
     def client(self) -> AsyncClient:
-        """The client of the service. Its events name the assistant and the tool. Raises SettingError."""
+        """The client of the service.
+
+        Its events name the assistant and the tool. Raises SettingError.
+        """
         client = self.open_client()
-        # A mail's text is a secret and has the link whole; an error with a part of its address is none.
+        # A mail's text is a secret and has the link whole; an error with a part of its address is
+        # none.
         self.publish(client.session.base_url, client.session.link_base_url)
         return client
 
     def publish(self, *texts: str | None) -> None:
-        """Say that these texts are no secrets: the server knew them before somebody could submit them as values."""
+        """Say that these texts are no secrets: the server knew them before somebody could submit
+        them as values.
+        """
         self.publish_texts(texts)
 
     async def report(self, done: float, total: float | None, message: str) -> None:
-        """Send a progress notification, if the client asked for them. `message` is a fixed sentence of ours."""
+        """Send a progress notification, if the client asked for them.
+
+        `message` is a fixed sentence of ours.
+        """
         await self.send_report(done, total, message)
 
 
 @dataclass(frozen=True)
 class Tool(Generic[Given, Parsed]):
-    """A tool. `arguments` checks a call before `parse`, so `parse` sees only members and types that it allows.
+    """A tool. `arguments` checks a call before `parse`, so `parse` sees only members and types that
+    it allows.
 
     `parse` raises UsageError, which quotes nothing of an argument. `describe` is pure.
     """
@@ -138,7 +149,10 @@ class Tool(Generic[Given, Parsed]):
         return make_schema(self.answer, "serialization")
 
     def read(self, arguments: Mapping[str, Any]) -> Parsed:
-        """Check and parse the arguments of a call. Raises UsageError, which quotes nothing of them."""
+        """Check and parse the arguments of a call.
+
+        Raises UsageError, which quotes nothing of them.
+        """
         return self.parse(check_arguments(self.arguments, arguments))
 
 

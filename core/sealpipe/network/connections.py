@@ -1,7 +1,9 @@
-"""Connections that obey one wall-clock deadline: a peer that sends slowly can outlive the timeouts of single reads.
+"""Connections that obey one wall-clock deadline: a peer that sends slowly can outlive the timeouts
+of single reads.
 
-The service's client and the client that plugins share set the deadline for the thread that makes a call. Every network
-step (the name lookup, each address, TLS, a proxy's response, each read and write) gets the time that is left.
+The service's client and the client that plugins share set the deadline for the thread that makes a
+call. Every network step (the name lookup, each address, TLS, a proxy's response, each read and
+write) gets the time that is left.
 """
 
 from __future__ import annotations
@@ -26,20 +28,26 @@ Addresses = list[tuple[Any, ...]]
 
 
 class Deadline(threading.local):
-    """The end of the current thread's exchange, in seconds of the monotonic clock; None if there is no deadline."""
+    """The end of the current thread's exchange, in seconds of the monotonic clock; None if there is
+    no deadline.
+    """
 
     at: float | None = None
     cancellation: Cancellation | None = None
     """By which the caller can end each read and write of the exchange."""
 
     def compute_end(self, seconds: float) -> float:
-        """Return the end of an exchange that begins now and may take `seconds`, limited by the current one."""
+        """Return the end of an exchange that begins now and may take `seconds`, limited by the
+        current one.
+        """
         own_end = time.monotonic() + seconds
         return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
     def hold_until(self, end: float, cancellation: Cancellation | None = None) -> Iterator[None]:
-        """Apply this end, and this way to end earlier, to everything the thread does on the network in the block."""
+        """Apply this end, and this way to end earlier, to everything the thread does on the network
+        in the block.
+        """
         previous = self.at, self.cancellation
         self.at, self.cancellation = end, cancellation
         try:
@@ -48,7 +56,10 @@ class Deadline(threading.local):
             self.at, self.cancellation = previous
 
     def cut_timeout(self, timeout: float | None, error: type[Exception]) -> float | None:
-        """Return the timeout in seconds, limited to the remaining time. Raises `error` if none remains."""
+        """Return the timeout in seconds, limited to the remaining time.
+
+        Raises `error` if none remains.
+        """
         if self.at is None:
             return timeout
         remaining = self.at - time.monotonic()
@@ -62,7 +73,10 @@ EXCHANGE_DEADLINE = Deadline()
 
 
 def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
-    """Look up a name, as `socket.getaddrinfo` does. Raises OSError, and TimeoutError after `timeout` seconds."""
+    """Look up a name, as `socket.getaddrinfo` does.
+
+    Raises OSError, and TimeoutError after `timeout` seconds.
+    """
     if timeout is None or host == "localhost" or ":" in host or host.replace(".", "").isdigit():
         return _look_up(host, port)  # an address needs no lookup
     results: list[Addresses | BaseException] = []
@@ -73,7 +87,8 @@ def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
         except BaseException as error:  # noqa: BLE001 - it is raised below, in the caller's thread
             results.append(error)
 
-    # A separate thread, abandoned on timeout: the system's lookup takes no timeout and cannot be interrupted.
+    # A separate thread, abandoned on timeout: the system's lookup takes no timeout and cannot be
+    # interrupted.
     thread = threading.Thread(target=resolve, name="sealpipe-name", daemon=True)
     thread.start()
     thread.join(timeout)
@@ -95,25 +110,35 @@ def refuse_cleartext(scheme: str, host: str) -> None:
     """
     if is_cleartext(scheme, host):
         raise NotConfiguredError(
-            f"the address {scheme}://{host} would send secrets to another machine unencrypted: nothing was sent",
+            (
+                f"the address {scheme}://{host} would send secrets to another machine "
+                "unencrypted: nothing was sent"
+            ),
             remedy="use https://; http:// is only for loopback",
         )
 
 
 def describe_not_loopback(host: str, address: str) -> str:
     """Return the reason why a host name that was allowed for http:// gets no connection."""
-    return f"the name {host} resolves to another machine ({address}), and http:// is for this machine only"
+    return (
+        f"the name {host} resolves to another machine ({address}), and http:// is for this "
+        "machine only"
+    )
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
     """Makes connections that obey the thread's deadline.
 
-    `check_plain` is called with the peer's address before the first byte without TLS, and may raise. With
-    `loopback_only`, connections to other machines are refused.
+    `check_plain` is called with the peer's address before the first byte without TLS, and may
+    raise. With `loopback_only`, connections to other machines are refused.
     """
 
     def __init__(
-        self, deadline: Deadline, check_plain: Callable[[str], object] | None = None, *, loopback_only: bool = False
+        self,
+        deadline: Deadline,
+        check_plain: Callable[[str], object] | None = None,
+        *,
+        loopback_only: bool = False,
     ) -> None:
         self._deadline = deadline
         self._loopback_only = loopback_only
@@ -130,12 +155,16 @@ class DeadlineBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         timeout_error = httpcore.ConnectTimeout
         failure: Exception = httpcore.ConnectError("the name has no address")
-        for address in _resolve_addresses(host, port, self._deadline.cut_timeout(timeout, timeout_error)):
+        for address in _resolve_addresses(
+            host, port, self._deadline.cut_timeout(timeout, timeout_error)
+        ):
             try:
                 left = self._deadline.cut_timeout(timeout, timeout_error)
                 if self._loopback_only and not is_loopback(address):
                     raise httpcore.ConnectError(describe_not_loopback(host, address))
-                stream = self._backend.connect_tcp(address, port, left, local_address, socket_options)
+                stream = self._backend.connect_tcp(
+                    address, port, left, local_address, socket_options
+                )
                 return _DeadlineStream(stream, self._deadline, self._bind_check(stream))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
@@ -155,7 +184,9 @@ class DeadlineBackend(httpcore.NetworkBackend):
 
 def _resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]:
     try:
-        return list(dict.fromkeys(str(addresses[4][0]) for addresses in resolve_host(host, port, timeout)))
+        return list(
+            dict.fromkeys(str(addresses[4][0]) for addresses in resolve_host(host, port, timeout))
+        )
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:
@@ -164,30 +195,42 @@ def _resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]
 
 class _DeadlineStream(httpcore.NetworkStream):
     def __init__(
-        self, stream: httpcore.NetworkStream, deadline: Deadline, check_plain: Callable[[], object] | None = None
+        self,
+        stream: httpcore.NetworkStream,
+        deadline: Deadline,
+        check_plain: Callable[[], object] | None = None,
     ) -> None:
         self._stream = stream
         self._deadline = deadline
         self._check_plain = check_plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._block(self._stream.read, max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout))
+        return self._block(
+            self._stream.read, max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout)
+        )
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if self._check_plain is not None:
             self._check_plain()
             self._check_plain = None
         if self._stream.get_extra_info("ssl_object") is not None:
-            self._block(self._stream.write, buffer, self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
+            self._block(
+                self._stream.write,
+                buffer,
+                self._deadline.cut_timeout(timeout, httpcore.WriteTimeout),
+            )
             return
-        # Without TLS a peer that reads slowly makes many sends of one: the deadline applies to all of them.
+        # Without TLS a peer that reads slowly makes many sends of one: the deadline applies to all
+        # of them.
         view = memoryview(buffer)
         while view:
             left = self._deadline.cut_timeout(timeout, httpcore.WriteTimeout)
             self._block(self._stream.write, bytes(view[:_WRITE_SIZE]), left)
             view = view[_WRITE_SIZE:]
 
-    def _block(self, operate: Callable[[Any, float | None], T], argument: object, timeout: float | None) -> T:
+    def _block(
+        self, operate: Callable[[Any, float | None], T], argument: object, timeout: float | None
+    ) -> T:
         """Read or write, and let the caller end it."""
         cancellation = self._deadline.cancellation
         if cancellation is None:
@@ -208,7 +251,10 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         try:
             left = self._deadline.cut_timeout(timeout, httpcore.ConnectTimeout)
@@ -230,7 +276,9 @@ _WRITE_SIZE = 64 * 1024
 
 
 class _DeadlineTlsSocket(ssl.SSLSocket):
-    """TLS to a proxy. A second TLS inside it causes many reads and writes: each gets the remaining time."""
+    """TLS to a proxy. A second TLS inside it causes many reads and writes: each gets the remaining
+    time.
+    """
 
     deadline: Deadline | None = None
 

@@ -1,7 +1,7 @@
 """One HTTP exchange: its request, its response and its failures.
 
-A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. None of it is
-shown or passed on before our credentials are redacted.
+A service, or a proxy in between, may repeat our request in a message, a header or a page of its
+own. None of it is shown or passed on before our credentials are redacted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 class Service(NamedTuple):
     """What the network knows of the service: its API's address, and our credential for it.
 
-    `gate` checks every request; the certificates in `ca_file` (PEM) are trusted in addition to the system's.
+    `gate` checks every request; the certificates in `ca_file` (PEM) are trusted in addition to the
+    system's.
     """
 
     base_url: str
@@ -46,7 +47,9 @@ class Service(NamedTuple):
     ca_file: Path | None = None
 
 
-def build_request(service: Service, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
+def build_request(
+    service: Service, operation: Operation[Any], timeout: float, trace: Any
+) -> httpcore.Request:
     """Build the request of an operation. httpcore calls `trace` at every step.
 
     Raises UsageError if HTTP cannot carry the request, or if it contains the custody secret.
@@ -54,23 +57,36 @@ def build_request(service: Service, operation: Operation[Any], timeout: float, t
     try:
         request = _make_request(service, operation, timeout, trace)
     except (ValueError, TypeError):
-        request = None  # the error's text may contain a secret, and must not become our error's context
+        request = (
+            None  # the error's text may contain a secret, and must not become our error's context
+        )
     if (
         request is None
         or len(request.url.target) > MAX_TARGET_LENGTH
         or not all(_HEADER.fullmatch(value) for _, value in request.headers)
     ):
         raise UsageError(
-            "the request contains characters that HTTP does not allow, or is too large: nothing was sent",
-            remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
+            (
+                "the request contains characters that HTTP does not allow, or is too large: "
+                "nothing was sent"
+            ),
+            remedy=(
+                "a header, such as an idempotency key, is visible ASCII; a short code is the "
+                "code alone"
+            ),
         )
-    # All other headers are ours and the same in each request, and only `authorization` has a part of the credential.
+    # All other headers are ours and the same in each request, and only `authorization` has a part
+    # of the credential.
     given = [(b"", value.encode()) for value in operation.headers.values()]
-    check_request(service.gate, request.url.host, request.url.target, given, operation.body_in_clear)
+    check_request(
+        service.gate, request.url.host, request.url.target, given, operation.body_in_clear
+    )
     return request
 
 
-def _make_request(service: Service, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
+def _make_request(
+    service: Service, operation: Operation[Any], timeout: float, trace: Any
+) -> httpcore.Request:
     url = _make_url(service.base_url + operation.path, operation)
     headers = {"host": _make_host_header(url), "accept": "application/json"}
     headers.update((name.lower(), value) for name, value in operation.headers.items())
@@ -81,13 +97,18 @@ def _make_request(service: Service, operation: Operation[Any], timeout: float, t
     if operation.body is not None or operation.method == "POST":
         headers["content-length"] = str(len(operation.body or b""))
     raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-    raw.append((b"authorization", _HiddenBytes(service.credential.header().reveal().encode("ascii"))))
+    raw.append(
+        (b"authorization", _HiddenBytes(service.credential.header().reveal().encode("ascii")))
+    )
     return httpcore.Request(
         operation.method,
         url,
         headers=raw,
         content=None if operation.body is None else Body(operation.body),
-        extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout), "trace": trace},
+        extensions={
+            "timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout),
+            "trace": trace,
+        },
     )
 
 
@@ -120,7 +141,9 @@ class _HiddenBytes(bytes):
 
 
 class Body:
-    """A request's body in pieces, each copied once: httpx and httpcore would copy it whole at every send."""
+    """A request's body in pieces, each copied once: httpx and httpcore would copy it whole at every
+    send.
+    """
 
     def __init__(self, content: bytes | bytearray) -> None:
         self._content = content
@@ -138,7 +161,9 @@ def check_request(
     headers: Iterable[tuple[bytes, bytes]],
     body: bytes | bytearray | None,
 ) -> None:
-    """Check a finished request before any of it is sent. Raises UsageError if it contains the credential.
+    """Check a finished request before any of it is sent.
+
+    Raises UsageError if it contains the credential.
 
     Every request passes this check, with its body as a whole, even if the body is sent in pieces.
     """
@@ -149,13 +174,18 @@ def check_request(
     else:
         small.append(body)  # one search, for most hold nothing
     joined = b"\n".join(small)
-    if gate.holds(joined) or (len(joined) > FOLDABLE and any(map(gate.holds, small))):  # a large one hides no host
+    # A large one hides no host.
+    if gate.holds(joined) or (len(joined) > FOLDABLE and any(map(gate.holds, small))):
         is_in_address, is_in_body = gate.holds(b"\n".join((host, target))), gate.holds(body)
-        raise credential_leak_error("the address" if is_in_address else "the body" if is_in_body else "a header")
+        raise credential_leak_error(
+            "the address" if is_in_address else "the body" if is_in_body else "a header"
+        )
 
 
 class SendWatch:
-    """Records whether any byte of our request may have been sent: before that, a failure provably changed nothing."""
+    """Records whether any byte of our request may have been sent: before that, a failure provably
+    changed nothing.
+    """
 
     def __init__(self) -> None:
         self.has_sent = False
@@ -194,7 +224,10 @@ class ResponseBuffer:
         return self._make_response(b"" if self._flaw else bytes(self._body))
 
     def _ends_response(self, is_complete: Callable[[Response], bool], added: int) -> bool:
-        """Return whether an event that just ended completes the response. Checks each event once."""
+        """Return whether an event that just ended completes the response.
+
+        Checks each event once.
+        """
         begin = max(self._checked_length, len(self._body) - added - 3)
         ends = [blank.end() for blank in _BLANK_LINE.finditer(self._body, begin)]
         if not ends:
@@ -208,7 +241,9 @@ class ResponseBuffer:
 
 
 def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; the values of a repeated one are joined by commas (RFC 9110, 5.3)."""
+    """Return headers by lower-case name; the values of a repeated one are joined by commas (RFC
+    9110, 5.3).
+    """
     headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("latin-1").lower()
@@ -221,7 +256,9 @@ def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def describe_failure(error: Exception, watch: SendWatch) -> Failure | None:
-    """Return the failure for an exception of the transport; None if it does not come from the network."""
+    """Return the failure for an exception of the transport; None if it does not come from the
+    network.
+    """
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
             return Failure(watch.has_sent, describe(error))
@@ -247,16 +284,22 @@ _DESCRIPTIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], st
 class Redactor:
     """Redacts every part of our credentials, in each spelling that `sealpipe.custody_gate` finds.
 
-    Also redacts what follows our key id and a dot, and the beginning of a secret (it may be truncated).
+    Also redacts what follows our key id and a dot, and the beginning of a secret (it may be
+    truncated).
     """
 
     def __init__(self, gate: CustodyGate) -> None:
         self._gate = gate
 
-    def redact(self, result: Response | Failure, sent: bytes | bytearray | None = None) -> Response | Failure:
-        """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so.
+    def redact(
+        self, result: Response | Failure, sent: bytes | bytearray | None = None
+    ) -> Response | Failure:
+        """Return the result without the credentials.
 
-        A refusal also does not show the passcode, its verifier and the access token of the body that was `sent`.
+        A body that still has one is dropped, and `flaw` says so.
+
+        A refusal also does not show the passcode, its verifier and the access token of the body
+        that was `sent`.
         """
         if isinstance(result, Failure):
             return result._replace(detail=self._redact_text(result.detail))
@@ -281,10 +324,17 @@ class Redactor:
         return None if self._gate.holds(redacted) else redacted
 
 
-_SENT_SECRETS = re.compile(rb'[{,]"(?:passcode|passcode_verifier|access_token)":("(?:[^"\\]|\\.){4,}")')
-"""Members of a body that readers of a log must not see, as JSON. A shorter value could be part of any word."""
+_SENT_SECRETS = re.compile(
+    rb'[{,]"(?:passcode|passcode_verifier|access_token)":("(?:[^"\\]|\\.){4,}")'
+)
+"""Members of a body that readers of a log must not see, as JSON. A shorter value could be part of
+any word.
+"""
 
 
 def _redact_sent(body: bytes, sent: bytes | bytearray) -> bytes:
-    finder = Finder(json.loads(found[1]).encode(errors="surrogatepass") for found in _SENT_SECRETS.finditer(sent))
+    finder = Finder(
+        json.loads(found[1]).encode(errors="surrogatepass")
+        for found in _SENT_SECRETS.finditer(sent)
+    )
     return replace_spans(body, finder.find(body), REDACTED)

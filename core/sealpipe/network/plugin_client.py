@@ -1,4 +1,6 @@
-"""The httpx client that plugins share: our certificates, the environment's proxies, no redirects, one deadline."""
+"""The httpx client that plugins share: our certificates, the environment's proxies, no redirects,
+one deadline.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ def make_plugin_client(
 ) -> httpx.Client:
     """Make a client. `context` is called for the first connection, `proxy` for every URL.
 
-    `proxy_context` is for TLS to an https:// proxy: that gets no backend's client certificate, and no backend's CA is
-    trusted for it. `timeout` is in seconds for each step of a call, `deadline` in seconds for a request with its whole
-    response. A request that `gate` stops raises AccessDeniedError and is not sent.
+    `proxy_context` is for TLS to an https:// proxy: that gets no backend's client certificate, and
+    no backend's CA is trusted for it. `timeout` is in seconds for each step of a call, `deadline`
+    in seconds for a request with its whole response. A request that `gate` stops raises
+    AccessDeniedError and is not sent.
     """
     transport = _Transport(context, proxy_context, proxy, deadline, gate)
     client = _Client(
@@ -56,7 +59,9 @@ class _NoCookies(httpx.Cookies):
 
 
 class _Client(httpx.Client):
-    """A client without cookies: one plugin's would go with the requests of another, and looking for them costs time."""
+    """A client without cookies: one plugin's would go with the requests of another, and looking for
+    them costs time.
+    """
 
     @property
     def cookies(self) -> httpx.Cookies:
@@ -68,7 +73,8 @@ class _Client(httpx.Client):
 
 
 class _Transport(httpx.BaseTransport):
-    """httpx's requests over httpcore's pools, one for each proxy and one without; only for https:// with certificates.
+    """httpx's requests over httpcore's pools, one for each proxy and one without; only for https://
+    with certificates.
 
     httpx's own transport accepts no network backend, so it cannot obey a wall-clock deadline.
     """
@@ -99,13 +105,20 @@ class _Transport(httpx.BaseTransport):
             response = pool.handle_request(self._convert(request))
         if service_network.watch is not None:
             length = len(request.content)
-            service_network.watch(request.method, request.url.host, response.status, time.monotonic() - began, length)
+            service_network.watch(
+                request.method, request.url.host, response.status, time.monotonic() - began, length
+            )
         return httpx.Response(
             response.status,
             headers=response.headers,
             stream=_ResponseBody(response, request, end),
-            # httpx logs the reason phrase, which may be anything; without it, it uses the status's standard one.
-            extensions={name: value for name, value in response.extensions.items() if name != "reason_phrase"},
+            # httpx logs the reason phrase, which may be anything; without it, it uses the status's
+            # standard one.
+            extensions={
+                name: value
+                for name, value in response.extensions.items()
+                if name != "reason_phrase"
+            },
         )
 
     def close(self) -> None:
@@ -114,7 +127,13 @@ class _Transport(httpx.BaseTransport):
 
     def _check(self, request: httpx.Request) -> None:
         try:
-            check_request(self._gate, request.url.raw_host, request.url.raw_path, request.headers.raw, request.read())
+            check_request(
+                self._gate,
+                request.url.raw_host,
+                request.url.raw_path,
+                request.headers.raw,
+                request.read(),
+            )
             return
         except UsageError as error:
             refusal = make_access_denied_error(self._gate, request.url.host, error)
@@ -126,12 +145,17 @@ class _Transport(httpx.BaseTransport):
         url = request.url
         return httpcore.Request(
             request.method,
-            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            httpcore.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
             headers=request.headers.raw,
             content=request.content,
             extensions={
                 **request.extensions,
-                "timeout": {name: max_timeout if each is None else min(each, max_timeout) for name, each in timeouts},
+                "timeout": {
+                    name: max_timeout if each is None else min(each, max_timeout)
+                    for name, each in timeouts
+                },
             },
         )
 
@@ -139,11 +163,15 @@ class _Transport(httpx.BaseTransport):
         with self._lock:
             if (scheme, proxy) not in self._pools:
                 self._pools[scheme, proxy] = httpcore.ConnectionPool(
-                    # A connection to a proxy begins without TLS; any other connection without TLS must be to this
-                    # machine.
-                    network_backend=DeadlineBackend(EXCHANGE_DEADLINE, None if proxy else _check_plain),
+                    # A connection to a proxy begins without TLS; any other connection without TLS
+                    # must be to this machine.
+                    network_backend=DeadlineBackend(
+                        EXCHANGE_DEADLINE, None if proxy else _check_plain
+                    ),
                     ssl_context=self._context() if scheme == "https" else None,
-                    proxy=make_pool_proxy(proxy, self._proxy_context() if _is_tls_proxy(proxy) else None),
+                    proxy=make_pool_proxy(
+                        proxy, self._proxy_context() if _is_tls_proxy(proxy) else None
+                    ),
                     max_connections=32,
                     max_keepalive_connections=32,
                     keepalive_expiry=5.0,
@@ -170,7 +198,11 @@ class _ResponseBody(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         pieces = self._response.iter_stream()
         while True:
-            with silence_httpcore(), EXCHANGE_DEADLINE.hold_until(self._end), _translate_errors(self._request):
+            with (
+                silence_httpcore(),
+                EXCHANGE_DEADLINE.hold_until(self._end),
+                _translate_errors(self._request),
+            ):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -185,7 +217,13 @@ _ERRORS: Final = {
     for name in (
         *("ConnectTimeout", "PoolTimeout", "ReadTimeout", "WriteTimeout", "TimeoutException"),
         *("ConnectError", "ReadError", "WriteError", "NetworkError"),
-        *("LocalProtocolError", "RemoteProtocolError", "ProtocolError", "ProxyError", "UnsupportedProtocol"),
+        *(
+            "LocalProtocolError",
+            "RemoteProtocolError",
+            "ProtocolError",
+            "ProxyError",
+            "UnsupportedProtocol",
+        ),
     )
 }
 

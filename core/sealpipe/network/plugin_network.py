@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.network.connections import EXCHANGE_DEADLINE
-from sealpipe.network.service_network import find_proxy, list_certificates, make_backend_context, make_tls_context
+from sealpipe.network.service_network import (
+    find_proxy,
+    list_certificates,
+    make_backend_context,
+    make_tls_context,
+)
 from sealpipe.network.sockets import connect, make_guarded_tls
 from sealpipe.plugin.context import DEADLINE
 
@@ -32,7 +37,9 @@ TIMEOUT = 30.0
 class PluginNetwork:
     """The core's `sealpipe.plugin.Network`."""
 
-    def __init__(self, ca_file: Path | None, gate: CustodyGate | None = None, deadline: float | None = None) -> None:
+    def __init__(
+        self, ca_file: Path | None, gate: CustodyGate | None = None, deadline: float | None = None
+    ) -> None:
         self._ca_file = ca_file
         self._gate = gate or CustodyGate()
         self._deadline = DEADLINE if deadline is None else deadline
@@ -52,11 +59,17 @@ class PluginNetwork:
         from sealpipe.network.plugin_client import make_plugin_client
 
         with _translate_errors():
-            context = make_backend_context(os.environ, (self._ca_file, ca_file), authorities, certificate)
+            context = make_backend_context(
+                os.environ, (self._ca_file, ca_file), authorities, certificate
+            )
         make_context = partial(_make_tls_context, self._ca_file)
-        return make_plugin_client(lambda: context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate)
+        return make_plugin_client(
+            lambda: context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate
+        )
 
-    def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
+    def connect(
+        self, url: str, *, ca_file: Path | None = None, timeout: float | None = None
+    ) -> socket.socket:
         """Connect a socket with our certificates and proxy."""
         with _translate_errors():
             context, proxy = partial(self._get_context, ca_file), self.proxy(url)
@@ -64,7 +77,9 @@ class PluginNetwork:
 
     @contextmanager
     def exchange(self) -> Iterator[None]:
-        """Treat everything the thread does on the network in the block as one exchange with one deadline."""
+        """Treat everything the thread does on the network in the block as one exchange with one
+        deadline.
+        """
         with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(self._deadline)):
             yield
 
@@ -79,7 +94,9 @@ class PluginNetwork:
         return context
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file for SDKs that accept nothing else; None if the system's own certificates are enough."""
+        """Return a PEM file for SDKs that accept nothing else; None if the system's own
+        certificates are enough.
+        """
         return self._bundle
 
     def close(self) -> None:
@@ -100,20 +117,28 @@ class PluginNetwork:
         from sealpipe.network.plugin_client import make_plugin_client
 
         make_context = partial(_make_tls_context, self._ca_file)
-        return make_plugin_client(make_context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate)
+        return make_plugin_client(
+            make_context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate
+        )
 
     @cached_property
     def _bundle(self) -> Path | None:
         certificate_files = list_certificates(os.environ)
         if self._ca_file is None and not certificate_files:
             return None
-        files = [*(certificate_files or [_find_system_bundle()]), *([self._ca_file] if self._ca_file else [])]
+        files = [
+            *(certificate_files or [_find_system_bundle()]),
+            *([self._ca_file] if self._ca_file else []),
+        ]
         try:
             content = b"\n".join(file.read_bytes() for file in files)
         except OSError:
             raise NotConfiguredError(
                 "the certificates to trust cannot be read",
-                remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE and SSL_CERT_DIR: PEM files that this user can read",
+                remedy=(
+                    "check SEALPIPE_CA_FILE, SSL_CERT_FILE and SSL_CERT_DIR: PEM files that "
+                    "this user can read"
+                ),
             ) from None
         descriptor, name = tempfile.mkstemp(prefix="sealpipe-ca-", suffix=".pem")
         with os.fdopen(descriptor, "wb") as file:
@@ -143,7 +168,9 @@ def _make_tls_context(ca_file: Path | None) -> ssl.SSLContext:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise an invalid network setting as a plugin's error: of any other error, users see only the type."""
+    """Raise an invalid network setting as a plugin's error: of any other error, users see only the
+    type.
+    """
     try:
         yield
         return

@@ -1,4 +1,5 @@
-"""The one way to the network: connection pools, proxies and trusted certificates, and the network of both clients.
+"""The one way to the network: connection pools, proxies and trusted certificates, and the network
+of both clients.
 
 httpcore logs what it reads: not during our own exchanges.
 """
@@ -22,7 +23,14 @@ from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.cancellation import Cancellation
 from sealpipe.errors import SettingError
 from sealpipe.network.connections import Deadline, DeadlineBackend
-from sealpipe.network.exchange import Redactor, ResponseBuffer, SendWatch, Service, build_request, describe_failure
+from sealpipe.network.exchange import (
+    Redactor,
+    ResponseBuffer,
+    SendWatch,
+    Service,
+    build_request,
+    describe_failure,
+)
 from sealpipe.network.rate_limiter import RateLimiter, Ticket
 from sealpipe.parsing import is_loopback
 
@@ -33,7 +41,8 @@ def _is_loggable(_: logging.LogRecord) -> bool:
     return not _is_our_exchange.get()
 
 
-logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # httpcore logs everything that a peer sends
+# httpcore logs everything that a peer sends.
+logging.getLogger("httpcore.http11").addFilter(_is_loggable)
 
 
 MAX_CONNECTIONS: Final = 10
@@ -45,7 +54,10 @@ watch: Callable[[str, str, int, float, int], object] | None = None
 
 @contextmanager
 def silence_httpcore() -> Iterator[None]:
-    """Keep httpcore from logging what this exchange reads. Other uses of httpcore in the program are still logged."""
+    """Keep httpcore from logging what this exchange reads.
+
+    Other uses of httpcore in the program are still logged.
+    """
     token = _is_our_exchange.set(True)
     try:
         yield
@@ -90,11 +102,17 @@ class ServiceNetwork:
         self._pool.close()
 
     def _make_pool(self) -> httpcore.ConnectionPool:
-        backend = DeadlineBackend(self._deadline, loopback_only=self._service.base_url.startswith("http://"))
+        backend = DeadlineBackend(
+            self._deadline, loopback_only=self._service.base_url.startswith("http://")
+        )
         return httpcore.ConnectionPool(network_backend=backend, **make_pool_options(self._service))
 
     def _exchange(
-        self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float, cancellation: Cancellation
+        self,
+        pool: httpcore.ConnectionPool,
+        operation: Operation[Any],
+        end: float,
+        cancellation: Cancellation,
     ) -> Response | Failure:
         watch = self._make_watch()
         request = build_request(self._service, operation, end - time.monotonic(), watch.note)
@@ -117,7 +135,10 @@ class ServiceNetwork:
 
 
 def make_pool_options(service: Service) -> dict[str, Any]:
-    """Return the options of a connection pool to the service. Certificates are read only for https://."""
+    """Return the options of a connection pool to the service.
+
+    Certificates are read only for https://.
+    """
     options: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, "http1": True, "http2": False}
     if service.base_url.startswith("https://"):
         options["ssl_context"] = make_tls_context(os.environ, service.ca_file)
@@ -126,7 +147,10 @@ def make_pool_options(service: Service) -> dict[str, Any]:
 
 
 def find_proxy(url: str) -> str | None:
-    """Return the proxy for a URL from the environment; None without one, and for loopback. Raises SettingError."""
+    """Return the proxy for a URL from the environment; None without one, and for loopback.
+
+    Raises SettingError.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
@@ -142,20 +166,25 @@ def find_proxy(url: str) -> str | None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not _is_valid_proxy(proxy):
-        raise SettingError("the environment's proxy is not an http:// or https:// address", remedy="check HTTPS_PROXY")
+        raise SettingError(
+            "the environment's proxy is not an http:// or https:// address",
+            remedy="check HTTPS_PROXY",
+        )
     return proxy
 
 
 def make_pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
     """Return a proxy as connection pools take it, with the login separate from the address.
 
-    `context` is for https:// proxies. Without it httpcore makes its own, which obeys SSLKEYLOGFILE and ignores the
-    CA file.
+    `context` is for https:// proxies. Without it httpcore makes its own, which obeys SSLKEYLOGFILE
+    and ignores the CA file.
     """
     if proxy is None:
         return None
     parts = urlsplit(proxy)
-    url = httpcore.URL(scheme=parts.scheme, host=_encode_host(parts.hostname or ""), port=parts.port, target="/")
+    url = httpcore.URL(
+        scheme=parts.scheme, host=_encode_host(parts.hostname or ""), port=parts.port, target="/"
+    )
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return httpcore.Proxy(
         url,
@@ -167,10 +196,16 @@ def make_pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpco
 def _is_valid_proxy(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        has_host = bool(_encode_host(parts.hostname or "")) and parts.port != 0  # reading an invalid port raises
+        # Reading an invalid port raises.
+        has_host = bool(_encode_host(parts.hostname or "")) and parts.port != 0
     except ValueError:
         return False
-    return has_host and parts.scheme in ("http", "https") and address.isprintable() and " " not in address
+    return (
+        has_host
+        and parts.scheme in ("http", "https")
+        and address.isprintable()
+        and " " not in address
+    )
 
 
 def _encode_host(host: str) -> str:
@@ -179,7 +214,8 @@ def _encode_host(host: str) -> str:
 
 
 def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
-    """Make a context that checks certificates and host names, and trusts the system's CAs and those in `ca_files`.
+    """Make a context that checks certificates and host names, and trusts the system's CAs and those
+    in `ca_files`.
 
     SSLKEYLOGFILE is ignored: it would write the session keys to a file. Raises SettingError.
     """
@@ -192,7 +228,8 @@ def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.
     except (OSError, ssl.SSLError):
         raise SettingError(
             "the certificates to trust cannot be read",
-            remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: PEM files that this "
+            remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: "
+            "PEM files that this "
             "user can read",
         ) from None
     return context
@@ -206,8 +243,8 @@ def make_backend_context(
 ) -> ssl.SSLContext:
     """Make a context for one backend. Raises SettingError.
 
-    `authorities` is PEM text that is trusted instead of the system's CAs, `ca_files` are trusted in addition.
-    `certificate` names the files of the client certificate and its key.
+    `authorities` is PEM text that is trusted instead of the system's CAs, `ca_files` are trusted in
+    addition. `certificate` names the files of the client certificate and its key.
     """
     if authorities is None:
         context = make_tls_context(environ, *ca_files)
@@ -219,7 +256,9 @@ def make_backend_context(
                 if ca_file is not None:
                     context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError):
-            raise SettingError("the certificates to trust are not PEM", remedy="check its CA setting") from None
+            raise SettingError(
+                "the certificates to trust are not PEM", remedy="check its CA setting"
+            ) from None
     if certificate is not None:
         try:
             context.load_cert_chain(*certificate)
@@ -232,7 +271,8 @@ def make_backend_context(
 
 
 def _make_empty_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # create_default_context() would obey SSLKEYLOGFILE
+    # create_default_context() would obey SSLKEYLOGFILE.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
@@ -244,7 +284,8 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
         return
     default_paths = ssl.get_default_verify_paths()
     if default_paths.capath and _is_hashed_folder(default_paths.capath):
-        # OpenSSL looks up each CA here when needed; it reads a bundle whole, which takes 24 to 36 ms.
+        # OpenSSL looks up each CA here when needed; it reads a bundle whole, which takes 24 to 36
+        # ms.
         context.load_verify_locations(capath=default_paths.capath)
     elif default_paths.cafile:
         context.load_verify_locations(cafile=default_paths.cafile)
@@ -255,8 +296,13 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
 
 
 def list_certificates(environ: Mapping[str, str]) -> list[Path]:
-    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name; for a directory, its files."""
-    file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
+    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name; for a directory, its
+    files.
+    """
+    file, folders = (
+        environ.get("SSL_CERT_FILE"),
+        (environ.get("SSL_CERT_DIR") or "").split(os.pathsep),
+    )
     hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
     return [*([Path(file)] if file else []), *hashed]
 

@@ -1,9 +1,12 @@
-"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a protocol themselves.
+"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a
+protocol themselves.
 
-An exchange begins with the connection, and again with the first write after a read: a peer that sends slowly hits the
-deadline, a connection that is reused for the next call does not. The deadline of `Network.exchange` applies as well.
+An exchange begins with the connection, and again with the first write after a read: a peer that
+sends slowly hits the deadline, a connection that is reused for the next call does not. The deadline
+of `Network.exchange` applies as well.
 
-Data passes the custody gate before it is written, together with the end of the data written before it.
+Data passes the custody gate before it is written, together with the end of the data written before
+it.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ class _Bounded(_Base):
     _has_received = False
 
     def set_deadline(self, seconds: float, step: float | None) -> None:
-        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and write."""
+        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and
+        write.
+        """
         self._seconds, self._step, self._end, self._has_received = (
             seconds,
             step,
@@ -157,7 +162,9 @@ def wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket
 
 
 def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> socket.socket:
-    """Connect over TCP to the first address that accepts. `get_remaining` returns the seconds left for the next step.
+    """Connect over TCP to the first address that accepts.
+
+    `get_remaining` returns the seconds left for the next step.
 
     Raises OSError, and TimeoutError if `get_remaining` does.
     """
@@ -198,10 +205,10 @@ def connect(
 ) -> socket.socket:
     """Return a socket to a URL's host, with TLS for https:// and tls://.
 
-    `timeout` is in seconds for each step, `deadline` in seconds for each exchange. `context` is called only for TLS.
-    http:// is for this machine only; tcp:// is for protocols that start TLS themselves. Writing what `gate` stops
-    raises AccessDeniedError. Raises OSError, SettingError for an https:// proxy, and NotConfiguredError for http:// to
-    another machine.
+    `timeout` is in seconds for each step, `deadline` in seconds for each exchange. `context` is
+    called only for TLS. http:// is for this machine only; tcp:// is for protocols that start TLS
+    themselves. Writing what `gate` stops raises AccessDeniedError. Raises OSError, SettingError for
+    an https:// proxy, and NotConfiguredError for http:// to another machine.
     """
     parts = urlsplit(url)
     if parts.scheme not in _OTHER_PROTOCOLS:
@@ -210,7 +217,9 @@ def connect(
     if gate is not None and gate.holds(host.encode()):  # DNS and a proxy would see it
         raise make_access_denied_error(gate, host, credential_leak_error("an address"))
     with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
-        proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
+        proxy_url = (
+            urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
+        )
         connection = (
             _connect_directly(host, port, timeout, deadline)
             if proxy_url is None
@@ -221,7 +230,8 @@ def connect(
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if parts.scheme not in ("https", "tls"):
                 if parts.scheme == "http":
-                    refuse_cleartext("http", connection.getpeername()[0])  # a name may resolve to another machine
+                    # A name may resolve to another machine.
+                    refuse_cleartext("http", connection.getpeername()[0])
                 return connection
             secure = wrap_tls(connection, context(), host)
             if isinstance(secure, BoundedTls):
@@ -240,7 +250,11 @@ def _connect_directly(host: str, port: int, timeout: float, deadline: float) -> 
 
 
 def _get_remaining(timeout: float) -> float:
-    remaining = timeout if EXCHANGE_DEADLINE.at is None else min(timeout, EXCHANGE_DEADLINE.at - time.monotonic())
+    remaining = (
+        timeout
+        if EXCHANGE_DEADLINE.at is None
+        else min(timeout, EXCHANGE_DEADLINE.at - time.monotonic())
+    )
     if remaining <= 0:
         raise TimeoutError("the exchange took longer than its deadline")
     return remaining
@@ -256,8 +270,14 @@ def _connect_through_proxy(
         )
     connection = _connect_directly(proxy_url.hostname, proxy_url.port or 80, timeout, deadline)
     try:
-        authority = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
-        head = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}", *_make_login_header(proxy_url)]
+        authority = (
+            f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
+        )
+        head = [
+            f"CONNECT {authority} HTTP/1.1",
+            f"Host: {authority}",
+            *_make_login_header(proxy_url),
+        ]
         connection.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
         status = _read_status(connection)
         if not 200 <= status < 300:

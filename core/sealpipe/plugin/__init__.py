@@ -6,14 +6,15 @@
     def sealpipe_sources(register):
         register(SourceInfo("attic", "boxes in the attic", factory="my_package.attic:AtticSource"))
 
-An entry point of the group `sealpipe` names the module with the hook. That module is imported for every listing and
-completion, so it must not import an SDK. Import the SDK in the module of the factory, and pydantic in the module of the
-settings (`sealpipe.plugin.settings`).
+An entry point of the group `sealpipe` names the module with the hook. That module is imported for
+every listing and completion, so it must not import an SDK. Import the SDK in the module of the
+factory, and pydantic in the module of the settings (`sealpipe.plugin.settings`).
 
-Descriptors describe a plugin without importing it. `factory` and `settings` are import strings, `module:name`: the
-plugin's class, and the class of its settings (a `PluginSettings` of `sealpipe.plugin.settings`; if empty, the plugin
-gets None). `needs` are the requirements that must be installed; `extra` names the extra of sealpipe that installs them.
-`api` is the version of the contract.
+Descriptors describe a plugin without importing it. `factory` and `settings` are import strings,
+`module:name`: the plugin's class, and the class of its settings (a `PluginSettings` of
+`sealpipe.plugin.settings`; if empty, the plugin gets None). `needs` are the requirements that must
+be installed; `extra` names the extra of sealpipe that installs them. `api` is the version of the
+contract.
 """
 
 from __future__ import annotations
@@ -39,7 +40,13 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.parsing import is_cleartext, is_loopback
-from sealpipe.permissions import find_file_flaw, has_content, open_file, read_file, refuse_process_file
+from sealpipe.permissions import (
+    find_file_flaw,
+    has_content,
+    open_file,
+    read_file,
+    refuse_process_file,
+)
 from sealpipe.plugin.backends import (
     Channel,
     Delivery,
@@ -128,33 +135,40 @@ API: Final = 1
 """The version of this contract."""
 
 FRESH: Final = "fresh"
-"""The capability of a source that generates its documents: each mention in a run is fetched separately.
+"""The capability of a source that generates its documents: each mention in a run is fetched
+separately.
 
-Mentions that select different keys are parts of one document (the two halves of a key pair). So are mentions with the
-same value of the parameter `name`, which such a source declares.
+Mentions that select different keys are parts of one document (the two halves of a key pair). So are
+mentions with the same value of the parameter `name`, which such a source declares.
 """
 
 ASKS: Final = "asks"
-"""The capability of a source that prompts a person: it is read before all others, one prompt at a time, without a
-deadline, and in the caller's thread, so that a signal interrupts it."""
+"""The capability of a source that prompts a person: it is read before all others, one prompt at a
+time, without a deadline, and in the caller's thread, so that a signal interrupts it."""
 
 CONFIRMS: Final = "confirms"
-"""The capability of a channel that checks whether a message was already delivered, and never sends it twice. After a
-kill, `resume` then finishes the delivery without `--resend`.
+"""The capability of a channel that checks whether a message was already delivered, and never sends
+it twice. After a kill, `resume` then finishes the delivery without `--resend`.
 """
 
 BLIND: Final = "blind"
-"""The capability of a sink that cannot read back what it stored: only the ledger knows of an earlier run."""
+"""The capability of a sink that cannot read back what it stored: only the ledger knows of an
+earlier run.
+"""
 
 SEGMENTS: Final = "segments"
-"""The capability of a channel whose target is a path or a URL: a value from `--param` must be one plain segment."""
+"""The capability of a channel whose target is a path or a URL: a value from `--param` must be one
+plain segment.
+"""
 
 
 class SourceInfo(NamedTuple):
-    """A source. `params` maps its own parameters of references to their help; `capabilities` may hold FRESH, ASKS.
+    """A source. `params` maps its own parameters of references to their help; `capabilities` may
+    hold FRESH, ASKS.
 
-    `format` (json, yaml, dotenv) is how its documents are parsed if the reference names no format. `backend` names the
-    plugin whose settings it shares (by default its own name), so that one store serves reading and writing.
+    `format` (json, yaml, dotenv) is how its documents are parsed if the reference names no format.
+    `backend` names the plugin whose settings it shares (by default its own name), so that one store
+    serves reading and writing.
     """
 
     name: str
@@ -248,7 +262,9 @@ _RARE: Final[Mapping[str, str]] = {
 if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
     def __getattr__(name):
-        """Import what most commands do not need on first use: pluggy costs 90 million instructions."""
+        """Import what most commands do not need on first use: pluggy costs 90 million
+        instructions.
+        """
         if name == "hookimpl":
             import pluggy
 

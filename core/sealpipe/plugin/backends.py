@@ -1,7 +1,9 @@
-"""The base classes of backends: sources to read secrets from, sinks to write results to, channels to send messages by.
+"""The base classes of backends: sources to read secrets from, sinks to write results to, channels
+to send messages by.
 
-The core calls them in threads, so their methods may block. They raise the errors of `sealpipe.plugin`, which carry a
-locator and never data. Of any other exception users see only the type, the file and the line.
+The core calls them in threads, so their methods may block. They raise the errors of
+`sealpipe.plugin`, which carry a locator and never data. Of any other exception users see only the
+type, the file and the line.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from sealpipe.secret import Secret
 class Locator(NamedTuple):
     """Names a document: a reference without its selector and without the core's own parameters.
 
-    `text` is the canonical reference, for error messages: it is safe to print. `params` are the parameters that the
-    source has declared, sorted by name. Equal locators are fetched once. `mention` distinguishes the documents of a
-    FRESH source, counted from 0.
+    `text` is the canonical reference, for error messages: it is safe to print. `params` are the
+    parameters that the source has declared, sorted by name. Equal locators are fetched once.
+    `mention` distinguishes the documents of a FRESH source, counted from 0.
     """
 
     name: str
@@ -43,11 +45,12 @@ class Locator(NamedTuple):
 class Document:
     """The whole content under a locator; the core selects and decodes.
 
-    `content` is one value, exact to the byte, or a mapping from key to value. Values may be nested as in JSON; a value
-    that was read as bytes stays bytes. `secret=False` is for content that is not secret at all, `public` names the
-    mapping's keys that are not. `remark` is a line for people, without a value. `format` (json, yaml, dotenv) is for
-    text that the source knows to be a map: it is parsed so unless the reference says otherwise. `expires_at` (with a
-    time zone) is when the content becomes worthless, such as the end of a lease: no share of it lives longer.
+    `content` is one value, exact to the byte, or a mapping from key to value. Values may be nested
+    as in JSON; a value that was read as bytes stays bytes. `secret=False` is for content that is
+    not secret at all, `public` names the mapping's keys that are not. `remark` is a line for
+    people, without a value. `format` (json, yaml, dotenv) is for text that the source knows to be a
+    map: it is parsed so unless the reference says otherwise. `expires_at` (with a time zone) is
+    when the content becomes worthless, such as the end of a lease: no share of it lives longer.
     """
 
     __slots__ = ("content", "expires_at", "format", "public", "remark", "secret")
@@ -88,7 +91,10 @@ class Source(ABC):
     """A source of secrets."""
 
     concurrency: ClassVar[int] = 1
-    """How many calls of `fetch` may run at once, each in its own thread. Ignored if `fetch_many` is overridden."""
+    """How many calls of `fetch` may run at once, each in its own thread.
+
+    Ignored if `fetch_many` is overridden.
+    """
 
     def __init__(self, settings: Any, context: Context) -> None:
         self.settings = settings
@@ -102,7 +108,10 @@ class Source(ABC):
         """
 
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
-        """Fetch several documents; override it if the backend has a batch call. A failed one has its error as value."""
+        """Fetch several documents; override it if the backend has a batch call.
+
+        A failed one has its error as value.
+        """
         documents: dict[Locator, Document | PluginError] = {}
         for locator in locators:
             try:
@@ -116,18 +125,23 @@ class Source(ABC):
         return Health(ok=True, detail=NOT_CONTACTED)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
-        """Release connections and logins. Called once at the end of a run; its errors are ignored."""
+        """Release connections and logins.
+
+        Called once at the end of a run; its errors are ignored.
+        """
 
 
 Mode = Literal["create", "replace", "merge"]
-"""What to do if the target exists: create fails, replace overwrites it, merge keeps its other keys."""
+"""What to do if the target exists: create fails, replace overwrites it, merge keeps its other
+keys.
+"""
 
 
 class SinkField(NamedTuple):
     """One value to store, under a key that the target names (never the submitter).
 
-    The key is empty if the target names none: then the value is the whole document, and the only field. A sink whose
-    targets hold one value each takes one field with any key.
+    The key is empty if the target names none: then the value is the whole document, and the only
+    field. A sink whose targets hold one value each takes one field with any key.
     """
 
     key: str
@@ -135,7 +149,9 @@ class SinkField(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """What a sink confirms after reading back what it wrote. `known` is False if it could not read it back.
+    """What a sink confirms after reading back what it wrote.
+
+    `known` is False if it could not read it back.
 
     With `already`, all values were stored before and nothing was written.
     """
@@ -149,8 +165,8 @@ class WriteResult(NamedTuple):
 class Sink(ABC):
     """A place to store values.
 
-    A sink that is killed at any moment and called again with the same arguments must end in the same state as one
-    that was not killed.
+    A sink that is killed at any moment and called again with the same arguments must end in the
+    same state as one that was not killed.
     """
 
     def __init__(self, settings: Any, context: Context) -> None:
@@ -159,18 +175,25 @@ class Sink(ABC):
 
     @abstractmethod
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """Describe what `put` would do, without calling the backend. ReferenceValueError for an invalid target."""
+        """Describe what `put` would do, without calling the backend.
+
+        ReferenceValueError for an invalid target.
+        """
 
     @abstractmethod
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         """Store the fields, read them back, and keep `marker` beside them if the backend can.
 
-        The marker stands for one submission: up to 80 of A-Z a-z 0-9 . _ -, the same on every machine. Because of it,
-        storing the same submission again writes nothing, and later changes are kept (`merge_fields` decides). If the
-        backend cannot keep a marker, equal content counts as the same submission.
+        The marker stands for one submission: up to 80 of A-Z a-z 0-9 . _ -, the same on every
+        machine. Because of it, storing the same submission again writes nothing, and later changes
+        are kept (`merge_fields` decides). If the backend cannot keep a marker, equal content counts
+        as the same submission.
 
-        Raises WriteConflictError if `mode` does not allow replacing what exists, UnknownOutcomeError if it is unknown
-        whether the fields were stored, ReferenceValueError for an invalid key.
+        Raises WriteConflictError if `mode` does not allow replacing what exists,
+        UnknownOutcomeError if it is unknown whether the fields were stored, ReferenceValueError for
+        an invalid key.
         """
 
     def check(self) -> Health:
@@ -184,10 +207,12 @@ class Sink(ABC):
 def merge_fields(
     existing: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
 ) -> dict[str, bytes] | None:
-    """Return the values that a target must hold; None if nothing has to be written. Raises WriteConflictError.
+    """Return the values that a target must hold; None if nothing has to be written.
 
-    `existing` is its current content (None if it does not exist), `marked` whether it carries this submission's marker:
-    then the keys are ours, and their values may have been rotated since.
+    Raises WriteConflictError.
+
+    `existing` is its current content (None if it does not exist), `marked` whether it carries this
+    submission's marker: then the keys are ours, and their values may have been rotated since.
     """
     if existing is None:
         return dict(wanted)
@@ -199,17 +224,20 @@ def merge_fields(
     if mode == "create":
         raise WriteConflictError(
             "the target already has other content",
-            remedy="use another target, or allow a change: ?mode=merge or ?mode=replace in the target",
+            remedy=(
+                "use another target, or allow a change: ?mode=merge or ?mode=replace in the target"
+            ),
         )
     return after
 
 
 class Message(NamedTuple):
-    """A message to a recipient, with a link or a passcode, never both; or, without any secret, news of a batch.
+    """A message to a recipient, with a link or a passcode, never both; or, without any secret, news
+    of a batch.
 
-    `secret` is that link or passcode, or the news in a line; `what` is `share`, `request`, `passcode` or `batch`.
-    `text` is the whole message as plain text, including the secret. A channel with its own format may build the message
-    from the other members.
+    `secret` is that link or passcode, or the news in a line; `what` is `share`, `request`,
+    `passcode` or `batch`. `text` is the whole message as plain text, including the secret. A
+    channel with its own format may build the message from the other members.
     """
 
     what: str
@@ -240,22 +268,25 @@ class Channel(ABC):
 
     @abstractmethod
     def validate(self, to: str) -> None:
-        """Raise ReferenceValueError unless `to` is exactly one recipient. Sends nothing, and calls no backend."""
+        """Raise ReferenceValueError unless `to` is exactly one recipient.
+
+        Sends nothing, and calls no backend.
+        """
 
     @abstractmethod
     def send(self, message: Message, to: str) -> Delivery:
         """Send the message once.
 
-        Raises UnknownOutcomeError if it is unknown whether the message was accepted; a bare PluginError means the same.
-        Any other error means that it was certainly not accepted, and the core sends it again: after UnavailableError
-        at once.
+        Raises UnknownOutcomeError if it is unknown whether the message was accepted; a bare
+        PluginError means the same. Any other error means that it was certainly not accepted, and
+        the core sends it again: after UnavailableError at once.
         """
 
     def canonical(self, to: str) -> str:
         """Return the recipient in one spelling, valid in any process and working directory.
 
-        Called after `validate`; `send` gets the result. The core compares the results to see whether a link and a
-        passcode go to the same recipient.
+        Called after `validate`; `send` gets the result. The core compares the results to see
+        whether a link and a passcode go to the same recipient.
         """
         return to
 

@@ -1,4 +1,6 @@
-"""What the core passes to plugins: the context of every plugin, the CI run, and the action that a policy may veto."""
+"""What the core passes to plugins: the context of every plugin, the CI run, and the action that a
+policy may veto.
+"""
 
 from __future__ import annotations
 
@@ -39,34 +41,45 @@ class Network(Protocol):
         certificate: tuple[Path, Path] | None = None,
         ca_file: Path | None = None,
     ) -> httpx.Client:
-        """Return a client that trusts sealpipe's certificates and follows no redirects; all plugins get the same one.
+        """Return a client that trusts sealpipe's certificates and follows no redirects; all plugins
+        get the same one.
 
-        The plugin gets a separate client with `authorities` (PEM text, trusted instead of the system's CAs), with
-        `certificate` (files of the client certificate and its key) or with `ca_file` (trusted in addition). All are
-        read at once.
+        The plugin gets a separate client with `authorities` (PEM text, trusted instead of the
+        system's CAs), with `certificate` (files of the client certificate and its key) or with
+        `ca_file` (trusted in addition). All are read at once.
         """
         ...
 
-    def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
-        """Return a socket to a URL's host, with TLS for https://: for plugins that implement a protocol themselves.
+    def connect(
+        self, url: str, *, ca_file: Path | None = None, timeout: float | None = None
+    ) -> socket.socket:
+        """Return a socket to a URL's host, with TLS for https://: for plugins that implement a
+        protocol themselves.
 
-        `ca_file` is trusted in addition; `timeout` is in seconds for each step. `tcp://HOST:PORT` is for a protocol
-        that starts TLS itself, `tls://HOST:PORT` for one with TLS from the first byte. The plugin closes the socket.
-        It keeps the deadline: what is written and read until the next request is one exchange. Raises OSError; the one
-        named ProxyError has the proxy's status as its text. Writing the credential raises AccessDeniedError.
+        `ca_file` is trusted in addition; `timeout` is in seconds for each step. `tcp://HOST:PORT`
+        is for a protocol that starts TLS itself, `tls://HOST:PORT` for one with TLS from the first
+        byte. The plugin closes the socket. It keeps the deadline: what is written and read until
+        the next request is one exchange. Raises OSError; the one named ProxyError has the proxy's
+        status as its text. Writing the credential raises AccessDeniedError.
         """
         ...
 
     def exchange(self) -> AbstractContextManager[None]:
-        """Treat everything the thread does on the network in the block as one exchange with one deadline."""
+        """Treat everything the thread does on the network in the block as one exchange with one
+        deadline.
+        """
         ...
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs are enough."""
+        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs
+        are enough.
+        """
         ...
 
     def tls_context(self) -> ssl.SSLContext:
-        """Return a TLS context for protocols other than HTTP: it checks certificates and host names."""
+        """Return a TLS context for protocols other than HTTP: it checks certificates and host
+        names.
+        """
         ...
 
     def proxy(self, url: str) -> str | None:
@@ -79,7 +92,9 @@ class Network(Protocol):
 
 
 def name_variable(store: str, setting: str, *, named: bool) -> str:
-    """Return the environment variable of a setting, of a named store or of a backend's default one."""
+    """Return the environment variable of a setting, of a named store or of a backend's default
+    one.
+    """
     return f"{STORE_PREFIX if named else PLUGIN_PREFIX}{to_variable(store)}__{setting.upper()}"
 
 
@@ -91,12 +106,23 @@ def to_variable(store: str) -> str:
 class Context:
     """Environment, standard input, network, OIDC token and logger for one plugin.
 
-    `store` is the name that the user gave this store, or the plugin's own name. `named` says which: an SDK that finds
-    credentials by itself must not do so for a named store. `deadline` is in seconds: no exchange with the backend may
-    take longer. `network` enforces it; a plugin that connects by other means must enforce it itself.
+    `store` is the name that the user gave this store, or the plugin's own name. `named` says which:
+    an SDK that finds credentials by itself must not do so for a named store. `deadline` is in
+    seconds: no exchange with the backend may take longer. `network` enforces it; a plugin that
+    connects by other means must enforce it itself.
     """
 
-    __slots__ = ("_network", "_new_file", "_oidc", "_replace_file", "_stdin", "deadline", "environ", "named", "store")
+    __slots__ = (
+        "_network",
+        "_new_file",
+        "_oidc",
+        "_replace_file",
+        "_stdin",
+        "deadline",
+        "environ",
+        "named",
+        "store",
+    )
 
     def __init__(
         self,
@@ -140,15 +166,22 @@ class Context:
         return self._network()
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """Return a token that proves the identity of the CI run. NotConfiguredError if there is none."""
+        """Return a token that proves the identity of the CI run.
+
+        NotConfiguredError if there is none.
+        """
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
-            raise NotConfiguredError("no CI system issues tokens here", remedy="authenticate another way")
+            raise NotConfiguredError(
+                "no CI system issues tokens here", remedy="authenticate another way"
+            )
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:
-        """Write a new file with mode 0600. On return it is complete and on disk; on failure there is no file.
+        """Write a new file with mode 0600.
+
+        On return it is complete and on disk; on failure there is no file.
 
         Raises FileExistsError if the name is taken, OSError if the file cannot be written.
         """
@@ -157,19 +190,23 @@ class Context:
         self._new_file(path, content)
 
     def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
-        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new content.
+        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new
+        content.
 
-        Returns False, and writes nothing, if the file's content is not `was` (None for any content): so concurrent
-        writers do not undo each other's changes. The same applies to symbolic links (which are never followed) and
-        anything else that is not a regular file. Raises OSError if the file cannot be written, TimeoutError if others
-        keep the directory locked.
+        Returns False, and writes nothing, if the file's content is not `was` (None for any
+        content): so concurrent writers do not undo each other's changes. The same applies to
+        symbolic links (which are never followed) and anything else that is not a regular file.
+        Raises OSError if the file cannot be written, TimeoutError if others keep the directory
+        locked.
         """
         if self._replace_file is None:
             raise RuntimeError("this context cannot write files")
         return self._replace_file(path, content, was)
 
     def child_environ(self) -> dict[str, str]:
-        """Return the environment for a program that the plugin starts: without SEALPIPE_* variables."""
+        """Return the environment for a program that the plugin starts: without SEALPIPE_*
+        variables.
+        """
         return drop_own_variables(self.environ)
 
     @property
@@ -226,10 +263,24 @@ class CI(ABC):
 
     @abstractmethod
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """Return a token that identifies this run. Raises NotConfiguredError, which says what the job needs."""
+        """Return a token that identifies this run.
+
+        Raises NotConfiguredError, which says what the job needs.
+        """
 
 
-ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal", "batch", "run", "read")
+ACTIONS: Final = (
+    "share",
+    "request",
+    "collect",
+    "tool",
+    "expire",
+    "purge",
+    "unseal",
+    "batch",
+    "run",
+    "read",
+)
 """The kinds of action that policies may veto."""
 
 LITERAL: Final = "literal/literal"
@@ -246,11 +297,13 @@ UNKNOWN: Final = "unknown/unknown"
 
 
 class OutgoingAction(NamedTuple):
-    """An action about to be performed, without any value. `views` and `expires_at` are None for no limit.
+    """An action about to be performed, without any value.
 
-    Sources, sinks and channels are `plugin/store`, such as `vault/prod`; a plugin's default store has the plugin's
-    name, as in `env/env`. If a third party's plugin replaces a built-in one, both parts say so:
-    `vault@entry-point/vault@entry-point`.
+    `views` and `expires_at` are None for no limit.
+
+    Sources, sinks and channels are `plugin/store`, such as `vault/prod`; a plugin's default store
+    has the plugin's name, as in `env/env`. If a third party's plugin replaces a built-in one, both
+    parts say so: `vault@entry-point/vault@entry-point`.
     """
 
     kind: str
@@ -258,8 +311,8 @@ class OutgoingAction(NamedTuple):
     labels: tuple[tuple[str, str], ...] = ()
     """Label and type of each field of a share, prompt of a request, or variable of a command."""
     sources: tuple[str, ...] = ()
-    """The origin of values: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with, the
-    variables of a command."""
+    """The origin of values: a share's fields, passcodes, parameters, a tool's arguments, a key to
+    collect with, the variables of a command."""
     recipients: tuple[str, ...] = ()
     """Every target of a channel, as `channel:to`."""
     expires_at: datetime | None = None
@@ -289,4 +342,7 @@ class OutgoingAction(NamedTuple):
 
 
 class VetoError(Exception):
-    """Raised by a policy to refuse an action. Its text is the reason, for people, without anything secret."""
+    """Raised by a policy to refuse an action.
+
+    Its text is the reason, for people, without anything secret.
+    """

@@ -5,9 +5,10 @@
         token: Secret | None = None
         own_variables = {"addr": "VAULT_ADDR", "token": "VAULT_TOKEN"}
 
-A value comes from the environment (`SEALPIPE_PLUGIN_VAULT__ADDR`, for a named store `SEALPIPE_STORE__PROD__ADDR`),
-otherwise from the config file (`[plugins.vault]`, `[stores.prod]`), otherwise, for the default store only, from the
-backend's own variable, otherwise from the default. Secrets are never read from the config file.
+A value comes from the environment (`SEALPIPE_PLUGIN_VAULT__ADDR`, for a named store
+`SEALPIPE_STORE__PROD__ADDR`), otherwise from the config file (`[plugins.vault]`, `[stores.prod]`),
+otherwise, for the default store only, from the backend's own variable, otherwise from the default.
+Secrets are never read from the config file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class PluginSettings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
 
     own_variables: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
-    """The backend's own variable for each setting, or several; they apply to the default store only."""
+    """The backend's own variable for each setting, or several; they apply to the default store
+    only.
+    """
 
     file_only: ClassVar[Collection[str]] = ()
     """Settings that the environment cannot set: only users who may write the config file decide."""
@@ -43,5 +46,6 @@ class PluginSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # The registry collects the values: pydantic would not notice a mistyped name in the environment.
+        # The registry collects the values: pydantic would not notice a mistyped name in the
+        # environment.
         return (init_settings,)

@@ -1,4 +1,5 @@
-"""The text of references: allowed characters and escapes, templates with `{placeholders}`, and selectors.
+"""The text of references: allowed characters and escapes, templates with `{placeholders}`, and
+selectors.
 
 No error here repeats its input, which may be a secret pasted in place of a reference.
 """
@@ -43,7 +44,9 @@ def refuse(what: str, remedy: str = "") -> NoReturn:
 
 
 def check_characters(text: str, part: str) -> str:
-    """Return the text. Raises ReferenceSyntaxError if it contains a control character or a lone surrogate."""
+    """Return the text. Raises ReferenceSyntaxError if it contains a control character or a lone
+    surrogate.
+    """
     if text.isprintable():
         return text
     for character in text:
@@ -78,7 +81,10 @@ def unescape(text: str, characters: str, part: str) -> str:
             codes = " ".join(f"%{ord(c):02X} ({c})" for c in characters)
             refuse(
                 f"there is a % in {part} that is not an escape",
-                f"write % itself as %25; known here are {codes}, everything else is written as it is",
+                (
+                    f"write % itself as %25; known here are {codes}, everything else is "
+                    "written as it is"
+                ),
             )
     return "".join(decoded)
 
@@ -89,7 +95,9 @@ def quote(text: str) -> str:
 
 
 def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
-    """Read the text in the quotes that open at `start`; return it and the position after the closing quote."""
+    """Read the text in the quotes that open at `start`; return it and the position after the
+    closing quote.
+    """
     read: list[str] = []
     position = start + 1
     while position < len(text):
@@ -100,7 +108,10 @@ def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
             position += 1
             character = text[position : position + 1]
             if character not in ('"', "\\"):
-                refuse(f"there is a lone \\ between the quotes of {part}", 'write \\\\ for \\ and \\" for "')
+                refuse(
+                    f"there is a lone \\ between the quotes of {part}",
+                    'write \\\\ for \\ and \\" for "',
+                )
         read.append(character)
         position += 1
     refuse(f"the quotes of {part} are not closed", 'end it with " (a " inside is written \\")')
@@ -121,10 +132,15 @@ class Template(NamedTuple):
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Fill in the placeholders. A value is inserted unchanged, including braces."""
-        return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
+        return "".join(
+            values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces)
+        )
 
     def find_misfit(self, values: Mapping[str, str]) -> str | None:
-        """Return the first placeholder whose value is not one plain name there. Without a value it is skipped."""
+        """Return the first placeholder whose value is not one plain name there.
+
+        Without a value it is skipped.
+        """
         before = ""
         for number, piece in enumerate(self.pieces):
             text = values.get(piece, "x") if number % 2 else piece
@@ -134,7 +150,9 @@ class Template(NamedTuple):
         return None
 
 
-PLAIN_NAME_RULE = "it may have letters, digits and . _ ~ - only, and begin no part of a path with . ~ or -"
+PLAIN_NAME_RULE = (
+    "it may have letters, digits and . _ ~ - only, and begin no part of a path with . ~ or -"
+)
 _PLAIN_NAME = r"(?!\.{1,2}$)[A-Za-z0-9._~-]+"  # compiled where it is needed
 
 
@@ -161,7 +179,9 @@ def parse_template(text: str, part: str) -> Template:
 
 
 _ALWAYS = '%,="'
-_REMEDY = 'write #KEY, #LABEL=KEY, #/json/pointer or #*, joined by commas; a name with , or = in "quotes"'
+_REMEDY = (
+    'write #KEY, #LABEL=KEY, #/json/pointer or #*, joined by commas; a name with , or = in "quotes"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +213,10 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One top-level key, literally (a dot is an ordinary character). `label` is the field's new label, if given."""
+    """One top-level key, literally (a dot is an ordinary character).
+
+    `label` is the field's new label, if given.
+    """
 
     name: str
     label: str | None = None
@@ -255,12 +278,16 @@ def _read_item(text: str, position: int, part: str) -> tuple[Item, int]:
             refuse(f"the label in {part} is empty", _REMEDY)
         side, quoted, position = _read_side(text, position + 1, part)
         if text[position : position + 1] == "=":
-            refuse(f"there is a second = in {part}", "write = in a name as %3D, or the name in quotes")
+            refuse(
+                f"there is a second = in {part}", "write = in a name as %3D, or the name in quotes"
+            )
     return _item(label, side, part, quoted=quoted), position
 
 
 def _read_side(text: str, start: int, part: str) -> tuple[str, bool, int]:
-    """Read up to the next `,` or `=`: the text, whether it was quoted, and the position of that character."""
+    """Read up to the next `,` or `=`: the text, whether it was quoted, and the position of that
+    character.
+    """
     if text[start : start + 1] == '"':
         side, end = read_quoted(text, start, part)
         if end < len(text) and text[end] not in ",=":
@@ -280,7 +307,9 @@ def _item(label: str | None, side: str, part: str, *, quoted: bool) -> Item:
         return Key(side, label)
     if side == "*":
         if label is not None:
-            refuse(f"{part} gives one label to every key", "write * alone, or name the keys one by one")
+            refuse(
+                f"{part} gives one label to every key", "write * alone, or name the keys one by one"
+            )
         return Everything()
     if side.startswith("/"):
         return Pointer(tuple(_token(token, part) for token in side[1:].split("/")), label)
@@ -301,5 +330,7 @@ def _name(side: str, part: str) -> str:
 def _token(token: str, part: str) -> str:
     token = unescape(token, SELECTOR_ESCAPES, part)
     if "~" in token.replace("~0", "").replace("~1", ""):
-        refuse(f"there is a lone ~ in the JSON pointer of {part}", "write ~ as ~0 and / in a key as ~1")
+        refuse(
+            f"there is a lone ~ in the JSON pointer of {part}", "write ~ as ~0 and / in a key as ~1"
+        )
     return token.replace("~1", "/").replace("~0", "~")

@@ -1,7 +1,7 @@
 """The installed plugins of every kind.
 
-Built-in plugins are registered first, by the same functions as others. Entry points are loaded only for a name that no
-built-in plugin has: finding them is slow, and loading them runs code.
+Built-in plugins are registered first, by the same functions as others. Entry points are loaded only
+for a name that no built-in plugin has: finding them is slow, and loading them runs code.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from sealpipe.ci_systems import is_set
-from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
+from sealpipe.errors import (
+    NotConfiguredError,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceSyntaxError,
+)
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
-from sealpipe.reference.parse import PARAMETERS
+from sealpipe.reference import PARAMETERS
 from sealpipe.reference.text import NAME
 from sealpipe.registry.safe_calls import call_plugin, suggest
 
@@ -29,15 +34,20 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "channel": "sealpipe_plugins.channels",
     "ci": "sealpipe_plugins.ci",
 }
-"""The modules that register the built-in plugins, by kind; each is loaded when one of its kind is needed."""
+"""The modules that register the built-in plugins, by kind; each is loaded when one of its kind is
+needed.
+"""
 
-BUILT_IN: Final = tuple(_BUILT_IN.values())  # modules with hooks, by name: the core imports no plugin statically
+# Modules with hooks, by name: the core imports no plugin statically.
+BUILT_IN: Final = tuple(_BUILT_IN.values())
 
 _MAX_NAME_SHOWN: Final = 40  # a longer text is not a name, and may be a secret
 
 
 class Kind(NamedTuple):
-    """A kind of plugin: the hook that registers it, and the descriptor that it is registered with."""
+    """A kind of plugin: the hook that registers it, and the descriptor that it is registered
+    with.
+    """
 
     name: str
     hook: str
@@ -58,7 +68,8 @@ KINDS: Final[Mapping[str, Kind]] = {
 class InstalledPlugin(NamedTuple):
     """A plugin as listed by `sealpipe plugins`.
 
-    `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty: built in).
+    `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty:
+    built in).
     """
 
     kind: str
@@ -69,10 +80,11 @@ class InstalledPlugin(NamedTuple):
 
 
 class Catalog:
-    """The descriptors. `problems` maps the name of a plugin that cannot be used, or only in part, to the reason.
+    """The descriptors. `problems` maps the name of a plugin that cannot be used, or only in part,
+    to the reason.
 
-    `allowed` are the entry points that may be loaded (None: all); `preferred` maps a name to the entry point whose
-    plugin is used for it, even instead of a built-in one.
+    `allowed` are the entry points that may be loaded (None: all); `preferred` maps a name to the
+    entry point whose plugin is used for it, even instead of a built-in one.
     """
 
     def __init__(
@@ -106,11 +118,18 @@ class Catalog:
         """Return the descriptor. ReferenceSyntaxError if there is none."""
         with self._lock:
             self._load(kind)
-            if ((kind, name) not in self._plugins or name in self._preferred) and not self._has_loaded:
+            if (
+                (kind, name) not in self._plugins or name in self._preferred
+            ) and not self._has_loaded:
                 self._load_entry_points()
-            if (preferred := self._preferred.get(name)) is not None and not self._manager.has_plugin(preferred):
+            if (
+                preferred := self._preferred.get(name)
+            ) is not None and not self._manager.has_plugin(preferred):
                 raise NotConfiguredError(
-                    f"the config takes {name} from the plugin {preferred}, which {self._explain(preferred)}",
+                    (
+                        f"the config takes {name} from the plugin {preferred}, which "
+                        f"{self._explain(preferred)}"
+                    ),
                     locator=f"{name}:",
                     remedy=f"install it, or remove `from` from [plugins.{name}]",
                 )
@@ -131,14 +150,21 @@ class Catalog:
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
-        """Return the first CI plugin by name whose sign is set, also a third party's; None if all are `excluded`."""
-        from sealpipe.registry.entry_points import are_declared  # only outside the built-in CI systems
+        """Return the first CI plugin by name whose sign is set, also a third party's; None if all
+        are `excluded`.
+        """
+        # Only outside the built-in CI systems.
+        from sealpipe.registry.entry_points import (
+            are_declared,
+        )
 
         with self._lock:
             if not self._has_loaded and are_declared():
                 self._load_entry_points()
             for name in self.list_names("ci"):
-                if name not in excluded and is_set(environ, cast("CIInfo", self._plugins["ci", name].info).sign):
+                if name not in excluded and is_set(
+                    environ, cast("CIInfo", self._plugins["ci", name].info).sign
+                ):
                     return name
             return None
 
@@ -163,7 +189,9 @@ class Catalog:
 
     def list_parameters(self) -> list[str]:
         """List the parameters of references that plugins declare. Loads no entry points."""
-        return [name for each in [*self._plugins.values()] for name in getattr(each.info, "params", ())]
+        return [
+            name for each in [*self._plugins.values()] for name in getattr(each.info, "params", ())
+        ]
 
     def get_module_name(self, kind: str, name: str) -> str:
         """Return the name of the module that registered a plugin."""
@@ -172,21 +200,28 @@ class Catalog:
             return self._hooks[kind, name]
 
     def list_third_parties(self) -> dict[str, tuple[str, str]]:
-        """Return the distribution and its version of every loaded third-party plugin, by entry point."""
+        """Return the distribution and its version of every loaded third-party plugin, by entry
+        point.
+        """
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()
             return dict(self._origins)
 
     def get_module(self, plugin: str) -> ModuleType:
-        """Return a third party's module by its entry point. NotConfiguredError if it is not installed, or broken."""
+        """Return a third party's module by its entry point.
+
+        NotConfiguredError if it is not installed, or broken.
+        """
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()
             module: ModuleType | None = self._manager.get_plugin(plugin)
             if module is None:
                 reason = self._explain(plugin)
-                raise NotConfiguredError(f"the plugin {plugin} {reason}, and the config names it", locator=f"{plugin}:")
+                raise NotConfiguredError(
+                    f"the plugin {plugin} {reason}, and the config names it", locator=f"{plugin}:"
+                )
             return module
 
     def isolate_hook(self, module: ModuleType, hook: str) -> Any:
@@ -205,7 +240,12 @@ class Catalog:
                 continue
             registrations: list[tuple[str, Any]] = []
             getattr(import_module(name), KINDS[kind].hook)(partial(_record, registrations, kind))
-            self._keep(name, name, registrations, [self._find_problem(name, *each) for each in registrations])
+            self._keep(
+                name,
+                name,
+                registrations,
+                [self._find_problem(name, *each) for each in registrations],
+            )
 
     def _load_entry_points(self) -> None:
         self._has_loaded = True
@@ -218,7 +258,9 @@ class Catalog:
                 continue
             self._add(point.name, point.load, origin=read_origin(point))
 
-    def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:
+    def _add(
+        self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")
+    ) -> None:
         if self._manager.has_plugin(plugin):
             self.problems[plugin] = "is installed twice: only the first is used"
             return
@@ -237,7 +279,9 @@ class Catalog:
 
         try:
             problems = call_plugin(
-                plugin, register_plugin, lambda kind: NotConfiguredError(f"could not be loaded ({kind})")
+                plugin,
+                register_plugin,
+                lambda kind: NotConfiguredError(f"could not be loaded ({kind})"),
             )
         except (PluginError, PayloadTooLargeError) as error:
             if not origin[0]:
@@ -249,7 +293,13 @@ class Catalog:
             return
         if origin[0]:
             self._origins[plugin] = origin
-        self._keep(plugin, getattr(self._manager.get_plugin(plugin), "__name__", plugin), registered, problems, origin)
+        self._keep(
+            plugin,
+            getattr(self._manager.get_plugin(plugin), "__name__", plugin),
+            registered,
+            problems,
+            origin,
+        )
 
     def _keep(
         self,
@@ -265,14 +315,18 @@ class Catalog:
             else:
                 if (kind, info.name) in self._plugins:
                     self._replacements[kind, info.name] = plugin
-                self._plugins[kind, info.name] = InstalledPlugin(kind, info, *origin, plugin if origin[0] else "")
+                self._plugins[kind, info.name] = InstalledPlugin(
+                    kind, info, *origin, plugin if origin[0] else ""
+                )
                 self._hooks[kind, info.name] = module
 
     def _find_problem(self, plugin: str, kind: str, info: Any) -> str:
         if not isinstance(info, KINDS[kind].info):
             return f"registers an object that is not a {KINDS[kind].info.__name__}"
         if info.api != API:
-            return f"is written for version {info.api!r} of the plugin contract; this is version {API}"
+            return (
+                f"is written for version {info.api!r} of the plugin contract; this is version {API}"
+            )
         if not NAME.fullmatch(info.name):
             return f"has a {kind} with an invalid name"
         if (kind, info.name) in self._plugins and self._preferred.get(info.name) != plugin:
@@ -285,12 +339,20 @@ class Catalog:
         return self.problems.get(plugin, "is not installed")
 
     def _make_unknown_error(self, kind: str, name: str) -> ReferenceSyntaxError:
-        shown = f"there is no {kind} named {name}" if len(name) <= _MAX_NAME_SHOWN else f"there is no such {kind}"
+        shown = (
+            f"there is no {kind} named {name}"
+            if len(name) <= _MAX_NAME_SHOWN
+            else f"there is no such {kind}"
+        )
         remedy = suggest(name, self.list_names(kind), f"{kind}s")
         if kind == "source":  # it may have been meant as a label
-            remedy += (" A" if remedy.endswith("?") else "; a") + ' label that has a colon goes in "quotes"'
+            remedy += (
+                " A" if remedy.endswith("?") else "; a"
+            ) + ' label that has a colon goes in "quotes"'
         if self.problems:
-            remedy += "; not fully loaded: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
+            remedy += "; not fully loaded: " + ", ".join(
+                f"{k} {v}" for k, v in self.problems.items()
+            )
         return ReferenceSyntaxError(shown, remedy=remedy)
 
 

@@ -26,7 +26,9 @@ G = TypeVar("G", bound=Group)
 
 
 class PluginCommand(NamedTuple):
-    """A command of a plugin (the name of its entry point), and the distribution that contains it."""
+    """A command of a plugin (the name of its entry point), and the distribution that contains
+    it.
+    """
 
     command: Any
     plugin: str
@@ -37,10 +39,12 @@ class PluginCommand(NamedTuple):
 def collect_commands(
     catalog: Catalog, group: Callable[[], G], is_taken: Callable[[str], bool]
 ) -> dict[str, PluginCommand]:
-    """Return every command of every third-party plugin, by name. `is_taken` tells which names are built in.
+    """Return every command of every third-party plugin, by name.
 
-    `group` makes an empty group for each plugin, so that one plugin's failure does not affect others. Problems are
-    added to the catalog.
+    `is_taken` tells which names are built in.
+
+    `group` makes an empty group for each plugin, so that one plugin's failure does not affect
+    others. Problems are added to the catalog.
     """
     commands: dict[str, PluginCommand] = {}
     for plugin, (origin, version) in catalog.list_third_parties().items():

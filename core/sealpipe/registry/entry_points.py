@@ -17,12 +17,17 @@ _ENDINGS: Final = (".dist-info", ".egg-info")
 
 
 def are_declared() -> bool:
-    """Return whether a third party's plugin may be installed, at a fiftieth of the cost of `importlib.metadata`.
+    """Return whether a third party's plugin may be installed, at a fiftieth of the cost of
+    `importlib.metadata`.
 
     If this cannot decide, it returns True.
     """
     # Python's own finder searches sys.path; another finder may find distributions elsewhere.
-    own_finders = (each for each in sys.meta_path if "_frozen_importlib" not in str(getattr(each, "__module__", "")))
+    own_finders = (
+        each
+        for each in sys.meta_path
+        if "_frozen_importlib" not in str(getattr(each, "__module__", ""))
+    )
     if any(hasattr(finder, "find_distributions") for finder in own_finders):
         return True
     return any(_HEADING in text for text in _declarations())
@@ -36,7 +41,9 @@ def find_entry_points() -> list[EntryPoint]:
 
 
 def read_origin(point: EntryPoint) -> tuple[str, str]:
-    """Return the name and the version of an entry point's distribution; the version is empty if it has none."""
+    """Return the name and the version of an entry point's distribution; the version is empty if it
+    has none.
+    """
     if point.dist is None:
         return point.module, ""
     try:

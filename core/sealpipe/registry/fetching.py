@@ -23,28 +23,36 @@ MAX_CALLS = 32
 
 
 def fetch_all(
-    source: Callable[[str], Source], locators_by_store: Mapping[str, Sequence[Locator]], deadline: float | None = None
+    source: Callable[[str], Source],
+    locators_by_store: Mapping[str, Sequence[Locator]],
+    deadline: float | None = None,
 ) -> FetchResults:
     """Fetch documents from all stores. Only PayloadTooLargeError is raised, never a PluginError.
 
-    `deadline` is in seconds, for the whole call: after it, a store that was unavailable once is not asked again, and
-    its remaining references get the same error.
+    `deadline` is in seconds, for the whole call: after it, a store that was unavailable once is not
+    asked again, and its remaining references get the same error.
     """
     end = None if deadline is None else time.monotonic() + deadline
-    jobs = [partial(_fetch_from, source, name, locators, end) for name, locators in locators_by_store.items()]
+    jobs = [
+        partial(_fetch_from, source, name, locators, end)
+        for name, locators in locators_by_store.items()
+    ]
     results: FetchResults = {}
     for part_results in _run_concurrently(jobs, MAX_STORES):
         results |= part_results
     return results
 
 
-def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: int) -> list[FetchResults]:
+def _run_concurrently(
+    jobs: Sequence[Callable[[], FetchResults]], max_threads: int
+) -> list[FetchResults]:
     if len(jobs) <= 1 or max_threads == 1:
         return [*map(call, jobs)]  # no thread is needed
     results: list[FetchResults] = [{} for _ in jobs]
     indices = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
     errors: list[BaseException] = []
-    ended = threading.Semaphore(0)  # a signal interrupts this wait, but not reliably the join of a thread
+    # A signal interrupts this wait, but not reliably the join of a thread.
+    ended = threading.Semaphore(0)
 
     def work() -> None:
         try:
@@ -58,7 +66,9 @@ def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: i
     # daemon threads: after an interruption, a store that hangs must not delay the end of Python
     threads = [
         # in a context of its own, a copy: the call that it works for may be cancelled
-        threading.Thread(target=copy_context().run, args=[work], name="sealpipe-source", daemon=True)
+        threading.Thread(
+            target=copy_context().run, args=[work], name="sealpipe-source", daemon=True
+        )
         for _ in range(min(max_threads, len(jobs)))
     ]
     for thread in threads:
@@ -79,7 +89,9 @@ def _fetch_from(
         return _repeat_failure(error, locators)
     parts = [list(locators)] if reader.is_batch else [[locator] for locator in locators]
     results: FetchResults = {}
-    for part in _run_concurrently([partial(reader.read, part) for part in parts], reader.concurrency):
+    for part in _run_concurrently(
+        [partial(reader.read, part) for part in parts], reader.concurrency
+    ):
         results |= part
     return results
 
@@ -96,17 +108,25 @@ class _StoreReader:
 
     @property
     def concurrency(self) -> int:
-        """How many calls may run at once: one if the source fetches in batches, or gives no number."""
+        """How many calls may run at once: one if the source fetches in batches, or gives no
+        number.
+        """
         allowed: object = self._source.concurrency
-        return 1 if self.is_batch or not isinstance(allowed, int) else max(1, min(allowed, MAX_CALLS))
+        return (
+            1 if self.is_batch or not isinstance(allowed, int) else max(1, min(allowed, MAX_CALLS))
+        )
 
     def read(self, locators: Sequence[Locator]) -> FetchResults:
         """Read some documents. A slow store costs its deadline once, not once per reference."""
         if self._outage is not None and self._end is not None and time.monotonic() >= self._end:
             return {locator: _copy_error(self._outage, locator.text) for locator in locators}
         try:
-            fetched = call_plugin(f"the source {self._name}", partial(self._source.fetch_many, locators))
-            results: FetchResults = {locator: _check_result(locator, fetched) for locator in locators}
+            fetched = call_plugin(
+                f"the source {self._name}", partial(self._source.fetch_many, locators)
+            )
+            results: FetchResults = {
+                locator: _check_result(locator, fetched) for locator in locators
+            }
         except PluginError as error:
             results = _repeat_failure(error, locators)
         outages = (result for result in results.values() if isinstance(result, UnavailableError))
@@ -122,7 +142,9 @@ def _check_result(locator: Locator, results: object) -> Document | PluginError:
     if isinstance(result, Document) and isinstance(result.content, bytes | str | Mapping):
         return result
     kind = type(result.content if isinstance(result, Document) else result).__name__
-    return PluginError(f"the source {locator.name} returned {kind} for {locator}", locator=locator.text)
+    return PluginError(
+        f"the source {locator.name} returned {kind} for {locator}", locator=locator.text
+    )
 
 
 def _repeat_failure(error: PluginError, locators: Sequence[Locator]) -> FetchResults:
@@ -131,7 +153,8 @@ def _repeat_failure(error: PluginError, locators: Sequence[Locator]) -> FetchRes
 
 
 def _copy_error(error: PluginError, locator: str) -> PluginError:
-    copy = type(error).__new__(type(error), *error.args)  # without its __init__, which may take other arguments
+    # Without its __init__, which may take other arguments.
+    copy = type(error).__new__(type(error), *error.args)
     vars(copy).update(vars(error))
     copy.locator = locator
     return copy

@@ -17,8 +17,9 @@ GROUP: Final = "sealpipe"
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """Call `register` once for each source, with its descriptor. Returns nothing.
 
-    It is called for every listing and completion: import no SDK, read no setting and call no backend here. Whatever it
-    raises, and a descriptor of another type, is a problem of this plugin alone, which `sealpipe plugins` reports.
+    It is called for every listing and completion: import no SDK, read no setting and call no
+    backend here. Whatever it raises, and a descriptor of another type, is a problem of this plugin
+    alone, which `sealpipe plugins` reports.
     """
 
 
@@ -37,26 +38,31 @@ def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
 def sealpipe_commands(group: Any) -> None:
     """Add commands to `group`, a click group. Returns nothing.
 
-    It is called for a command that sealpipe does not have, and by `sealpipe plugins`. A command with a name that is
-    taken is left out. Of the errors of a command, click's and those of `sealpipe.errors` are shown; of any other only
-    the type.
+    It is called for a command that sealpipe does not have, and by `sealpipe plugins`. A command
+    with a name that is taken is left out. Of the errors of a command, click's and those of
+    `sealpipe.errors` are shown; of any other only the type.
     """
 
 
-def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
+def sealpipe_check_outgoing(
+    plan: OutgoingAction,
+    config: Mapping[str, Any],
+    enforced: bool,  # noqa: FBT001 - as pluggy has it
+) -> None:
     """Raise `VetoError` if a policy does not allow this. Returns nothing.
 
-    It is called before anything is sent, stored or ended, if the config has a table `[oversight.NAME]` with the name
-    of the plugin's entry point: `config` is that table, and `enforced` says whether it is the machine's. A hook need
-    not take every argument. With any other error nothing is sent either: exit code 14.
+    It is called before anything is sent, stored or ended, if the config has a table
+    `[oversight.NAME]` with the name of the plugin's entry point: `config` is that table, and
+    `enforced` says whether it is the machine's. A hook need not take every argument. With any other
+    error nothing is sent either: exit code 14.
     """
 
 
 def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Take note of what has happened: an observer. Returns nothing.
 
-    `event` has no values and no fragments; `config` is as for `sealpipe_check_outgoing`. An error of one observer is
-    raised after all were notified, as exit code 14: what has happened stays.
+    `event` has no values and no fragments; `config` is as for `sealpipe_check_outgoing`. An error
+    of one observer is raised after all were notified, as exit code 14: what has happened stays.
     """
 
 

@@ -18,7 +18,9 @@ from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
 
 
 def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
-    """Ask every policy. Raises PolicyError, or PluginError if one fails: then nothing may leave either."""
+    """Ask every policy. Raises PolicyError, or PluginError if one fails: then nothing may leave
+    either.
+    """
     for hook in hooks:
         try:
             _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
@@ -26,13 +28,17 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
             named_policy = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
             subject = "this machine's policy" if hook.enforced else named_policy
             reason = str(refused)
-            for target in (text for each in plan.recipients for text in (each, each.partition(":")[2])):
+            for target in (
+                text for each in plan.recipients for text in (each, each.partition(":")[2])
+            ):
                 if (shown := redact_address(target)) != target:
                     reason = reason.replace(target, shown)
             raise PolicyError(f"{subject} does not allow this: {reason}") from None
 
 
-def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
+def notify_observers(
+    catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]
+) -> None:
     """Notify every observer. Raises the first PluginError after all were notified."""
     failed: PluginError | None = None
     for hook in hooks:
@@ -54,7 +60,12 @@ def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> N
     implementation = getattr(module, function, None)
     if implementation is None:
         return
-    call_plugin(hook.name, partial(_ask_hook, catalog.isolate_hook(module, function), {**values, "config": hook.table}))
+    call_plugin(
+        hook.name,
+        partial(
+            _ask_hook, catalog.isolate_hook(module, function), {**values, "config": hook.table}
+        ),
+    )
 
 
 def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
@@ -65,17 +76,25 @@ def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
 
 
 def get_audit_heads() -> Mapping[Path, str]:
-    """Return the head of every audit log that this process has written; none if it has not loaded the audit."""
+    """Return the head of every audit log that this process has written; none if it has not loaded
+    the audit.
+    """
     module = sys.modules.get(AUDIT_MODULE)
     heads: Mapping[Path, str] = {} if module is None else module.heads
     return heads
 
 
 def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
-    """Return the reference to the audit log's key, from the first config that names the file; None if there is none."""
+    """Return the reference to the audit log's key, from the first config that names the file; None
+    if there is none.
+    """
     for config in configs:
         table = config.get("audit")
-        if isinstance(table, Mapping) and isinstance(table.get("file"), str) and Path(table["file"]) == file:
+        if (
+            isinstance(table, Mapping)
+            and isinstance(table.get("file"), str)
+            and Path(table["file"]) == file
+        ):
             return table.get("key")
     return None
 
@@ -85,5 +104,9 @@ def verify_audit(file: Path, key: Any, head: str | None) -> Any:
 
     Raises OSError, NotConfiguredError.
     """
-    key_bytes = None if key is None else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
+    key_bytes = (
+        None
+        if key is None
+        else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
+    )
     return import_module("sealpipe_plugins.audit.verify").verify(file, key_bytes, head)

@@ -37,16 +37,23 @@ def call_plugin(
     *,
     is_changing: bool = False,
 ) -> T:
-    """Call a plugin, as a step that its caller may cancel; `is_changing`: it changes something elsewhere.
+    """Call a plugin, as a step that its caller may cancel; `is_changing`: it changes something
+    elsewhere.
 
-    Only errors of the contract come out, without their causes, and CancelledCallError before the call.
+    Only errors of the contract come out, without their causes, and CancelledCallError before the
+    call.
     """
     with current().step(is_changing=is_changing):
         return isolate_plugin(what, call, make_error)
 
 
-def isolate_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None) -> T:
-    """Call a plugin, even for a caller that has cancelled. Only errors of the contract come out, without causes."""
+def isolate_plugin(
+    what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None
+) -> T:
+    """Call a plugin, even for a caller that has cancelled.
+
+    Only errors of the contract come out, without causes.
+    """
     error_to_raise: PluginError | PayloadTooLargeError
     try:
         return call() if watch is None else watch(what, call)
@@ -55,7 +62,9 @@ def isolate_plugin(what: str, call: Callable[[], T], make_error: Callable[[str],
     except (Exception, SystemExit) as error:  # noqa: BLE001  # its text is not shown
         kind = type(error).__name__
         error_to_raise = (
-            make_error(kind) if make_error else PluginError(f"{what} raised an unexpected {kind}{_locate_error(error)}")
+            make_error(kind)
+            if make_error
+            else PluginError(f"{what} raised an unexpected {kind}{_locate_error(error)}")
         )
     # Outside the handler there is no context; the error's own causes and frames are removed.
     error_to_raise.__cause__ = error_to_raise.__context__ = None
@@ -63,7 +72,9 @@ def isolate_plugin(what: str, call: Callable[[], T], make_error: Callable[[str],
 
 
 def _locate_error(error: BaseException) -> str:
-    """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty if unknown."""
+    """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty if
+    unknown.
+    """
     trace = error.__traceback__
     folder = location = ""
     while trace is not None:
@@ -89,8 +100,14 @@ def suggest(word: str, known: Iterable[str], plural: str) -> str:
 
     names = sorted(known)
     matches = get_close_matches(word.lower(), names, n=2, cutoff=0.6)
-    matches = [name for name in matches if sorted(name) == sorted(word.lower())] or matches  # transposed letters
-    return f"did you mean {' or '.join(matches)}?" if matches else f"known {plural}: {', '.join(names)}"
+    matches = [
+        name for name in matches if sorted(name) == sorted(word.lower())
+    ] or matches  # transposed letters
+    return (
+        f"did you mean {' or '.join(matches)}?"
+        if matches
+        else f"known {plural}: {', '.join(names)}"
+    )
 
 
 CLOSING_TIME: Final = 0.5

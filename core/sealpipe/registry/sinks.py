@@ -7,19 +7,27 @@ from typing import TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Locator, Mode, Sink, SinkField, WriteResult
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin
 
 T = TypeVar("T")
 
 
 def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
-    """Describe what the sink would do, without asking a backend. Raises PluginError, SettingError."""
+    """Describe what the sink would do, without asking a backend.
+
+    Raises PluginError, SettingError.
+    """
     return str(_call_sink(registry, name, locator, lambda sink: sink.describe(locator, mode)))
 
 
 def write_fields(
-    registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
+    registry: Registry,
+    name: str,
+    locator: Locator,
+    fields: Sequence[SinkField],
+    mode: Mode,
+    marker: str,
 ) -> WriteResult:
     """Write the fields into the sink. Raises PluginError."""
 
@@ -29,14 +37,22 @@ def write_fields(
     receipt = _call_sink(registry, name, locator, write, is_changing=True)
     if not isinstance(receipt, WriteResult):
         raise PluginError(
-            f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
+            (
+                f"the sink {name} returned {type(receipt).__name__} for {locator}: it is "
+                "unknown what it stored"
+            ),
             locator=locator.text,
         )
     return receipt
 
 
 def _call_sink(
-    registry: Registry, name: str, locator: Locator, call: Callable[[Sink], T], *, is_changing: bool = False
+    registry: Registry,
+    name: str,
+    locator: Locator,
+    call: Callable[[Sink], T],
+    *,
+    is_changing: bool = False,
 ) -> T:
     failure: PluginError
     try:

@@ -1,8 +1,8 @@
 """The configuration of plugins: named stores, which plugins may be loaded, policies and observers.
 
-A named store is one backend with settings of its own, under a name that references use: in the config file
-`[stores.prod-vault]` with `plugin = "vault"`, or in the environment `SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A
-backend's own name is its default store.
+A named store is one backend with settings of its own, under a name that references use: in the
+config file `[stores.prod-vault]` with `plugin = "vault"`, or in the environment
+`SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A backend's own name is its default store.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ class Store(NamedTuple):
     def collect_values(
         self, environ: Mapping[str, str], own_variables: Mapping[str, str | tuple[str, ...]]
     ) -> dict[str, Any]:
-        """Collect its settings: environment over config file over the backend's own variables (default store only).
+        """Collect its settings: environment over config file over the backend's own variables
+        (default store only).
 
         SettingError if two variables of a setting that nothing else sets have different values.
         """
         prefix = self.get_variable("")
         environment = {
-            name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)
+            name.removeprefix(prefix).lower(): value
+            for name, value in environ.items()
+            if name.startswith(prefix)
         }
         values = {**self.table, **{name: value for name, value in environment.items() if value}}
         for name, variables in own_variables.items() if self.is_default else ():
@@ -58,29 +61,42 @@ def _read_own(environ: Mapping[str, str], variables: str | tuple[str, ...]) -> s
     given = {name: environ[name] for name in names if environ.get(name)}
     if len(set(given.values())) > 1:
         raise SettingError(
-            f"{' and '.join(given)} are both set, and differ", remedy=f"unset {' or '.join(given)}, or make them equal"
+            f"{' and '.join(given)} are both set, and differ",
+            remedy=f"unset {' or '.join(given)}, or make them equal",
         )
     return next(iter(given.values()), "")
 
 
 def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
-    """Return every named store. Raises SettingError for a duplicate or invalid name, or a missing plugin."""
+    """Return every named store.
+
+    Raises SettingError for a duplicate or invalid name, or a missing plugin.
+    """
     stores: dict[str, Store] = {}
     names_by_variable: dict[str, str] = {}
     for name, table in read_tables(config, "stores").items():
         if not isinstance(table, dict):
-            raise SettingError(f"the config's store {name!r} is not a table", remedy="write it as [stores.NAME]")
+            raise SettingError(
+                f"the config's store {name!r} is not a table", remedy="write it as [stores.NAME]"
+            )
         if other := names_by_variable.get(to_variable(name)):
-            raise SettingError(f"the config's stores {other} and {name} have the same variables", remedy="rename one")
+            raise SettingError(
+                f"the config's stores {other} and {name} have the same variables",
+                remedy="rename one",
+            )
         stores[name] = _make_store(name, table, table.get("plugin"))
         names_by_variable[to_variable(name)] = name
     for variable in sorted(environ):
         match = re.fullmatch(rf"{STORE_PREFIX}([A-Z0-9_]+?)__PLUGIN", variable)
         if match and environ[variable]:
             name = names_by_variable.get(match[1], match[1].lower().replace("_", "-"))
-            stores[name] = _make_store(name, stores[name].table if name in stores else {}, environ[variable])
+            stores[name] = _make_store(
+                name, stores[name].table if name in stores else {}, environ[variable]
+            )
     known = {to_variable(name) for name in stores}
-    for variable in sorted(name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value):
+    for variable in sorted(
+        name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value
+    ):
         if (owner := variable.removeprefix(STORE_PREFIX).partition("__")[0]) not in known:
             from difflib import get_close_matches  # for an error only
 
@@ -94,7 +110,8 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
 
 
 def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> None:
-    """Raise SettingError for a store that has the name of one plugin but uses another: its name would mislead readers.
+    """Raise SettingError for a store that has the name of one plugin but uses another: its name
+    would mislead readers.
 
     Names are equal if their variables are equal: `aws-sm`, `AWS_SM`.
     """
@@ -103,7 +120,10 @@ def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> No
         owner = owners.get(to_variable(store.name))
         if owner is not None and store.plugin != owner:
             raise SettingError(
-                f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:60]!r}",
+                (
+                    f"the store {store.name} has the name of the plugin {owner}, but uses the "
+                    f"plugin {store.plugin[:60]!r}"
+                ),
                 remedy=f"rename it, or set its plugin to {owner}",
             )
 
@@ -113,11 +133,20 @@ def make_default_store(plugin: str, config: Mapping[str, Any]) -> Store:
     table = read_tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
         raise SettingError(f"the config's plugins.{plugin} is not a table")
-    return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, is_default=True)
+    return Store(
+        plugin,
+        plugin,
+        {name: value for name, value in table.items() if name != "from"},
+        is_default=True,
+    )
 
 
-def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
-    """Find variables of default stores without a backend, each with the nearest known one (empty: none is near)."""
+def find_unknown_variables(
+    environ: Mapping[str, str], backends: Iterable[str]
+) -> list[tuple[str, str]]:
+    """Find variables of default stores without a backend, each with the nearest known one (empty:
+    none is near).
+    """
     from difflib import get_close_matches  # for the doctor only
 
     known = {to_variable(name) for name in backends}
@@ -135,12 +164,17 @@ def _make_store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not NAME.fullmatch(name):
         raise SettingError(f"the store {name[:60]!r} has an invalid name", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
-        raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
+        raise SettingError(
+            f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]'
+        )
     return Store(name, plugin, table)
 
 
 def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a config table that holds tables by name; empty if it is missing. SettingError if it is no table."""
+    """Return a config table that holds tables by name; empty if it is missing.
+
+    SettingError if it is no table.
+    """
     tables = config.get(name, {})
     if not isinstance(tables, Mapping):
         raise SettingError(f"the config's {name} is not a table", remedy=f"write [{name}.NAME]")
@@ -148,26 +182,45 @@ def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
-    """Return the entry points that may be loaded; None for all. SettingError if it is not a list of names."""
+    """Return the entry points that may be loaded; None for all.
+
+    SettingError if it is not a list of names.
+    """
     names = config.get("allow_plugins")
     # iterating over a string would yield its letters and silently allow nothing
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise SettingError("the config's allow_plugins is not a list of names", remedy='write allow_plugins = ["NAME"]')
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise SettingError(
+            "the config's allow_plugins is not a list of names",
+            remedy='write allow_plugins = ["NAME"]',
+        )
     return names
 
 
 def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the entry point whose plugin is used for a name, by `[plugins.NAME] from = "..."`.
 
-    SettingError if it would replace a built-in CI system: users must not choose what masks secrets in a log.
+    SettingError if it would replace a built-in CI system: users must not choose what masks secrets
+    in a log.
     """
-    preferred = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
+    preferred = {
+        name: table["from"]
+        for name, table in read_tables(config, "plugins").items()
+        if _has_from(table)
+    }
     for name, point in preferred.items():
         if not isinstance(point, str) or not point:
-            raise SettingError(f"the config's plugins.{name}.from is not a name", remedy="name a plugin's entry point")
+            raise SettingError(
+                f"the config's plugins.{name}.from is not a name",
+                remedy="name a plugin's entry point",
+            )
         if name in PLUGINS:
             raise SettingError(
-                f"the config's plugins.{name}.from replaces sealpipe's plugin for a CI system, which is not allowed",
+                (
+                    f"the config's plugins.{name}.from replaces sealpipe's plugin for a CI "
+                    "system, which is not allowed"
+                ),
                 remedy=f"remove `from` from [plugins.{name}]",
             )
     return preferred
@@ -181,24 +234,41 @@ AUDIT_MODULE: Final = "sealpipe_plugins.audit.observer"
 OWN_TABLES: Final = ("service", "batch")
 """The tables of `[enforce]` that fix addresses and limit batches: not policies or observers."""
 
-BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT_MODULE, "policy": "sealpipe_plugins.policy"}
+BUILT_IN_HOOKS: Final[Mapping[str, str]] = {
+    "audit": AUDIT_MODULE,
+    "policy": "sealpipe_plugins.policy",
+}
 
 
 class PolicyHook(NamedTuple):
-    """A policy or observer, and its table in the config. `enforced`: the machine's, not the user's."""
+    """A policy or observer, and its table in the config.
+
+    `enforced`: the machine's, not the user's.
+    """
 
     name: str
     table: Mapping[str, Any]
     enforced: bool = False
 
 
-def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
-    """Read the policies and observers of both config files, the machine's first. SettingError, NotConfiguredError."""
+def read_policy_hooks(
+    user: Mapping[str, Any], machine: Mapping[str, Any]
+) -> tuple[PolicyHook, ...]:
+    """Read the policies and observers of both config files, the machine's first.
+
+    SettingError, NotConfiguredError.
+    """
     enforced = read_tables(machine, "enforce")
-    hooks = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name not in OWN_TABLES]
+    hooks = [
+        PolicyHook(name, table, enforced=True)
+        for name, table in enforced.items()
+        if name not in OWN_TABLES
+    ]
     hooks += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
     hooks += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
     for hook in hooks:
         if not isinstance(hook.table, Mapping):
-            raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
+            raise NotConfiguredError(
+                f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]"
+            )
     return tuple(hooks)

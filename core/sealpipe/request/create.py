@@ -1,7 +1,8 @@
 """A request from its job to its collect link. Publishing the link is left to the caller.
 
-The body is journaled before it is sent, and every try sends the same bytes. If the response is lost for good, the
-service's list shows whether a request with a fresh key exists: no other request has that key.
+The body is journaled before it is sent, and every try sends the same bytes. If the response is lost
+for good, the service's list shows whether a request with a fresh key exists: no other request has
+that key.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SecureRequest(JournaledLink):
-    """A request that exists. The collect link holds no key: anyone with it can submit, and read nothing.
+    """A request that exists.
 
-    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; only a fresh key has
-    one. `seed` is the reference to a fresh key's seed, if that was stored.
+    The collect link holds no key: anyone with it can submit, and read nothing.
+
+    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret;
+    only a fresh key has one. `seed` is the reference to a fresh key's seed, if that was stored.
     """
 
     kind: ClassVar[str] = "request"
@@ -70,12 +73,24 @@ class SecureRequest(JournaledLink):
     @property
     def receipt(self) -> Receipt:
         """The receipt for collecting, with the collect link. No secret."""
-        known = (self.title, self.seed, self.name, self.collect_link, (self.entry and self.entry.run) or None)
-        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, *known)
+        known = (
+            self.title,
+            self.seed,
+            self.name,
+            self.collect_link,
+            (self.entry and self.entry.run) or None,
+        )
+        return Receipt(
+            self.short_code, self.public_key, self.prompts, self.key, self.expires_at, *known
+        )
 
 
-def request(session: Session, job: RequestJob, outbox: EntryStore | None = None, **notes: object) -> SecureRequest:
-    """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
+def request(
+    session: Session, job: RequestJob, outbox: EntryStore | None = None, **notes: object
+) -> SecureRequest:
+    """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to
+    it.
+    """
     prepared = _prepare(session, job)
 
     def work(session: Session) -> SecureRequest:
@@ -96,7 +111,9 @@ def plan_dry_run(session: Session, job: RequestJob) -> PlannedRequest:
     """Do everything but store and send, policies included, for `request --dry-run`."""
     prepared = _prepare(session, job)
     policy.check_policies(session, prepared.action)
-    return PlannedRequest(len(_build_body(job, prepared.key, prepared.passcode)), prepared.recipients)
+    return PlannedRequest(
+        len(_build_body(job, prepared.key, prepared.passcode)), prepared.recipients
+    )
 
 
 def describe_request(
@@ -105,11 +122,15 @@ def describe_request(
     """Describe a request; without `recipients`, before anything is read."""
     action = actions.describe_new(session, "request", (), job.delivery, job.title, job.passcode)
     seed = () if job.seed_target is None else (job.seed_target.ref.name,)
-    action = action._replace(sinks=actions.identify_all(session, "sink", seed), views=job.max_submissions)
+    action = action._replace(
+        sinks=actions.identify_all(session, "sink", seed), views=job.max_submissions
+    )
     if recipients is None:
         return action._replace(complete=False)
     labels = tuple((each.text, each.type) for each in job.prompts)
-    return actions.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=job.expires_at)
+    return actions.with_recipients(session, action, recipients)._replace(
+        labels=labels, expires_at=job.expires_at
+    )
 
 
 def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
@@ -124,7 +145,10 @@ def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if job.delivery is not None:
-        from sealpipe.delivery.recipients import resolve_recipients  # most requests have no recipient
+        # Most requests have no recipient.
+        from sealpipe.delivery.recipients import (
+            resolve_recipients,
+        )
 
         recipients = resolve_recipients(job.delivery, session.registry, cache)
     passcode: Secret | None = None
@@ -132,7 +156,9 @@ def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
         from sealpipe.sources.passcode import resolve_passcode  # most requests have none
 
         passcode = resolve_passcode(job.passcode, session.registry, cache)
-    session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
+    session.check_clear(
+        None if passcode is None else passcode.reveal(), *(each.address for each in recipients)
+    )
     key = choose_key(job, session)
     action = describe_request(session, job, recipients)
     return _PreparedRequest(job, key, passcode, recipients, action)
@@ -154,7 +180,10 @@ class _PreparedRequest(NamedTuple):
 
 
 def _store_and_post(
-    session: Session, prepared: _PreparedRequest, outbox: EntryStore | None, notes: Mapping[str, object]
+    session: Session,
+    prepared: _PreparedRequest,
+    outbox: EntryStore | None,
+    notes: Mapping[str, object],
 ) -> SecureRequest:
     """Store the seed of a fresh key before anyone can submit, journal the request, and post it."""
     job = prepared.job
@@ -171,7 +200,12 @@ def _store_and_post(
     except SealpipeError as error:
         if job.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
             location = job.seed_target.text
-            error.add_note(Note(f"a seed was stored in {location}, and nothing is sealed to its key: remove it there"))
+            error.add_note(
+                Note(
+                    f"a seed was stored in {location}, and nothing is sealed to its key: "
+                    "remove it there"
+                )
+            )
         raise
     if job.key == "new":
         request.access_link = Secret(
@@ -189,11 +223,16 @@ def post(
     *,
     unclear: bool = False,
 ) -> SecureRequest:
-    """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
+    """Send the stored bytes until the outcome is known, and record it.
+
+    With `unclear`, they may have been sent.
+    """
     with keep_entry_on_error(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
-            created = call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
+            created = call(
+                api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear
+            )
         except PublicKeyMismatchError as error:
             code = encoded(error.short_code)
             ending = f"end it with `sealpipe requests expire -- {code}`"
@@ -274,7 +313,9 @@ def _note_response(entry: Entry, created: CreatedRequest) -> None:
         entry.note_response(_to_response(created))
 
 
-def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+def build_request(
+    meta: Mapping[str, Any], response: Mapping[str, Any], entry: Entry | None
+) -> SecureRequest:
     """Build the request from an entry's notes and a recorded response."""
     code, expiry = response["short_code"], response["expires_at"]
     return SecureRequest(
@@ -284,7 +325,11 @@ def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: E
         meta["public_key"],
         meta["key"],
         tuple(Prompt(*row) for row in meta["prompts"]),
-        "reminded" if meta.get("is_reminder") else "replayed" if response["replayed"] else "created",
+        "reminded"
+        if meta.get("is_reminder")
+        else "replayed"
+        if response["replayed"]
+        else "created",
         meta["title"],
         meta["seed"],
         meta.get("name"),
@@ -299,7 +344,9 @@ def _describe_remarks(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the remarks about a request, the same in every process that finishes it."""
     remarks = []
     if meta["passcode"]:
-        remarks.append("the passcode was sent to the service: it gates the form, and encrypts nothing")
+        remarks.append(
+            "the passcode was sent to the service: it gates the form, and encrypts nothing"
+        )
     if meta["seed"]:
         remarks.append(f"the seed of its key is {meta['seed']}")
     return tuple(remarks)

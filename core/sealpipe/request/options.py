@@ -1,4 +1,5 @@
-"""Plan a request, before anything is stored or sent, and choose the key pair that submissions are sealed to.
+"""Plan a request, before anything is stored or sent, and choose the key pair that submissions are
+sealed to.
 
 The seed of a new key pair is stored before the request is created.
 """
@@ -16,7 +17,7 @@ from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageErro
 from sealpipe.parsing import parse_name
 from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
-from sealpipe.reference.parse import Everything, Key, Reference, Target
+from sealpipe.reference import Everything, Key, Reference, Target
 from sealpipe.requirements import Need
 from sealpipe.secret import Secret
 from sealpipe.session import Session
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from sealpipe.wire.keys import KeyPair
 
 
-_DOMAIN: Final = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_DOMAIN: Final = re.compile(
+    r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -70,7 +73,11 @@ class RequestJob:
     @property
     def needs(self) -> tuple[Need, ...]:
         """The sources, sinks and channels that it uses."""
-        return list_needs([self.passcode], [] if self.seed_target is None else [self.seed_target.ref], self.delivery)
+        return list_needs(
+            [self.passcode],
+            [] if self.seed_target is None else [self.seed_target.ref],
+            self.delivery,
+        )
 
 
 def plan_request(
@@ -96,15 +103,19 @@ def plan_request(
 ) -> RequestJob:
     """Plan a request, with the arguments of `Client.request`.
 
-    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
-    checked where it came in. Raises UsageError.
+    Checks what they say together, as far as possible without a source, a sink or the service; each
+    by itself was checked where it came in. Raises UsageError.
     """
-    form = check_prompts([parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in prompts])
+    form = check_prompts(
+        [parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in prompts]
+    )
     code: Secret | Reference | None = None
     if passcode is not None:
         from sealpipe.sources.passcode import parse_passcode  # most requests have none
 
-        code = parse_passcode(passcode, "name one that you know, such as env:CODE, and tell it to the person")
+        code = parse_passcode(
+            passcode, "name one that you know, such as env:CODE, and tell it to the person"
+        )
     kind: RequestKey = key if isinstance(key, str) else "given"
     if name is not None:
         parse_name(name)
@@ -127,7 +138,9 @@ def plan_request(
         restricted_domains=tuple(map(parse_domain, restricted_domains or ())) or None,
         ip_whitelist=tuple(map(parse_address, ip_whitelist or ())) or None,
         organization_id=organization_id,
-        delivery=plan_optional_delivery(send, (), params or (), None, with_passcode=code is not None),
+        delivery=plan_optional_delivery(
+            send, (), params or (), None, with_passcode=code is not None
+        ),
     )
 
 
@@ -140,30 +153,42 @@ def parse_domain(text: str) -> str:
 
 
 def parse_address(text: str) -> str:
-    """Return an address, or a range of addresses, that submissions may come from. Raises UsageError."""
+    """Return an address, or a range of addresses, that submissions may come from.
+
+    Raises UsageError.
+    """
     from ipaddress import ip_network  # most requests are not restricted
 
     try:
-        network = ip_network("" if "%" in text else text, strict=True)  # a zone is only valid on one machine
+        # A zone is only valid on one machine.
+        network = ip_network("" if "%" in text else text, strict=True)
     except ValueError:
         raise UsageError(
-            f"{text[:60]!r} is not an IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"
+            f"{text[:60]!r} is not an IP address or range",
+            remedy="write it as 192.0.2.7 or 192.0.2.0/24",
         ) from None
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
-def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None, name: str | None) -> SinkTarget | None:
+def _parse_seed_target(
+    kind: RequestKey, seed_to: Reference | str | None, name: str | None
+) -> SinkTarget | None:
     if seed_to is None:
         return None
     if kind != "new":
         raise UsageError(
             "--seed-to stores the seed of a new key, but the request uses an existing key",
-            remedy=Remedy("add --key new, or leave --seed-to out", python='write key="new", or leave seed_to out'),
+            remedy=Remedy(
+                "add --key new, or leave --seed-to out",
+                python='write key="new", or leave seed_to out',
+            ),
         )
     (target,) = parse_targets([seed_to], name=name)
     for param in ("optional", "trim", "decode"):
         if target.ref.param(param) is not None:
-            raise UsageError(f"{target.text}: {param}= does not apply to a seed", remedy="leave it out")
+            raise UsageError(
+                f"{target.text}: {param}= does not apply to a seed", remedy="leave it out"
+            )
     return target
 
 
@@ -171,9 +196,15 @@ def _read_seed_key(target: SinkTarget) -> str:
     """Return the KEY of `#KEY`; empty without a selector."""
     if target.ref.selector is None:
         return ""
-    found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else map_keys(target, None)
+    found = (
+        []
+        if any(isinstance(item, Everything) for item in target.ref.selector)
+        else map_keys(target, None)
+    )
     if len(found) != 1:
-        raise UsageError(f"{target.text}: the seed is one value", remedy="write #KEY, or no selector")
+        raise UsageError(
+            f"{target.text}: the seed is one value", remedy="write #KEY, or no selector"
+        )
     return found[0].key
 
 
@@ -197,7 +228,9 @@ def choose_key(job: RequestJob, session: Session) -> ChosenKey:
         pair = keys.from_seed(os.urandom(32), tag=tag)
         return ChosenKey(pair)
     if job.key != "credential":
-        raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
+        raise UsageError(
+            "the request's key is neither the credential's nor a new one", remedy='key="credential"'
+        )
     custody = session.credential.custody_secret
     if custody is None:
         raise UsageError(
@@ -212,11 +245,16 @@ def choose_key(job: RequestJob, session: Session) -> ChosenKey:
 
 
 def store_seed(job: RequestJob, session: Session, chosen: ChosenKey) -> ChosenKey:
-    """Store the seed of a new key in its target, and read it back. Raises PluginError, UsageError."""
+    """Store the seed of a new key in its target, and read it back.
+
+    Raises PluginError, UsageError.
+    """
     if job.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    write_to_sink(session, _make_seed_write(job, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    write_to_sink(
+        session, _make_seed_write(job, seed, encode_base64url(chosen.pair.public_key)[:40])
+    )
     reference = _make_source_reference(job)
     if not _has_source(session, reference):
         return chosen
@@ -249,7 +287,9 @@ def _check_target(job: RequestJob, session: Session) -> None:
 
 def _make_seed_write(job: RequestJob, seed: Secret, marker: str) -> SinkWrite:
     assert job.seed_target is not None  # noqa: S101 - its callers checked
-    return SinkWrite(job.seed_target.fill({}), (SinkField(job.seed_key, seed),), job.seed_target.mode, marker)
+    return SinkWrite(
+        job.seed_target.fill({}), (SinkField(job.seed_key, seed),), job.seed_target.mode, marker
+    )
 
 
 def _make_source_reference(job: RequestJob) -> Reference:

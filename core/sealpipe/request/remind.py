@@ -1,7 +1,8 @@
-"""Sends the collect link of a request once more, unless somebody has submitted or the request has expired.
+"""Sends the collect link of a request once more, unless somebody has submitted or the request has
+expired.
 
-A reminder is an outbox entry whose response is known: each message is journaled as that of a new request, and `resume`
-finishes it.
+A reminder is an outbox entry whose response is known: each message is journaled as that of a new
+request, and `resume` finishes it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from sealpipe.wire import link
 class OpenRequest:
     """A request as its receipt or this machine's ledger describes it.
 
-    `public_key` is base64url of 65 bytes. `link` is its collect link; None if that is not known. `labels` are prompts
-    and types; without a receipt there are none.
+    `public_key` is base64url of 65 bytes. `link` is its collect link; None if that is not known.
+    `labels` are prompts and types; without a receipt there are none.
     """
 
     short_code: str
@@ -43,17 +44,25 @@ class OpenRequest:
 
 
 class Answered(NamedTuple):
-    """There is nothing to remind of: the request has submissions. `is_over`: it accepts no others."""
+    """There is nothing to remind of: the request has submissions.
+
+    `is_over`: it accepts no others.
+    """
 
     submissions: int
     is_over: bool
 
 
-def remind(session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: EntryStore) -> SecureRequest | Answered:
-    """Prepare a reminder: its entry is open, and `deliver` sends its messages. Nothing if there are submissions.
+def remind(
+    session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: EntryStore
+) -> SecureRequest | Answered:
+    """Prepare a reminder: its entry is open, and `deliver` sends its messages.
 
-    Raises NoSubmissionError if the request has expired, PublicKeyMismatchError if submissions would be sealed to
-    another key, UsageError if the link is not at the address of the settings, and what policies and channels raise.
+    Nothing if there are submissions.
+
+    Raises NoSubmissionError if the request has expired, PublicKeyMismatchError if submissions would
+    be sealed to another key, UsageError if the link is not at the address of the settings, and what
+    policies and channels raise.
     """
     session.check_clear(request.title)
     base = _find_base(session, request)
@@ -65,7 +74,9 @@ def remind(session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: E
     if listed.items or listed.skipped:
         return Answered(listed.total, info.has_ended)
     if info.has_ended:
-        raise NoSubmissionError(f"request {request.short_code} has expired without a submission: nothing was sent")
+        raise NoSubmissionError(
+            f"request {request.short_code} has expired without a submission: nothing was sent"
+        )
     describe = partial(describe_reminder, session, request.short_code, request.title, base, plan)
     if session.policy_hooks:
         policy.check_policies(session, describe())
@@ -89,19 +100,23 @@ def describe_reminder(
     labels: tuple[tuple[str, str], ...] = (),
     expires_at: datetime | None = None,
 ) -> OutgoingAction:
-    """Describe a request whose link is sent once more; without `recipients`, before anything is read."""
+    """Describe a request whose link is sent once more; without `recipients`, before anything is
+    read.
+    """
     action = actions.describe_new(session, "request", (), delivery, title)
     action = action._replace(short_codes=(short_code,), link_address=link_base_url, resumed=True)
     if recipients is None:
         return action._replace(complete=False)
-    return actions.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=expires_at)
+    return actions.with_recipients(session, action, recipients)._replace(
+        labels=labels, expires_at=expires_at
+    )
 
 
 def _find_base(session: Session, request: OpenRequest) -> str:
     """Return the address of the request's link.
 
-    Whoever can edit a receipt must not choose where a submitter is sent: PolicyError if this machine fixes another
-    address, UsageError if the settings have another one.
+    Whoever can edit a receipt must not choose where a submitter is sent: PolicyError if this
+    machine fixes another address, UsageError if the settings have another one.
     """
     if request.link is None:
         return session.link_base_url
@@ -113,14 +128,18 @@ def _find_base(session: Session, request: OpenRequest) -> str:
             f"{session.link_base_url}: nothing was sent",
             remedy="create a new request"
             if session.fixed_link
-            else "check that nobody changed the receipt; if that address is right, set SEALPIPE_LINK_BASE_URL to it",
+            else (
+                "check that nobody changed the receipt; if that address is right, set "
+                "SEALPIPE_LINK_BASE_URL to it"
+            ),
         )
     return base
 
 
 def _make_mismatch_error(short_code: str) -> PublicKeyMismatchError:
     error = PublicKeyMismatchError(
-        f"the service shows {short_code} with another public key than it was created with: submissions to that key "
+        f"the service shows {short_code} with another public key than it was created with: "
+        "submissions to that key "
         "could not be decrypted",
         remedy="do not use its link any more: expire it, and create a new request",
     )

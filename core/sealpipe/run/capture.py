@@ -1,7 +1,8 @@
-"""Runs a command for a program: without a terminal and without input, its output redacted and returned as text.
+"""Runs a command for a program: without a terminal and without input, its output redacted and
+returned as text.
 
-The command leads a session of its own. It ends by itself, or is ended when its time is up, when it writes too much, or
-when the caller stops it; in any case, nothing of its session is left running.
+The command leads a session of its own. It ends by itself, or is ended when its time is up, when it
+writes too much, or when the caller stops it; in any case, nothing of its session is left running.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from sealpipe.spellings import Finder
 MAX_READ: Final = 64 * 1024 * 1024
 """Bytes of output after which a command is ended."""
 _PATIENCE: Final = 2.0
-"""Seconds between SIGTERM and SIGKILL, and then until its end counts as unknown: a program may have another user."""
+"""Seconds between SIGTERM and SIGKILL, and then until its end counts as unknown: a program may have
+another user.
+"""
 _POLL: Final = 0.1
 """Seconds between looks at the command, on a system that cannot tell when it ends."""
 _PROCESSES: Final = Path("/proc")
@@ -46,7 +49,10 @@ class Captured(NamedTuple):
 
 
 class Stop:
-    """Stops a command from another thread, once it runs or before. Closed by leaving its `with` block."""
+    """Stops a command from another thread, once it runs or before.
+
+    Closed by leaving its `with` block.
+    """
 
     def __enter__(self) -> Self:
         self._end, self._start = os.pipe()
@@ -130,7 +136,9 @@ def capture_command(
     longest: int,
     stop: Stop,
 ) -> Captured:
-    """Run a program with exactly this environment for at most `seconds`, and return its output. Blocks.
+    """Run a program with exactly this environment for at most `seconds`, and return its output.
+
+    Blocks.
 
     Of each stream, at most `longest` characters are returned. UsageError if it cannot be started.
     """
@@ -171,14 +179,19 @@ def capture_command(
 class _Run:
     """A command that runs, and the streams that it writes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], stop: Stop) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], stop: Stop
+    ) -> None:
         self._process = process
         self._pipes = pipes
         self._stop = stop
         self._left = MAX_READ
 
     def follow(self, seconds: float) -> Ending:
-        """Read what it writes until it has ended; then, for a moment, what its children write. Else tell it to end."""
+        """Read what it writes until it has ended; then, for a moment, what its children write.
+
+        Else tell it to end.
+        """
         with selectors.DefaultSelector() as selector, ExitStack() as stack:
             for pipe in self._pipes:
                 selector.register(pipe.source, selectors.EVENT_READ, pipe)
@@ -199,8 +212,12 @@ class _Run:
                 self._read(selector, _PATIENCE, is_polling=watch is None)
             return ending
 
-    def _read(self, selector: selectors.BaseSelector, seconds: float, *, is_polling: bool = False) -> Ending:
-        """Read until there is something else than output, nothing can come any more, or the time is up."""
+    def _read(
+        self, selector: selectors.BaseSelector, seconds: float, *, is_polling: bool = False
+    ) -> Ending:
+        """Read until there is something else than output, nothing can come any more, or the time is
+        up.
+        """
         end = time.monotonic() + seconds
         while selector.get_map() and (left := end - time.monotonic()) > 0:
             for key, _ in selector.select(min(left, _POLL) if is_polling else left):
@@ -218,7 +235,9 @@ class _Run:
         return "timeout"
 
     def _watch_end(self) -> int | None:
-        """Return a descriptor that is readable once the command has ended, although nobody has waited for it."""
+        """Return a descriptor that is readable once the command has ended, although nobody has
+        waited for it.
+        """
         try:
             return os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
@@ -247,7 +266,9 @@ class _Run:
 
 
 def list_family(leader: int) -> set[int]:
-    """Return the processes of a session but its leader, and all that descend from them; empty where /proc is not."""
+    """Return the processes of a session but its leader, and all that descend from them; empty where
+    /proc is not.
+    """
     found = {pid: (parent, session) for pid, parent, session in _list_processes()}
     family = {leader, *(pid for pid, (_, session) in found.items() if session == leader)}
     while more := {pid for pid, (parent, _) in found.items() if parent in family} - family:

@@ -1,8 +1,9 @@
 """Runs a command: starts it, passes signals on, and redacts what it writes until it has ended.
 
-A stream of ours that is a terminal is one for the command, too. Where a person sits at it, the command gets a terminal
-of its own (`sealpipe.run.terminal`); otherwise it stays in our process group, and keys such as Ctrl+C reach it without
-us. Its exit code becomes ours; after signal N, 128+N.
+A stream of ours that is a terminal is one for the command, too. Where a person sits at it, the
+command gets a terminal of its own (`sealpipe.run.terminal`); otherwise it stays in our process
+group, and keys such as Ctrl+C reach it without us. Its exit code becomes ours; after signal N,
+128+N.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ _FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 """Signals that a terminal sends to a whole process group."""
 
 
-def run_command(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder | None) -> int:
-    """Run a program with exactly this environment, and return its exit code. Without `finder`, nothing is redacted.
+def run_command(
+    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder | None
+) -> int:
+    """Run a program with exactly this environment, and return its exit code.
+
+    Without `finder`, nothing is redacted.
 
     UsageError if it cannot be started.
     """
@@ -50,7 +55,9 @@ def run_command(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes
             raise
 
 
-def _pass_on(process: subprocess.Popen[bytes], number: int, resize: Callable[[], object] | None) -> None:
+def _pass_on(
+    process: subprocess.Popen[bytes], number: int, resize: Callable[[], object] | None
+) -> None:
     if number == signal.SIGWINCH and resize is not None:
         resize()
     if number not in _FROM_KEYS or not _is_foreground():
@@ -61,7 +68,9 @@ def _pass_on(process: subprocess.Popen[bytes], number: int, resize: Callable[[],
 
 
 def _is_foreground() -> bool:
-    """Return whether we are in the foreground of a terminal: then its keys' signals reach the command, too."""
+    """Return whether we are in the foreground of a terminal: then its keys' signals reach the
+    command, too.
+    """
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

@@ -17,13 +17,17 @@ _REMEDIES: Final[Mapping[int, str]] = {
     errno.E2BIG: "its variables are too large: Linux allows 128 KiB each; pass a large value in a file",
 }
 _LINE: Final = (
-    "leave out the quotes around command and arguments: each is a word of its own; for a line of a shell, "
+    "leave out the quotes around command and arguments: each is a word of its own; for a "
+    "line of a shell, "
     "write -- sh -c '...'"
 )
 
 
 def find_command(argv: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the path of a command's program. UsageError if there is none: before anything is read for it."""
+    """Return the path of a command's program.
+
+    UsageError if there is none: before anything is read for it.
+    """
     if not argv:
         raise UsageError("no command is given", remedy="add it after --")
     found = shutil.which(argv[0], path=environ.get("PATH", os.defpath))
@@ -39,7 +43,9 @@ def refuse_command(name: str, error: OSError) -> NoReturn:
     is_line = error.errno == errno.ENOENT and len(name.split()) > 1
     remedy = _LINE if is_line else _REMEDIES.get(error.errno or 0, "")
     shown = name.encode("unicode_escape").decode() if not name.isprintable() else name
-    raise UsageError(f"{shlex.quote(shown)} cannot be run: {error.strerror}", remedy=remedy) from None
+    raise UsageError(
+        f"{shlex.quote(shown)} cannot be run: {error.strerror}", remedy=remedy
+    ) from None
 
 
 def to_exit_code(status: int) -> int:

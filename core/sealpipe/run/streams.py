@@ -25,13 +25,25 @@ GRACE: Final = 1.0
 _SETTLED: Final = 0.05
 """Seconds without output after which the beginning of a possible value is shown, if it is short."""
 
-_PASSED_ON: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT", "SIGWINCH")
+_PASSED_ON: Final = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGQUIT",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGTSTP",
+    "SIGCONT",
+    "SIGWINCH",
+)
 _OUTPUT_FLAGS: Final = 1
 """Index of the flags in a terminal's attributes."""
 
 
 class Signals:
-    """Passes signals on to a command, in a `with` block. What comes before `start` is passed on then.
+    """Passes signals on to a command, in a `with` block.
+
+    What comes before `start` is passed on then.
 
     A signal that is ignored stays ignored, here and in the command.
     """
@@ -43,7 +55,10 @@ class Signals:
     def __enter__(self) -> Self:
         numbers = [getattr(signal, name) for name in _PASSED_ON]
         before = {number: signal.getsignal(number) for number in (*numbers, signal.SIGCHLD)}
-        is_ours = {number: number == signal.SIGCHLD or each is not signal.SIG_IGN for number, each in before.items()}
+        is_ours = {
+            number: number == signal.SIGCHLD or each is not signal.SIG_IGN
+            for number, each in before.items()
+        }
         self._before = {number: each for number, each in before.items() if is_ours[number]}
         self._wakes, wake = os.pipe()
         for end in (self._wakes, wake):
@@ -54,7 +69,8 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # One that came while its default is put back would be lost, and Python would say so on stderr.
+        # One that came while its default is put back would be lost, and Python would say so on
+        # stderr.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -93,14 +109,19 @@ class Stream:
         os.set_blocking(source, False)
 
     def pass_on(self) -> bool:
-        """Pass on what is there. Return False at the end: nothing more will come, or nobody reads it any longer."""
+        """Pass on what is there.
+
+        Return False at the end: nothing more will come, or nobody reads it any longer.
+        """
         try:
             data = os.read(self.source, CHUNK)
         except BlockingIOError:
             return True
         except OSError:  # the other end of a terminal is closed
             data = b""
-        return self._write(self._redactor.feed(data) if data else self._redactor.finish()) and bool(data)
+        return self._write(self._redactor.feed(data) if data else self._redactor.finish()) and bool(
+            data
+        )
 
     def settle(self) -> None:
         """Show what may be shown while nothing comes."""
@@ -122,7 +143,9 @@ class Stream:
         while view:
             try:
                 view = view[os.write(self._target, view) :]
-            except BlockingIOError:  # some programs leave the streams that they were given like that
+            except (
+                BlockingIOError
+            ):  # some programs leave the streams that they were given like that
                 with selectors.DefaultSelector() as selector:
                     selector.register(self._target, selectors.EVENT_WRITE)
                     selector.select()
@@ -137,7 +160,8 @@ def relay(
     poll: Callable[[], int | None],
     others: Mapping[int, Callable[[selectors.BaseSelector], object]] | None = None,
 ) -> int:
-    """Pass on what a command writes until it has ended and written everything; return what `poll` does at its end.
+    """Pass on what a command writes until it has ended and written everything; return what `poll`
+    does at its end.
 
     `others` are more descriptors to read, each with what to do then.
     """
@@ -178,9 +202,11 @@ def relay(
 def open_streams(
     numbers: Sequence[int], finder: Finder
 ) -> tuple[list[Stream], dict[int, int], Callable[[], object] | None]:
-    """Open what the command gets as stdout and stderr: a terminal where ours is one, otherwise a pipe.
+    """Open what the command gets as stdout and stderr: a terminal where ours is one, otherwise a
+    pipe.
 
-    Two that lead to the same place stay one, so that their order is kept. Also returns what copies our terminal's size.
+    Two that lead to the same place stay one, so that their order is kept. Also returns what copies
+    our terminal's size.
     """
     streams: list[Stream] = []
     theirs: dict[int, int] = {}
@@ -215,7 +241,10 @@ def copy_sizes(pairs: Sequence[tuple[int, int]]) -> None:
 
 
 def open_screen(number: int) -> tuple[int, int]:
-    """Open a terminal for output only, like one of ours; return both ends. It changes no byte: ours does."""
+    """Open a terminal for output only, like one of ours; return both ends.
+
+    It changes no byte: ours does.
+    """
     master, slave = os.openpty()
     attributes = termios.tcgetattr(number)
     attributes[_OUTPUT_FLAGS] &= ~termios.OPOST

@@ -1,8 +1,8 @@
 """A terminal of its own for a command, so that what it writes to it can be redacted.
 
-Between us and the command stands a process that leads the terminal's session, as a shell does: so the command can be
-stopped by a key and continued. Our own terminal is raw meanwhile: every key reaches the command's terminal, which
-echoes it, or makes a signal of it.
+Between us and the command stands a process that leads the terminal's session, as a shell does: so
+the command can be stopped by a key and continued. Our own terminal is raw meanwhile: every key
+reaches the command's terminal, which echoes it, or makes a signal of it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,32 @@ from sealpipe.run.streams import CHUNK, Signals, Stream, copy_size, open_streams
 from sealpipe.spellings import Finder
 
 
-def run_in_terminal(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder) -> int:
-    """Run a program in a terminal of its own; return its exit code, or minus its signal. UsageError if it cannot start.
+def run_in_terminal(
+    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder
+) -> int:
+    """Run a program in a terminal of its own; return its exit code, or minus its signal.
+
+    UsageError if it cannot start.
 
     Its stderr is that terminal where ours is one, otherwise a pipe.
     """
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         streams, theirs, _ = ([], {}, None) if os.isatty(2) else open_streams((2,), finder)
-        session = _Session(program, argv, environ, theirs.get(2), [stream.source for stream in streams], signals)
+        session = _Session(
+            program, argv, environ, theirs.get(2), [stream.source for stream in streams], signals
+        )
         stack.callback(session.close)
         for end in theirs.values():
             os.close(end)
         session.make_raw()
         streams.append(Stream(os.dup(session.master), 1, Redactor(finder)))
-        status = relay(streams, signals, session.poll, {0: session.type, session.control.fileno(): session.hear})
+        status = relay(
+            streams,
+            signals,
+            session.poll,
+            {0: session.type, session.control.fileno(): session.hear},
+        )
     if session.failure is not None:
         refuse_command(argv[0], session.failure)
     return status
@@ -123,7 +134,9 @@ class _Session:
                 self._stop()
             else:
                 self._status = int(number)
-                self.failure = OSError(int(number), os.strerror(int(number))) if word == b"failed" else None
+                self.failure = (
+                    OSError(int(number), os.strerror(int(number))) if word == b"failed" else None
+                )
                 selector.unregister(self.control)
 
     def _stop(self) -> None:
@@ -161,7 +174,9 @@ def _lead(
     control: socket.socket,
     held: set[Any],
 ) -> NoReturn:
-    """Lead the session of the command's terminal: start the command in its foreground, and say what becomes of it."""
+    """Lead the session of the command's terminal: start the command in its foreground, and say what
+    becomes of it.
+    """
     try:
         os.login_tty(slave)
         if stderr is not None:
@@ -172,13 +187,18 @@ def _lead(
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         _say(control, *_watch(program, argv, environ, signals, control))
         with suppress(OSError):
-            control.recv(1)  # until everything was read: the end of a session's leader may cut off the terminal
+            # Until everything was read: the end of a session's leader may cut off the terminal.
+            control.recv(1)
     finally:
         os._exit(0)
 
 
 def _watch(
-    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], signals: Signals, control: socket.socket
+    program: str,
+    argv: Sequence[str],
+    environ: Mapping[bytes, bytes],
+    signals: Signals,
+    control: socket.socket,
 ) -> tuple[str, int]:
     """Start the command and wait for its end; return what became of it, in a word and a number."""
     try:
@@ -209,7 +229,8 @@ def _pass_on(pid: int, number: int) -> None:
 
 
 def _give_foreground(pid: int) -> None:
-    """Put the command in the foreground of its terminal, once it runs: a key's signal before that reaches us instead.
+    """Put the command in the foreground of its terminal, once it runs: a key's signal before that
+    reaches us instead.
 
     A command that wanted to read before that was stopped for it, and goes on.
     """

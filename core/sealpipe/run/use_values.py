@@ -1,7 +1,10 @@
-"""`sealpipe run` and `sealpipe read`: secrets for a command on this machine. The service is not called.
+"""`sealpipe run` and `sealpipe read`: secrets for a command on this machine.
 
-`variables` says which names a secret may have; `child` and `terminal` run the command, `capture` runs one for a
-program; `redaction` searches its output. This module resolves references under the policies.
+The service is not called.
+
+`variables` says which names a secret may have; `child` and `terminal` run the command, `capture`
+runs one for a program; `redaction` searches its output. This module resolves references under the
+policies.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import TypeVar
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.policy import PolicyContext, check_policies, run_under_policy
-from sealpipe.reference.parse import Reference
+from sealpipe.reference import Reference
 from sealpipe.run.variables import Variable
 from sealpipe.sources.resolve import Value, resolve_bytes
 
@@ -27,7 +30,10 @@ def use_values(
     use: Callable[[Mapping[str, Value]], T],
     describe: Callable[[T], Mapping[str, object]],
 ) -> T:
-    """Resolve all variables, then call `use` with their values, which may block. See `use_values_in`."""
+    """Resolve all variables, then call `use` with their values, which may block.
+
+    See `use_values_in`.
+    """
     return use_values_in(context, kind, sink, variables, use, describe)
 
 
@@ -39,11 +45,13 @@ def use_values_in(
     work: Callable[[Mapping[str, Value]], T],
     describe: Callable[[T], Mapping[str, object]],
 ) -> T:
-    """Resolve all variables, then do `work` with their values; an optional one that is missing is left out.
+    """Resolve all variables, then do `work` with their values; an optional one that is missing is
+    left out.
 
-    Policies are asked before anything is read, and again, with names and types, before the values are used; `describe`
-    gives the outcome that observers are told. Tells everything at once: references that are wrong, stores that are not
-    set up, then values that cannot be read. Raises PolicyError, PluginError and UsageError.
+    Policies are asked before anything is read, and again, with names and types, before the values
+    are used; `describe` gives the outcome that observers are told. Tells everything at once:
+    references that are wrong, stores that are not set up, then values that cannot be read. Raises
+    PolicyError, PluginError and UsageError.
     """
     refs = [each.ref for each in variables]
     _check_each(variables, lambda ref: context.registry().locate(ref))
@@ -57,7 +65,9 @@ def use_values_in(
     return run_under_policy(context, plan._replace(labels=labels), lambda _: work(values), describe)
 
 
-def _describe(context: PolicyContext, kind: str, sink: str, refs: Sequence[Reference]) -> OutgoingAction:
+def _describe(
+    context: PolicyContext, kind: str, sink: str, refs: Sequence[Reference]
+) -> OutgoingAction:
     registry = context.registry()
     sources = dict.fromkeys(registry.identify("source", ref.name) for ref in refs)
     return OutgoingAction(kind, sources=tuple(sources), sinks=(sink,))
@@ -74,10 +84,14 @@ def _check_each(variables: Sequence[Variable], check: Callable[[Reference], obje
     _raise_together(errors, len(variables))
 
 
-def _collect(variables: Sequence[Variable], results: Sequence[Value | PluginError | None]) -> dict[str, Value]:
+def _collect(
+    variables: Sequence[Variable], results: Sequence[Value | PluginError | None]
+) -> dict[str, Value]:
     """Return the values by name. Raises what is wrong with all of them."""
     pairs = list(zip([each.name for each in variables], results, strict=True))
-    _raise_together([(name, each) for name, each in pairs if isinstance(each, PluginError)], len(variables))
+    _raise_together(
+        [(name, each) for name, each in pairs if isinstance(each, PluginError)], len(variables)
+    )
     return {name: value for name, value in pairs if isinstance(value, Value)}
 
 
@@ -91,7 +105,9 @@ def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> 
         raise errors[0][1]
     if errors:
         is_usage = all(error.exit_code == UsageError.exit_code for _, error in errors)
-        failure = (UsageError if is_usage else PluginError)(f"{len(errors)} of {total} values cannot be read")
+        failure = (UsageError if is_usage else PluginError)(
+            f"{len(errors)} of {total} values cannot be read"
+        )
         for text, names in names_by_text.items():
             failure.add_note(Note(f"{', '.join(names)}: {text}"))
         raise failure

@@ -1,4 +1,6 @@
-"""Variables of a command: their names and references, files of them, and the environment of the command."""
+"""Variables of a command: their names and references, files of them, and the environment of the
+command.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from typing import Final, NamedTuple
 
 from sealpipe.errors import Note, ReferenceSyntaxError, UsageError
 from sealpipe.plugin.context import drop_own_variables
-from sealpipe.reference.parse import Everything, Reference, parse
+from sealpipe.reference import Everything, Reference, parse
 from sealpipe.run.refused_names import find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_EACH: Final = "write a name of letters, digits and _, and where its value lives: DB_PASSWORD=vault:app#password"
+_EACH: Final = (
+    "write a name of letters, digits and _, and where its value lives: "
+    "DB_PASSWORD=vault:app#password"
+)
 _IN_A_FILE: Final = "give the command a file: sealpipe read REF > FILE"
 _MAX_FILE_SIZE: Final = 1024 * 1024
 
@@ -55,11 +60,16 @@ def check_single(ref: Reference, what: str) -> None:
 
 
 def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
-    """Read the variables of -e NAME=REF and of a file with such lines, where those that begin with # are comments.
+    """Read the variables of -e NAME=REF and of a file with such lines, where those that begin with
+    # are comments.
 
-    Tells everything that is wrong with them in one UsageError, by number or line, without their content.
+    Tells everything that is wrong with them in one UsageError, by number or line, without their
+    content.
     """
-    places = [(f"-e {number}" if len(options) > 1 else "-e", text) for number, text in enumerate(options, 1)]
+    places = [
+        (f"-e {number}" if len(options) > 1 else "-e", text)
+        for number, text in enumerate(options, 1)
+    ]
     if file:
         places += ((f"{file}:{number}", text) for number, text in _read_lines(file))
     if not places:
@@ -70,7 +80,9 @@ def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
         try:
             variable = parse_variable(text)
             if variable.name in found:
-                raise UsageError(f"{variable.name} is given twice", remedy="give each variable once")
+                raise UsageError(
+                    f"{variable.name} is given twice", remedy="give each variable once"
+                )
             found[variable.name] = variable
         except UsageError as error:
             wrong.append((place, error))
@@ -89,7 +101,9 @@ def _read_lines(file: str) -> Iterator[tuple[int, str]]:
         with Path(file).open("rb") as stream:
             content = stream.read(_MAX_FILE_SIZE + 1)
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", remedy="check the path of --env-file") from None
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}", remedy="check the path of --env-file"
+        ) from None
     if len(content) > _MAX_FILE_SIZE:
         raise UsageError(f"{file} is larger than 1 MiB", remedy="give a file of lines NAME=REF")
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -99,12 +113,17 @@ def _read_lines(file: str) -> Iterator[tuple[int, str]]:
 
 
 def make_environment(environ: Mapping[str, str], values: Mapping[str, bytes]) -> dict[bytes, bytes]:
-    """Return the environment of the command: ours without SEALPIPE_* variables, and the values, byte for byte.
+    """Return the environment of the command: ours without SEALPIPE_* variables, and the values,
+    byte for byte.
 
     UsageError for a value with a NUL byte.
     """
-    inherited = {os.fsencode(name): os.fsencode(value) for name, value in drop_own_variables(environ).items()}
+    inherited = {
+        os.fsencode(name): os.fsencode(value) for name, value in drop_own_variables(environ).items()
+    }
     for name, value in values.items():
         if b"\0" in value:
-            raise UsageError(f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE)
+            raise UsageError(
+                f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE
+            )
     return inherited | {name.encode(): value for name, value in values.items()}

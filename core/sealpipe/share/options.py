@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sealpipe.errors import Remedy, UsageError
 from sealpipe.parsing import NOTIFY_ON, as_duration, parse_name
-from sealpipe.reference.parse import FieldSpec, Reference, Target, parse_field
+from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.requirements import Need
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 
 Custody = Literal["auto", "require", "off"]
-_ADD_RECIPIENT: Final = Remedy("add --passcode-to CHANNEL", python='write passcode_to=["email:{to}"]')
+_ADD_RECIPIENT: Final = Remedy(
+    "add --passcode-to CHANNEL", python='write passcode_to=["email:{to}"]'
+)
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # neither is used, and generating them would slow every start
+@dataclass(
+    frozen=True, repr=False, eq=False
+)  # neither is used, and generating them would slow every start
 class ShareJob:
     """What to share, and how: checked and parsed. `plan_share` makes it."""
 
@@ -53,7 +57,9 @@ class ShareJob:
     def needs(self) -> tuple[Need, ...]:
         """The sources, sinks and channels that it uses."""
         refs = [each.ref for each in self.fields if isinstance(each, FieldSpec)]
-        return list_needs([*refs, self.passcode], [each.ref for each in self.targets], self.delivery)
+        return list_needs(
+            [*refs, self.passcode], [each.ref for each in self.targets], self.delivery
+        )
 
 
 def plan_share(
@@ -79,8 +85,8 @@ def plan_share(
 ) -> ShareJob:
     """Plan a share, with the arguments of `Client.share`.
 
-    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
-    checked where it came in. Raises UsageError.
+    Checks what they say together, as far as possible without a source, a sink or the service; each
+    by itself was checked where it came in. Raises UsageError.
     """
     if not fields:
         raise UsageError(
@@ -95,8 +101,12 @@ def plan_share(
         parse_name(name)
     if notify_on is not None and len(set(notify_on)) < len(notify_on):
         raise UsageError("notify_on has an unknown or repeated event", remedy=", ".join(NOTIFY_ON))
-    code = _parse_passcode(passcode, has_recipient=bool(passcode_to), is_generated=passcode_generate)
-    delivery = plan_optional_delivery(send, passcode_to, params or (), message_template, with_passcode=code is not None)
+    code = _parse_passcode(
+        passcode, has_recipient=bool(passcode_to), is_generated=passcode_generate
+    )
+    delivery = plan_optional_delivery(
+        send, passcode_to, params or (), message_template, with_passcode=code is not None
+    )
     if delivery is not None and views is not None:
         _check_views(views, sum(each.content == "link" for each in delivery.targets))
     specs = tuple(parse_field(each) if isinstance(each, str) else each for each in fields)
@@ -129,7 +139,11 @@ def _parse_passcode(
 ) -> Secret | Reference | None:
     if passcode is None and not is_generated:
         return None
-    from sealpipe.sources.passcode import make_generator_reference, parse_passcode  # most shares have no passcode
+    # Most shares have no passcode.
+    from sealpipe.sources.passcode import (
+        make_generator_reference,
+        parse_passcode,
+    )
 
     chosen = make_generator_reference(passcode) if is_generated else passcode
     # The name of a generated value may also be used by a field.
@@ -138,11 +152,14 @@ def _parse_passcode(
 
 
 def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
-    """Raise UsageError if a reference is given twice under the same label: recipients could not tell them apart."""
+    """Raise UsageError if a reference is given twice under the same label: recipients could not
+    tell them apart.
+    """
     given = [each for each in specs if isinstance(each, FieldSpec)]
     for number, spec in enumerate(given):
         if spec in given[:number]:
-            shown = f"{spec.ref.name}:" if spec.ref.name == "text" else str(spec)  # what is typed may be a secret
+            # What is typed may be a secret.
+            shown = f"{spec.ref.name}:" if spec.ref.name == "text" else str(spec)
             raise UsageError(
                 f"the field {shown} is given twice",
                 remedy=Remedy(
@@ -159,17 +176,21 @@ def _check_views(views: int, recipients: int) -> None:
         raise UsageError(
             f"the link goes to {recipients} recipients, but can be opened only {count}",
             remedy=Remedy(
-                f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
+                (
+                    f"allow --views {recipients} (in Python views={recipients}), or make a "
+                    "share for each of them"
+                ),
                 python=f"allow views={recipients}, or make a share for each of them",
             ),
         )
 
 
-
 def list_needs(
     sources: Iterable[object], sinks: Iterable[Reference], delivery: DeliveryPlan | None
 ) -> tuple[Need, ...]:
-    """Return the stores that references and a delivery use, each once; what is no reference needs none."""
+    """Return the stores that references and a delivery use, each once; what is no reference needs
+    none.
+    """
     params = [] if delivery is None else delivery.params.values()
     channels = [] if delivery is None else [each.target.name for each in delivery.targets]
     needs = [
@@ -180,23 +201,35 @@ def list_needs(
     return tuple(dict.fromkeys(needs))
 
 
-def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, option: str) -> datetime | None:
-    """Return the expiry: `expires_at`, else now plus `expires_in`; None for never. Raises UsageError."""
+def resolve_expiry(
+    expires_in: timedelta | str | None, expires_at: datetime | None, option: str
+) -> datetime | None:
+    """Return the expiry: `expires_at`, else now plus `expires_in`; None for never.
+
+    Raises UsageError.
+    """
     now = datetime.now(UTC)
     if expires_at is None and expires_in is not None:
         try:
             expires_at = now + as_duration(expires_in)
         except OverflowError:
-            raise UsageError(f"{option} would expire after the year 9999", remedy="give a shorter time") from None
+            raise UsageError(
+                f"{option} would expire after the year 9999", remedy="give a shorter time"
+            ) from None
     if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
-        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
+        raise UsageError(
+            "the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC"
+        )
     if expires_at is not None and expires_at <= now:
         raise UsageError("the expiry is in the past", remedy="give an expiry in the future")
     return expires_at
 
 
 def plan_optional_delivery(*arguments: Any, with_passcode: bool) -> DeliveryPlan | None:
-    """Plan a delivery, with the arguments of `plan_delivery`; None if there is no recipient. Raises UsageError."""
+    """Plan a delivery, with the arguments of `plan_delivery`; None if there is no recipient.
+
+    Raises UsageError.
+    """
     if not any(arguments[:3]) and arguments[3] is None:
         return None
     from sealpipe.delivery.recipients import plan_delivery  # most shares have no recipient

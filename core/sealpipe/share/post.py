@@ -1,7 +1,7 @@
 """A share from its job to its link: resolve, seal, post. Publishing the link is left to the caller.
 
-The body is journaled before it is sent, and every try sends the same bytes under the same key, so that a kill or a lost
-response neither loses the share nor makes a second one.
+The body is journaled before it is sent, and every try sends the same bytes under the same key, so
+that a kill or a lost response neither loses the share nor makes a second one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ from sealpipe.errors import (
 )
 from sealpipe.parsing import format_time
 from sealpipe.plugin import OutgoingAction
-from sealpipe.reference.parse import FieldSpec
+from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.share.options import ShareJob
 from sealpipe.share.seal import NO_CUSTODY_LEVEL, SealedShare, seal_share
-from sealpipe.state.entry import Entry, EntryStore, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
+from sealpipe.state.entry import (
+    Entry,
+    EntryStore,
+    JournaledLink,
+    discard_entry,
+    keep_entry_on_error,
+    settle_entry,
+)
 from sealpipe.wire import link
 
 if TYPE_CHECKING:
@@ -45,7 +52,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Share(JournaledLink):
-    """A share that exists, and the only copy of its link. The link is a secret: it opens the share."""
+    """A share that exists, and the only copy of its link.
+
+    The link is a secret: it opens the share.
+    """
 
     kind: ClassVar[str] = "share"
 
@@ -64,16 +74,25 @@ class Share(JournaledLink):
     """Whether the service said when the share expires; if not, `expires_at` is None, too."""
 
 
-def share(session: Session, job: ShareJob, outbox: EntryStore | None = None, **notes: object) -> Share:
-    """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
+def share(
+    session: Session, job: ShareJob, outbox: EntryStore | None = None, **notes: object
+) -> Share:
+    """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to
+    it.
+    """
     session.check_clear(job.name, job.title, job.description, job.message_template)
     if session.policy_hooks:
         policy.check_policies(session, describe_share(session, job))
     sealed = seal_share(job, session)
     action = describe_share(session, job, sealed)
-    meta = _make_entry_meta(sealed, job, session, {"overseen": actions.to_entry_note(action), **notes})
+    meta = _make_entry_meta(
+        sealed, job, session, {"overseen": actions.to_entry_note(action), **notes}
+    )
     created = policy.run_under_policy(
-        session, action, lambda cleared: _store_and_post(cleared, meta, sealed, outbox), describe_outcome
+        session,
+        action,
+        lambda cleared: _store_and_post(cleared, meta, sealed, outbox),
+        describe_outcome,
     )
     created.remarks = (*sealed.remarks, *created.remarks)
     return created
@@ -90,8 +109,12 @@ def plan_dry_run(session: Session, job: ShareJob) -> SealedShare:
     return sealed
 
 
-def describe_share(session: Session, job: ShareJob, sealed: SealedShare | None = None) -> OutgoingAction:
-    """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and expiry are unknown."""
+def describe_share(
+    session: Session, job: ShareJob, sealed: SealedShare | None = None
+) -> OutgoingAction:
+    """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and
+    expiry are unknown.
+    """
     inputs = [each.ref if isinstance(each, FieldSpec) else None for each in job.fields]
     action = actions.describe_new(session, "share", inputs, job.delivery, job.title, job.passcode)
     sinks = actions.identify_all(session, "sink", (target.ref.name for target in job.targets))
@@ -108,12 +131,16 @@ def describe_outcome(share: Share) -> Mapping[str, object]:
     return {"outcome": share.outcome, "short_code": share.short_code}
 
 
-def _store_and_post(session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: EntryStore | None) -> Share:
+def _store_and_post(
+    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: EntryStore | None
+) -> Share:
     """Journal the share, write its targets before anybody gets a link, and post it."""
     entry: Entry | None = None
     if outbox is not None:
         entry = outbox.add(meta, sealed.body)
-    posting = Posting(meta, sealed.body, meta["idempotency_key"], entry, warnings=[*sealed.warnings])
+    posting = Posting(
+        meta, sealed.body, meta["idempotency_key"], entry, warnings=[*sealed.warnings]
+    )
     if sealed.writes:
         from sealpipe.sinks import write
 
@@ -131,7 +158,10 @@ def _store_and_post(session: Session, meta: Mapping[str, Any], sealed: SealedSha
 
 @dataclass(slots=True, eq=False)
 class Posting:
-    """A sealed share while it is posted, with or without an outbox entry. `key` is its idempotency key."""
+    """A sealed share while it is posted, with or without an outbox entry.
+
+    `key` is its idempotency key.
+    """
 
     meta: Mapping[str, Any] = field(repr=False)
     body: bytes | bytearray = field(repr=False)
@@ -143,7 +173,10 @@ class Posting:
 
 
 def post(session: Session, posting: Posting, *, unclear: bool = False) -> Share:
-    """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
+    """Send the stored bytes until the outcome is known, and record it.
+
+    With `unclear`, they may have been sent.
+    """
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
@@ -179,13 +212,16 @@ def _note_stored(stored: Sequence[str]) -> Iterator[None]:
 
 
 def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
-    """Return a warning if the service could not keep the owner's copy of the key (specification: custody)."""
+    """Return a warning if the service could not keep the owner's copy of the key (specification:
+    custody).
+    """
     if custody != "failed":
         return ()
     from sealpipe.wire.encoding import encoded  # custody rarely fails
 
     warning = (
-        "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
+        "custody failed: the service could not keep the owner's copy of the key, so the "
+        "owner cannot read this share "
         "later, and only its link opens it. If that is not enough: "
         f"`sealpipe shares expire -- {encoded(short_code)}`, and share again with --custody require"
     )
@@ -194,11 +230,17 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
 
 def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
     """Build the link of a share whose short code is known."""
-    return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
+    return Secret(
+        link.share_link(
+            meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())
+        )
+    )
 
 
 def _create(session: Session, posting: Posting, *, unclear: bool) -> CreatedShare:
-    """Send the share; send it again as a new share without a wrap if the credential has no custody level."""
+    """Send the share; send it again as a new share without a wrap if the credential has no custody
+    level.
+    """
     budget = session.start_budget()
     try:
         return call(shares.create(posting.body, posting.key, is_ours=True), budget, unclear=unclear)
@@ -232,7 +274,8 @@ def _expire_without_custody(session: Session, created: CreatedShare) -> None:
         outcome_error.unclear = True
         raise outcome_error from None
     raise CustodyError(
-        f"custody was required and the service responded with {created.custody!r}: the share {created.short_code} "
+        f"custody was required and the service responded with {created.custody!r}: the "
+        f"share {created.short_code} "
         "was expired again, its link was neither printed nor sent"
     )
 
@@ -251,7 +294,8 @@ def _note_response(posting: Posting, created: CreatedShare) -> None:
     try:
         posting.entry.note_response(response)
     except StateError as error:
-        # The share exists and its link is known. A missing note is harmless: `resume` replays the create.
+        # The share exists and its link is known. A missing note is harmless: `resume` replays the
+        # create.
         posting.warnings.append(error.message)
 
 

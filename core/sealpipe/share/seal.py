@@ -1,4 +1,6 @@
-"""Seal a share: fetch what its job names, limit its expiry, and encrypt it once into the bytes to post."""
+"""Seal a share: fetch what its job names, limit its expiry, and encrypt it once into the bytes to
+post.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.parsing import format_time
-from sealpipe.reference.parse import FieldSpec
+from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.share.options import ShareJob
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
     from sealpipe.sinks.write import SinkWrite
 
 
-NO_CUSTODY_LEVEL: Final = "the key has no custody level: the share was made without a wrap, only its link can open it"
+NO_CUSTODY_LEVEL: Final = (
+    "the key has no custody level: the share was made without a wrap, only its link can open it"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SealedShare:
-    """A share ready to post: the exact body, where its wrap begins, and the content key for the link."""
+    """A share ready to post: the exact body, where its wrap begins, and the content key for the
+    link.
+    """
 
     body: bytearray = field(repr=False)
     wrap_at: int | None
@@ -45,7 +51,9 @@ class SealedShare:
     planned_writes: tuple[str, ...] = ()
     """The same as text, in the sinks' own words."""
     remarks: tuple[str, ...] = ()
-    """What sources say about their documents, such as the entropy of a new password; never a value."""
+    """What sources say about their documents, such as the entropy of a new password; never a
+    value.
+    """
     warnings: tuple[str, ...] = ()
 
 
@@ -73,7 +81,8 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
     if job.delivery is not None:
         from sealpipe.delivery.recipients import resolve_recipients  # most shares have no recipient
 
-        # Before all else: a wrong recipient must not consume a secret that is created by reading it.
+        # Before all else: a wrong recipient must not consume a secret that is created by reading
+        # it.
         recipients = resolve_recipients(job.delivery, session.registry, cache)
         session.check_clear(*(each.address for each in recipients))
     writes: tuple[SinkWrite, ...] = ()
@@ -91,7 +100,9 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
         from sealpipe.sources.passcode import resolve_passcode  # most shares have no passcode
 
         passcode = resolve_passcode(job.passcode, session.registry, cache)
-    session.check_clear(*(str(member) for each in fields for member in _list_members_in_clear(each)))
+    session.check_clear(
+        *(str(member) for each in fields for member in _list_members_in_clear(each))
+    )
     session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
     expires_at, expiry_notes = bound_expiry(job.expires_at, cache)
     sealed = _seal(job, expires_at, fields, passcode, session)
@@ -106,7 +117,10 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
 
 
 def _list_members_in_clear(field: fields.Field) -> list[object]:
-    """List the other parts of a field. Recipients can read all of them, policies and the audit only its label."""
+    """List the other parts of a field.
+
+    Recipients can read all of them, policies and the audit only its label.
+    """
     return [member for name, member in field.members().items() if name != "value"]
 
 
@@ -122,7 +136,9 @@ def _seal(
     content_key = os.urandom(32)
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
-        lambda out: envelope.seal_chunks(content_key, fields.chunks(resolved_fields), code, out=out),
+        lambda out: envelope.seal_chunks(
+            content_key, fields.chunks(resolved_fields), code, out=out
+        ),
         shares.ShareMembers(
             access_token=tokens.access_token(content_key),
             passcode_verifier=None if code is None else tokens.passcode_verifier(code),
@@ -142,8 +158,15 @@ def _seal(
 
 
 def _is_refused(job: ShareJob, session: Session) -> bool:
-    """Return whether the service is known to refuse this share's wrap. With custody `require` it is asked each time."""
-    return job.custody == "auto" and session.credential.custody_secret is not None and session.lacks_custody
+    """Return whether the service is known to refuse this share's wrap.
+
+    With custody `require` it is asked each time.
+    """
+    return (
+        job.custody == "auto"
+        and session.credential.custody_secret is not None
+        and session.lacks_custody
+    )
 
 
 def _wrap(content_key: bytes, session: Session) -> str | None:
@@ -153,14 +176,18 @@ def _wrap(content_key: bytes, session: Session) -> str | None:
     from sealpipe.wire import keys, sealed_box  # loads elliptic curves: only for custody
 
     tag = session.credential.tag
-    return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
+    return sealed_box.seal(
+        keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag
+    )
 
 
 SHORTEST_LIFETIME: Final = timedelta(minutes=1)
 """A share that would expire sooner than this is refused."""
 
 
-def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | None, tuple[str, ...]]:
+def bound_expiry(
+    expires_at: datetime | None, cache: Cache
+) -> tuple[datetime | None, tuple[str, ...]]:
     """Return the expiry, no later than that of any document, and a remark if that changed it.
 
     Raises PluginError if less than a minute would be left.
@@ -179,5 +206,8 @@ def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | 
             remedy="extend its lease, and the lifetime of the token that reads it",
         )
     requested = "without an end" if expires_at is None else f"until {format_time(expires_at)}"
-    note = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {requested}"
+    note = (
+        f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for "
+        f"{requested}"
+    )
     return end, (note,)

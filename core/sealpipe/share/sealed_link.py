@@ -1,13 +1,14 @@
-"""Seals a share's link for everyone who has the credential, so that it may appear in places where a link may not.
+"""Seals a share's link for everyone who has the credential, so that it may appear in places where a
+link may not.
 
     sealed link  = "sealpipe-link." base64url(short code) "." base64url(kind, salt (16), iv (12), ciphertext, tag)
     key          = HKDF(custody secret, salt, "sealpipe-sealed-link", 32)
     kind         = one byte: 0 unbound, 1 bound to a text
     associated   = kind, the short code's length (4 bytes, big-endian), the short code, the text it is bound to
 
-So the sealed link of one share is never accepted for another, and a bound one opens only with the same text, such as
-the name of the run that made it. It is symmetric, under the custody secret: with the custody *public* key, anyone could
-forge one.
+So the sealed link of one share is never accepted for another, and a bound one opens only with the
+same text, such as the name of the run that made it. It is symmetric, under the custody secret: with
+the custody *public* key, anyone could forge one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def seal(
     salt: bytes | None = None,
     iv: bytes | None = None,
 ) -> str:
-    """Return the sealed link, one line of `A-Z a-z 0-9 _ - .`. `salt` (16 bytes) and `iv` (12) are for vectors only.
+    """Return the sealed link, one line of `A-Z a-z 0-9 _ - .`.
+
+    `salt` (16 bytes) and `iv` (12) are for vectors only.
 
     Raises UsageError if the credential has no custody secret, or `bind` is empty.
     """
@@ -53,41 +56,57 @@ def seal(
 
 
 def read_short_code(text: str) -> str:
-    """Return the short code that a sealed link claims, which is proven only when it opens. Raises UsageError."""
+    """Return the short code that a sealed link claims, which is proven only when it opens.
+
+    Raises UsageError.
+    """
     return _split(text)[0].decode()
 
 
 def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secret:
     """Open a sealed link with the first credential that can.
 
-    Raises UsageError if the text is not a sealed link, or it is bound and `bind` is None; EnvelopeError (exit code 13)
-    if it is not bound, or bound to another text, and if no credential opens it.
+    Raises UsageError if the text is not a sealed link, or it is bound and `bind` is None;
+    EnvelopeError (exit code 13) if it is not bound, or bound to another text, and if no credential
+    opens it.
     """
     code, data = _split(text)
     kind = data[:1]
     if kind == _BOUND and bind is None:
         raise UsageError(
             "this sealed link is bound to a text: --bind is missing",
-            remedy="give --bind the same text as `share --seal-link --bind`; without one of your own, the actions and "
-            "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
+            remedy="give --bind the same text as `share --seal-link --bind`; without one of your "
+            "own, the actions and "
+            "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, "
+            "gitlab:PROJECT_PATH:PIPELINE_ID",
         )
     if kind != _choose_kind(bind):
         raise EnvelopeError(
             "not-bound",
             "this sealed link is not bound to a text, but --bind expects one",
-            remedy="seal it with the same --bind; if you trust the job that passed it on, unseal it without --bind",
+            remedy=(
+                "seal it with the same --bind; if you trust the job that passed it on, unseal "
+                "it without --bind"
+            ),
         )
     for credential in credentials:
         key = _derive_key(credential, data[1:_SALT])
         try:
-            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _make_associated_data(kind, code, bind)))
+            return Secret(
+                AESGCM(key).decrypt(
+                    data[_SALT:_HEAD], data[_HEAD:], _make_associated_data(kind, code, bind)
+                )
+            )
         except InvalidTag:
             continue
     or_bound = ", it is bound to another text," if kind == _BOUND else ""
     raise EnvelopeError(
         "wrong-key",
         f"this credential does not open the sealed link{or_bound} or it was altered",
-        remedy="use the credential that sealed it, all three parts; while rotating, SEALPIPE_API_KEY_PREVIOUS"
+        remedy=(
+            "use the credential that sealed it, all three parts; while rotating, "
+            "SEALPIPE_API_KEY_PREVIOUS"
+        )
         + ("; and the --bind that it was sealed with, in the same run" if kind == _BOUND else ""),
     )
 
@@ -113,7 +132,9 @@ def _split(text: str) -> tuple[bytes, bytes]:
         if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + tokens.TAG_SIZE:
             return code, data
     if "#" in text:
-        raise UsageError("this is a link with its key, not a sealed link", remedy="open it in a browser as it is")
+        raise UsageError(
+            "this is a link with its key, not a sealed link", remedy="open it in a browser as it is"
+        )
     raise UsageError(
         "this is not a sealed link",
         remedy="give what `share --seal-link` printed, complete: it begins with sealpipe-link.",

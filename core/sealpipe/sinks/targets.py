@@ -1,8 +1,10 @@
-"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`, and select their values. Pure.
+"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`, and select
+their values. Pure.
 
-A target has the form of a reference. In its selector, the key to write is left of `=`, and a prompt's id or text is
-right of it. Submitted text chooses neither: a placeholder in the body is filled with one plain name. A value that does
-not match the target is a `MisfitError`, whose text contains only our names.
+A target has the form of a reference. In its selector, the key to write is left of `=`, and a
+prompt's id or text is right of it. Submitted text chooses neither: a placeholder in the body is
+filled with one plain name. A value that does not match the target is a `MisfitError`, whose text
+contains only our names.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from sealpipe.errors import PluginError, UsageError
 from sealpipe.parsing import ADD_NAME, NAME_PLACEHOLDER
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
+from sealpipe.reference import (
+    PARAMETERS,
+    TARGET_PARAMETERS,
+    Everything,
+    Pointer,
+    Reference,
+    parse,
+)
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.secret import Secret
 from sealpipe.sources.select import decode_text, trim
@@ -40,7 +49,8 @@ class SinkTarget(NamedTuple):
         return set(self.body.names)
 
     def fill(self, values: Mapping[str, str]) -> Reference:
-        """Return the reference for the sink: placeholders filled, without selector and the core's own parameters.
+        """Return the reference for the sink: placeholders filled, without selector and the core's
+        own parameters.
 
         Raises UsageError for a name that programs would obey.
         """
@@ -68,22 +78,31 @@ def parse_targets(
 ) -> list[SinkTarget]:
     """Parse targets. Raises UsageError.
 
-    `mode` is for targets that name none; `placeholders` are those that their bodies may contain. A `name` fills in
-    `{name}` at once, so that the target's text has it, too.
+    `mode` is for targets that name none; `placeholders` are those that their bodies may contain. A
+    `name` fills in `{name}` at once, so that the target's text has it, too.
     """
     default = _parse_mode(mode, "the default")
     refs = [parse(text) if isinstance(text, str) else text for text in texts]
-    return [_parse_target(ref if name is None else _fill_name(ref, name), default, placeholders) for ref in refs]
+    return [
+        _parse_target(ref if name is None else _fill_name(ref, name), default, placeholders)
+        for ref in refs
+    ]
 
 
 def _fill_name(ref: Reference, name: str) -> Reference:
-    """Return the reference with `{name}` in its body filled in; all else in it stays as it is written."""
+    """Return the reference with `{name}` in its body filled in; all else in it stays as it is
+    written.
+    """
     if NAME_PLACEHOLDER not in ref.body:
         return ref
     template = parse_template(ref.body, "the body of a target")
     _check_name(template, name, str(ref))
     texts = (
-        piece.replace("{", "{{").replace("}", "}}") if number % 2 == 0 else name if piece == "name" else f"{{{piece}}}"
+        piece.replace("{", "{{").replace("}", "}}")
+        if number % 2 == 0
+        else name
+        if piece == "name"
+        else f"{{{piece}}}"
         for number, piece in enumerate(template.pieces)
     )
     return Reference(ref.name, "".join(texts), ref.params, ref.selector)
@@ -99,9 +118,14 @@ def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> 
     for name, _ in ref.params:
         if name in PARAMETERS and name not in TARGET_PARAMETERS:
             known = ", ".join(TARGET_PARAMETERS)
-            raise UsageError(f"{text}: {name}= does not apply to a target", remedy=f"known are {known}")
+            raise UsageError(
+                f"{text}: {name}= does not apply to a target", remedy=f"known are {known}"
+            )
     if any(isinstance(item, Pointer) for item in ref.selector or ()):
-        raise UsageError(f"{text}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
+        raise UsageError(
+            f"{text}: a JSON pointer names no prompt",
+            remedy="write #KEY=PROMPT, or #* for every one",
+        )
     body = parse_template(ref.body, f"the body of {text}")
     for name in body.names:
         if name == "name" and name not in placeholders:
@@ -109,7 +133,8 @@ def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> 
         if name not in placeholders:
             known = ", ".join(f"{{{placeholder}}}" for placeholder in placeholders) or "none here"
             raise UsageError(
-                f"{text}: unknown placeholder {{{name}}}", remedy=f"known are {known}; a brace is written {{{{"
+                f"{text}: unknown placeholder {{{name}}}",
+                remedy=f"known are {known}; a brace is written {{{{",
             )
     return SinkTarget(ref, body, _parse_mode(ref.param("mode", mode), text), text)
 
@@ -118,7 +143,9 @@ def _parse_mode(name: str | None, location: str) -> Mode:
     for mode in MODES:
         if mode == name:
             return mode
-    raise UsageError(f"{location}: the mode is not one of {', '.join(MODES)}", remedy="leave it out for create")
+    raise UsageError(
+        f"{location}: the mode is not one of {', '.join(MODES)}", remedy="leave it out for create"
+    )
 
 
 class SourceWords(NamedTuple):
@@ -134,15 +161,22 @@ REQUEST: Final = SourceWords("request", "prompt", "its value for", "it fills in"
 SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
 
 
-def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: SourceWords = REQUEST) -> list[KeyMapping]:
-    """Map a target's keys to prompts. With `prompts` None, the prompts are unknown. Raises UsageError."""
+def map_keys(
+    target: SinkTarget, prompts: Sequence[Prompt] | None, source: SourceWords = REQUEST
+) -> list[KeyMapping]:
+    """Map a target's keys to prompts.
+
+    With `prompts` None, the prompts are unknown. Raises UsageError.
+    """
     selector = target.ref.selector
     if selector is None:
         if prompts is not None and len(prompts) > 1:
             ids = ", ".join(escape_name(each.id) for each in prompts)
             raise UsageError(
                 f"{target.text} accepts one value, but the {source.container} has {len(prompts)}",
-                remedy=f"select one: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
+                remedy=(
+                    f"select one: #KEY={source.part.upper()}, or #* for every one; there are {ids}"
+                ),
             )
         name = escape_name(prompts[0].id) if prompts else "the submitted value"
         return [KeyMapping("", None if prompts is None else prompts[0].text, name)]
@@ -152,22 +186,29 @@ def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: Sourc
             if prompts is None:
                 raise UsageError(
                     f"{target.text}: * needs the prompts, which a short code does not contain",
-                    remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
+                    remedy=(
+                        "collect by the receipt of the request, or name the prompts: #KEY=PROMPT"
+                    ),
                 )
             mappings += [KeyMapping(each.id, each.text, escape_name(each.id)) for each in prompts]
         elif not isinstance(item, Pointer):
             prompt = _find_prompt(item.name, prompts, target, source)
-            mappings.append(KeyMapping(item.label or prompt.id, prompt.text, escape_name(item.name)))
+            mappings.append(
+                KeyMapping(item.label or prompt.id, prompt.text, escape_name(item.name))
+            )
     keys = [each.key for each in mappings]
     for key in keys:
         if keys.count(key) > 1:
             raise UsageError(
-                f"{target.text} writes the key {key[:60]!r} twice", remedy="give each its own: #KEY=PROMPT"
+                f"{target.text} writes the key {key[:60]!r} twice",
+                remedy="give each its own: #KEY=PROMPT",
             )
     return mappings
 
 
-def _find_prompt(name: str, prompts: Sequence[Prompt] | None, target: SinkTarget, source: SourceWords) -> Prompt:
+def _find_prompt(
+    name: str, prompts: Sequence[Prompt] | None, target: SinkTarget, source: SourceWords
+) -> Prompt:
     if prompts is None:
         return Prompt(name, name)
     for prompt in prompts:
@@ -188,13 +229,22 @@ def _describe_prompt(prompt: Prompt) -> str:
 
 
 class MisfitError(Exception):
-    """The submission does not match a target. The text gives the reason, and shows nothing of the submission."""
+    """The submission does not match a target.
+
+    The text gives the reason, and shows nothing of the submission.
+    """
 
 
 def select_values(
-    target: SinkTarget, mappings: Sequence[KeyMapping], fields: Sequence[Field], source: SourceWords = REQUEST
+    target: SinkTarget,
+    mappings: Sequence[KeyMapping],
+    fields: Sequence[Field],
+    source: SourceWords = REQUEST,
 ) -> list[SinkField]:
-    """Select a target's values; optional ones that are missing or empty are left out. Raises MisfitError."""
+    """Select a target's values; optional ones that are missing or empty are left out.
+
+    Raises MisfitError.
+    """
     selected: list[SinkField] = []
     for mapping in mappings:
         value = _select_value(target, mapping, fields, source)
@@ -211,7 +261,9 @@ def _select_value(
     if not values and not optional:
         raise MisfitError(f"it has no value for {mapping.display_name}")
     if len(values) > 1:
-        raise MisfitError(f"{source.repeated} {mapping.display_name} several times, with different values")
+        raise MisfitError(
+            f"{source.repeated} {mapping.display_name} several times, with different values"
+        )
     value: str | bytes = values[0] if values else ""
     encoding = target.ref.param("decode")
     misfit = ""
@@ -244,14 +296,18 @@ def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
 
 def escape_name(name: str, limit: int = 60) -> str:
     """Escape and shorten a name for a message: others may have chosen it."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name[:limit])
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1]
+        for character in name[:limit]
+    )
 
 
 def make_plain_name(code: str | None, ciphertext: str = "") -> str:
-    """Return a plain name for a foreign code, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
+    """Return a plain name for a foreign code, the same on every machine: at most 80 of A-Z a-z 0-9
+    . _ -.
 
-    With `ciphertext`, two submissions with one code get different names. A code that is not plain is replaced by its
-    digest.
+    With `ciphertext`, two submissions with one code get different names. A code that is not plain
+    is replaced by its digest.
     """
     digest = sha256(f"{code}\n{ciphertext}".encode("utf-8", "surrogatepass")).hexdigest()
     if code is None or not _PLAIN.fullmatch(code):

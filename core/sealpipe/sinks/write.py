@@ -1,4 +1,6 @@
-"""Write fields into sinks, each target once and with retries; and the writes of `share --also-to`."""
+"""Write fields into sinks, each target once and with retries; and the writes of `share
+--also-to`.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,27 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import Key, Reference
+from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
 from sealpipe.session import Session
-from sealpipe.sinks.targets import SHARE, MisfitError, SinkTarget, escape_name, map_keys, parse_targets, select_values
+from sealpipe.sinks.targets import (
+    SHARE,
+    MisfitError,
+    SinkTarget,
+    escape_name,
+    map_keys,
+    parse_targets,
+    select_values,
+)
 from sealpipe.sources.resolve import MAX_TRIES
 from sealpipe.state.entry import Entry, get_marker
 from sealpipe.wire import envelope, fields, jsontext, link
 
 
 class WriteLog(Protocol):
-    """Records, from run to run, the state of a submission's writes to sinks that cannot be read back."""
+    """Records, from run to run, the state of a submission's writes to sinks that cannot be read
+    back.
+    """
 
     def write_state(self, marker: str, target: str) -> str:
         """Return `storing` or `stored`; empty if not begun."""
@@ -58,7 +70,10 @@ class SinkWrite(NamedTuple):
 
 
 def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
-    """Merge writes of one submission to one target. UsageError if two write the same key, or in different modes."""
+    """Merge writes of one submission to one target.
+
+    UsageError if two write the same key, or in different modes.
+    """
     writes_by_target: dict[tuple[str, str], SinkWrite] = {}
     for write in writes:
         target = str(write.ref), write.marker
@@ -66,19 +81,30 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
         if earlier is None:
             writes_by_target[target] = write
             continue
-        if earlier.mode != write.mode or set(earlier.keys) & set(write.keys) or "" in (*earlier.keys, *write.keys):
-            raise UsageError(f"two targets contradict each other about {write.ref}", remedy="name each key once")
+        if (
+            earlier.mode != write.mode
+            or set(earlier.keys) & set(write.keys)
+            or "" in (*earlier.keys, *write.keys)
+        ):
+            raise UsageError(
+                f"two targets contradict each other about {write.ref}", remedy="name each key once"
+            )
         writes_by_target[target] = write._replace(fields=(*earlier.fields, *write.fields))
     return list(writes_by_target.values())
 
 
 def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
-    """Describe each write in its sink's words; no backend is asked. Raises PluginError, UsageError."""
+    """Describe each write in its sink's words; no backend is asked.
+
+    Raises PluginError, UsageError.
+    """
     descriptions: list[str] = _describe_all(session, writes) if writes else []
     return descriptions
 
 
-def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = None) -> WriteResult:
+def write_to_sink(
+    session: Session, write: SinkWrite, ledger: WriteLog | None = None
+) -> WriteResult:
     """Write to a sink, which confirms it. Raises PluginError, UsageError.
 
     Only `ledger` knows whether a sink that cannot be read back has stored the fields before.
@@ -110,7 +136,10 @@ def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
     from sealpipe.registry.sinks import describe_write
 
     registry = session.registry()
-    return [describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode) for write in writes]
+    return [
+        describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode)
+        for write in writes
+    ]
 
 
 def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> WriteResult:
@@ -120,20 +149,27 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
     registry.sink(write.ref.name)  # raises for missing settings before the write is noted
     is_write_only_sink = ledger is not None and is_write_only(session, write.ref)
     if not is_write_only_sink or ledger is None:
-        return write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
+        return write_fields(
+            registry, write.ref.name, locator, write.fields, write.mode, write.marker
+        )
     target = write.target
     state = ledger.write_state(write.marker, target)
     if state == "stored":
         return WriteResult(locator, known=False, already=True)
     if state == "storing" and write.mode == "create":
         raise UnknownOutcomeError(
-            f"an earlier run was interrupted while it stored {escape_name(target, 300)}: it may be stored already",
+            (
+                f"an earlier run was interrupted while it stored {escape_name(target, 300)}: "
+                "it may be stored already"
+            ),
             locator=str(write.ref),
             remedy="if you may overwrite the target, run it again with ?mode=replace in the target",
         )
     ledger.note_write(write.marker, target, "storing")
     try:
-        receipt = write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
+        receipt = write_fields(
+            registry, write.ref.name, locator, write.fields, write.mode, write.marker
+        )
     except (*NOT_TAKEN, CancelledCallError):  # cancelled before the sink was called
         ledger.note_write(write.marker, target, state or "not stored")
         raise
@@ -142,23 +178,39 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
 
 
 def check_share_targets(session: Session, targets: Sequence[SinkTarget]) -> None:
-    """Check that each target is valid for its sink, before anything is fetched. Raises PluginError, UsageError."""
-    describe_writes(session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets])
+    """Check that each target is valid for its sink, before anything is fetched.
+
+    Raises PluginError, UsageError.
+    """
+    describe_writes(
+        session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets]
+    )
 
 
-def plan_share_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fields.Field]) -> tuple[SinkWrite, ...]:
-    """Plan the writes of a share's fields, without a marker yet. Raises UsageError, ReferenceValueError."""
+def plan_share_writes(
+    targets: Sequence[SinkTarget], share_fields: Sequence[fields.Field]
+) -> tuple[SinkWrite, ...]:
+    """Plan the writes of a share's fields, without a marker yet.
+
+    Raises UsageError, ReferenceValueError.
+    """
     writes = []
     for target in targets:
         try:
             sink_fields = select_values(
-                target, map_keys(target, list(_list_labels(target, share_fields)), SHARE), share_fields, SHARE
+                target,
+                map_keys(target, list(_list_labels(target, share_fields)), SHARE),
+                share_fields,
+                SHARE,
             )
         except MisfitError as misfit:
             raise ReferenceValueError(
                 f"{target.text}: {misfit}",
                 locator=target.text,
-                remedy=Remedy("list the fields with --dry-run", python="name the label of a field that is shared"),
+                remedy=Remedy(
+                    "list the fields with --dry-run",
+                    python="name the label of a field that is shared",
+                ),
             ) from None
         if sink_fields:
             writes.append(SinkWrite(target.fill({}), tuple(sink_fields), target.mode, ""))
@@ -175,8 +227,13 @@ def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> tuple[str, .
     )
 
 
-def write_share_fields(session: Session, writes: Sequence[SinkWrite], entry: Entry | None) -> tuple[str, ...]:
-    """Do all writes, and return where the fields are stored. A write that is noted in the entry is not repeated."""
+def write_share_fields(
+    session: Session, writes: Sequence[SinkWrite], entry: Entry | None
+) -> tuple[str, ...]:
+    """Do all writes, and return where the fields are stored.
+
+    A write that is noted in the entry is not repeated.
+    """
     report: list[str] = []
     try:
         for write in writes:
@@ -193,12 +250,17 @@ def write_share_fields(session: Session, writes: Sequence[SinkWrite], entry: Ent
 def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) -> tuple[str, ...]:
     """Store the fields of an entry's share after a kill: the values are in its own envelope.
 
-    A write that may be in a sink that cannot be read back is repeated only with `resend`. Raises UnknownOutcomeError.
+    A write that may be in a sink that cannot be read back is repeated only with `resend`. Raises
+    UnknownOutcomeError.
     """
     share_fields = _open_body(entry.meta, entry.body)
-    writes = mark_writes(plan_share_writes(parse_targets(entry.meta["also_to"]), share_fields), entry.meta)
+    writes = mark_writes(
+        plan_share_writes(parse_targets(entry.meta["also_to"]), share_fields), entry.meta
+    )
     if resend:
-        is_unclear = [entry.write_state(write.marker, write.target) == "storing" for write in writes]
+        is_unclear = [
+            entry.write_state(write.marker, write.target) == "storing" for write in writes
+        ]
         writes = [
             each._replace(mode="replace") if may_be_stored else each
             for each, may_be_stored in zip(writes, is_unclear, strict=True)
@@ -206,26 +268,37 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
     try:
         return write_share_fields(session, writes, entry)
     except UnknownOutcomeError as error:
-        error.remedy = entry.fill_in("`sealpipe resume ID --resend` stores it again, whatever is there")
+        error.remedy = entry.fill_in(
+            "`sealpipe resume ID --resend` stores it again, whatever is there"
+        )
         raise
 
 
 def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
-    """Return the writes with their share's marker, by which a sink recognizes what is stored already."""
+    """Return the writes with their share's marker, by which a sink recognizes what is stored
+    already.
+    """
     return [write._replace(marker=get_marker(meta)) for write in writes]
 
 
 def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> Iterable[Prompt]:
-    """Return the fields by label; for an optional target also the keys it names, whose fields may be missing."""
+    """Return the fields by label; for an optional target also the keys it names, whose fields may
+    be missing.
+    """
     labels = [field.key for field in share_fields]
     if target.ref.flag("optional"):
         labels += [item.name for item in target.ref.selector or () if isinstance(item, Key)]
-    return (Prompt(label, label) for label in (dict.fromkeys(labels) if len(labels) > len(share_fields) else labels))
+    return (
+        Prompt(label, label)
+        for label in (dict.fromkeys(labels) if len(labels) > len(share_fields) else labels)
+    )
 
 
 def _open_body(meta: Mapping[str, Any], body: bytes | bytearray) -> list[fields.Field[Secret]]:
     members: Any = jsontext.loads(bytes(body))
     passcode = meta["passcode"]
     content_key = link.decode_fragment(meta["fragment"].reveal())
-    data = envelope.open(content_key, members["data"], None if passcode is None else passcode.reveal())
+    data = envelope.open(
+        content_key, members["data"], None if passcode is None else passcode.reveal()
+    )
     return [fields.hidden(each) for each in fields.load(data)]

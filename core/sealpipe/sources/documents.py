@@ -1,7 +1,7 @@
 """Parse documents: JSON, YAML and dotenv.
 
-Only the structure is interpreted: a number keeps its original text, and a dotenv value is not expanded. A parser's own
-error contains the text, so it is neither shown nor chained to ours.
+Only the structure is interpreted: a number keeps its original text, and a dotenv value is not
+expanded. A parser's own error contains the text, so it is neither shown nor chained to ours.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _NULL: Final = "tag:yaml.org,2002:null"
 
 
 def parse_document(content: bytes | str, form: str, where: str) -> Any:
-    """Parse a document, which is UTF-8 text. Raises PluginError naming `where`, and the line if known."""
+    """Parse a document, which is UTF-8 text.
+
+    Raises PluginError naming `where`, and the line if known.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
     data = data.removeprefix(_BOM)  # a byte order mark, not part of the content
     return {"json": _parse_json, "yaml": _parse_yaml, "dotenv": _parse_dotenv}[form](data, where)
@@ -26,7 +29,11 @@ def parse_document(content: bytes | str, form: str, where: str) -> Any:
 
 def refuse_document(where: str, form: str, reason: str) -> NoReturn:
     """Raise PluginError: the document at `where` cannot be parsed as `form`."""
-    raise PluginError(f"{where} cannot be read as {form}: {reason}", locator=where, remedy="fix it, or change format=")
+    raise PluginError(
+        f"{where} cannot be read as {form}: {reason}",
+        locator=where,
+        remedy="fix it, or change format=",
+    )
 
 
 def _parse_json(data: bytes, where: str) -> Any:
@@ -85,9 +92,12 @@ class NotAMapError(Exception):
 
 
 def convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
-    """Convert a node to its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy.
+    """Convert a node to its value.
 
-    `converted` is what was converted before, by the node's identity. Raises NotAMapError, RecursionError.
+    Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy.
+
+    `converted` is what was converted before, by the node's identity. Raises NotAMapError,
+    RecursionError.
     """
     if node is None or node.tag == _NULL:
         return None

@@ -1,4 +1,6 @@
-"""Resolve references to fields: fetch each document once, source by source, then select fields from it."""
+"""Resolve references to fields: fetch each document once, source by source, then select fields from
+it.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +9,43 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.budget import MAX_BACKOFF, Budget, wait
-from sealpipe.errors import Note, PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
+from sealpipe.errors import (
+    Note,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UsageError,
+)
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
-from sealpipe.reference.parse import Everything, FieldSpec, Item, Key, Reference
+from sealpipe.reference import Everything, FieldSpec, Item, Key, Reference
 from sealpipe.secret import Secret
 from sealpipe.sources.select import select, select_values
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
 
 MAX_TRIES = 4
 """How many times to ask an unavailable backend."""
 
 Cache = dict[Locator, Document | PluginError]
-"""The cache of one run, misses included. All calls of a run share it, so that stdin is not read twice."""
+"""The cache of one run, misses included.
+
+All calls of a run share it, so that stdin is not read twice.
+"""
 
 
 def resolve(
     specs: Sequence[FieldSpec | Field], registry: Callable[[], Registry], cache: Cache | None = None
 ) -> list[Field]:
-    """Resolve references to fields, in order; a Field stays as it is. `registry` is called only for references.
+    """Resolve references to fields, in order; a Field stays as it is.
 
-    Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, with notes
-    on the others, and UsageError if all fields are optional and none has a value.
+    `registry` is called only for references.
+
+    Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of
+    the specs, with notes on the others, and UsageError if all fields are optional and none has a
+    value.
     """
     refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
     resolver = _fetch(refs, registry, cache)
@@ -43,7 +58,9 @@ def resolve(
     return fields
 
 
-def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Secret | None:
+def resolve_value(
+    ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None
+) -> Secret | None:
     """Resolve a reference to one value, such as a passcode; None if it is optional and missing."""
     resolver = _fetch([ref], registry, cache)
     return _resolve_one(resolver, ref)
@@ -52,8 +69,15 @@ def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache
 def resolve_secret(
     ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
 ) -> Secret | None:
-    """Resolve a reference to a secret, called `what` in errors. UsageError if its source marks it as not secret."""
-    from sealpipe.sources.typed_secrets import make_text_error, refuse_text  # most shares have no passcode
+    """Resolve a reference to a secret, called `what` in errors.
+
+    UsageError if its source marks it as not secret.
+    """
+    # Most shares have no passcode.
+    from sealpipe.sources.typed_secrets import (
+        make_text_error,
+        refuse_text,
+    )
 
     refuse_text(ref, what)
     resolver = _fetch([ref], registry, cache)
@@ -72,8 +96,12 @@ class Value(NamedTuple):
     """False if the source says that it is public."""
 
 
-def resolve_bytes(refs: Sequence[Reference], registry: Callable[[], Registry]) -> list[Value | PluginError | None]:
-    """Resolve each reference to one value, byte for byte: the value, why there is none, or None if it is optional."""
+def resolve_bytes(
+    refs: Sequence[Reference], registry: Callable[[], Registry]
+) -> list[Value | PluginError | None]:
+    """Resolve each reference to one value, byte for byte: the value, why there is none, or None if
+    it is optional.
+    """
     resolver = _fetch(refs, registry, None)
     results: list[Value | PluginError | None] = []
     for number, ref in enumerate(refs):
@@ -104,7 +132,11 @@ def _add_others(errors: Sequence[PluginError]) -> PluginError:
 
 def _describe(error: PluginError) -> str:
     is_named = not error.locator.partition(":")[2] or error.locator in error.message
-    return "; ".join(filter(None, (error.message if is_named else f"{error.locator}: {error.message}", error.remedy)))
+    return "; ".join(
+        filter(
+            None, (error.message if is_named else f"{error.locator}: {error.message}", error.remedy)
+        )
+    )
 
 
 def _check_single(ref: Reference, number: int) -> None:
@@ -117,15 +149,24 @@ def _check_single(ref: Reference, number: int) -> None:
 
 
 def collect_remarks(cache: Cache) -> tuple[str, ...]:
-    """Return the remarks of sources on the fetched documents, each with its reference. Never a value."""
-    documents = [(locator, fetched) for locator, fetched in cache.items() if isinstance(fetched, Document)]
-    return tuple(f"{locator}: {document.remark}" for locator, document in documents if document.remark)
+    """Return the remarks of sources on the fetched documents, each with its reference.
+
+    Never a value.
+    """
+    documents = [
+        (locator, fetched) for locator, fetched in cache.items() if isinstance(fetched, Document)
+    ]
+    return tuple(
+        f"{locator}: {document.remark}" for locator, document in documents if document.remark
+    )
 
 
 def find_earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
     """Return the time when the first document expires, and its reference; None if none expires."""
     expiries = [
-        (document.expires_at, str(locator)) for locator, document in cache.items() if isinstance(document, Document)
+        (document.expires_at, str(locator))
+        for locator, document in cache.items()
+        if isinstance(document, Document)
     ]
     return min(((end, text) for end, text in expiries if end is not None), default=None)
 
@@ -152,13 +193,20 @@ class _Resolver:
         return {name: list(locators) for name, locators in locators_by_source.items()}
 
     def select_fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
-        """Return all fields of all specs. Raises the first PluginError, with those of the other specs as notes."""
+        """Return all fields of all specs.
+
+        Raises the first PluginError, with those of the other specs as notes.
+        """
         located = iter(self.locators)
         fields: list[Field] = []
         errors: list[PluginError] = []
         for spec in specs:
             try:
-                fields += [spec] if isinstance(spec, Field) else self._select_spec_fields(spec, *next(located))
+                fields += (
+                    [spec]
+                    if isinstance(spec, Field)
+                    else self._select_spec_fields(spec, *next(located))
+                )
             except PluginError as error:
                 errors.append(error)
         if errors:
@@ -188,7 +236,9 @@ class _Resolver:
         raise result
 
 
-def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: Cache | None) -> _Resolver:
+def _fetch(
+    refs: Sequence[Reference], registry: Callable[[], Registry], cache: Cache | None
+) -> _Resolver:
     resolver = _Resolver({} if cache is None else cache)
     if not refs:
         return resolver
@@ -200,7 +250,8 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         if ASKS in plugins.source_info(name).capabilities
     }
     if interactive:
-        # First and alone: a lease or deadline must not expire while someone types, nor start if typing is impossible.
+        # First and alone: a lease or deadline must not expire while someone types, nor start if
+        # typing is impossible.
         typed_results = plugins.fetch(interactive)
         for result in typed_results.values():
             if isinstance(result, PluginError) and not isinstance(result, SecretNotFoundError):
@@ -228,8 +279,11 @@ def _select_retryable(results: Cache) -> dict[str, list[Locator]]:
 
 
 def _choose_backoff(results: Cache, tries: int) -> float:
-    requested = [result.retry_after for result in results.values() if isinstance(result, UnavailableError)]
-    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]  # a plugin may return anything
+    requested = [
+        result.retry_after for result in results.values() if isinstance(result, UnavailableError)
+    ]
+    # A plugin may return anything.
+    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]
     return max(Budget().draw_backoff(tries), min(MAX_BACKOFF, max(seconds, default=0.0)))
 
 
@@ -238,17 +292,24 @@ MappingPart = str | Everything
 
 
 class MentionCounter:
-    """Counts the mentions of each document in one call. `before` is what earlier calls of the run have fetched."""
+    """Counts the mentions of each document in one call.
+
+    `before` is what earlier calls of the run have fetched.
+    """
 
     def __init__(self, before: Iterable[Locator]) -> None:
         self._earlier = [locator._replace(mention=0) for locator in before]
         self._parts_taken: dict[Locator, list[set[MappingPart]]] = {}
 
     def locate(self, locator: Locator, selector: tuple[Item, ...] | None) -> Locator:
-        """Return the document of the next mention: the first one whose parts are still unused, otherwise a new one."""
+        """Return the document of the next mention: the first one whose parts are still unused,
+        otherwise a new one.
+        """
         if locator.param("name") is not None:
             return locator
-        parts: set[MappingPart] = {_ALL_PARTS} if selector is None else {_get_part(item) for item in selector}
+        parts: set[MappingPart] = (
+            {_ALL_PARTS} if selector is None else {_get_part(item) for item in selector}
+        )
         documents = self._parts_taken.setdefault(locator, [])
         free = (
             number

@@ -1,8 +1,9 @@
 """Selects the fields that a reference names from a document, and decodes their values. No I/O.
 
-Errors name the reference and keys, never a value. A missing or empty value is SecretNotFoundError; a reference that
-does not fit its document is ReferenceValueError; a value that cannot be text is PluginError. Bytes are kept exactly,
-and a value that needs no change is not copied: it may be megabytes.
+Errors name the reference and keys, never a value. A missing or empty value is SecretNotFoundError;
+a reference that does not fit its document is ReferenceValueError; a value that cannot be text is
+PluginError. Bytes are kept exactly, and a value that needs no change is not copied: it may be
+megabytes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from sealpipe.errors import EncodingError, PluginError, ReferenceValueError, Remedy, SecretNotFoundError
+from sealpipe.errors import (
+    EncodingError,
+    PluginError,
+    ReferenceValueError,
+    Remedy,
+    SecretNotFoundError,
+)
 from sealpipe.plugin import Document
-from sealpipe.reference.parse import Everything, Item, Key, Pointer, Reference
+from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import decode_base64, decode_base64url
@@ -36,7 +43,9 @@ class _RawValue(NamedTuple):
 
 
 class SelectedValue(NamedTuple):
-    """A value as it was selected: not empty, decoded and trimmed; `data` may be anything, text or not."""
+    """A value as it was selected: not empty, decoded and trimmed; `data` may be anything, text or
+    not.
+    """
 
     label: str
     data: bytes | str
@@ -49,16 +58,23 @@ class SelectedValue(NamedTuple):
         # Determined here: the field would copy a large value.
         has_newline = "\n" in self.data if isinstance(self.data, str) else b"\n" in self.data
         given = ref.param("type")
-        return given or ("text" if not self.is_secret else "multiline" if has_newline else "password")
+        return given or (
+            "text" if not self.is_secret else "multiline" if has_newline else "password"
+        )
 
 
-def select(document: Document, ref: Reference, *, label: str | None = None, form: str = "") -> list[Field]:
+def select(
+    document: Document, ref: Reference, *, label: str | None = None, form: str = ""
+) -> list[Field]:
     """Return the fields in the order of the selector; none if all are optional and missing.
 
-    `form` is the source's format, for a reference that names none. `decode=` applies to the document if that is parsed,
-    else to each value; `trim=` applies to each value, last.
+    `form` is the source's format, for a reference that names none. `decode=` applies to the
+    document if that is parsed, else to each value; `trim=` applies to each value, last.
     """
-    return [_make_field(label or each.label, each, ref) for each in select_values(document, ref, form=form)]
+    return [
+        _make_field(label or each.label, each, ref)
+        for each in select_values(document, ref, form=form)
+    ]
 
 
 def select_values(document: Document, ref: Reference, *, form: str = "") -> Iterator[SelectedValue]:
@@ -69,7 +85,9 @@ def select_values(document: Document, ref: Reference, *, form: str = "") -> Iter
     if form:
         if isinstance(content, Mapping):
             _refuse(f"{ref} is already a map", "leave format= out", ref)
-        content = _parse(decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref))
+        content = _parse(
+            decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref)
+        )
         encoding = None
     elif document.format and not isinstance(content, Mapping):
         content = _parse(content, document.format, str(ref))
@@ -80,7 +98,9 @@ def select_values(document: Document, ref: Reference, *, form: str = "") -> Iter
         if ref.flag("trim"):
             value = trim(value)
         if value:
-            yield SelectedValue(raw.label, value, raw.location, document.secret and raw.key not in document.public)
+            yield SelectedValue(
+                raw.label, value, raw.location, document.secret and raw.key not in document.public
+            )
         elif not ref.flag("optional"):
             raise SecretNotFoundError(
                 f"{raw.location} is empty",
@@ -99,19 +119,31 @@ def _parse(content: bytes | str, form: str, where: str) -> Any:
 
 def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
     """Make the error for something missing, with the remedy that leaves the field out."""
-    return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
+    return SecretNotFoundError(
+        what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out"
+    )
 
 
 def _make_field(label: str, value: SelectedValue, ref: Reference) -> Field:
     secret = to_secret(value.data, value.location)
     field_value = secret if value.is_secret else secret.reveal()
-    return Field(label, field_value, value.choose_type(ref), language=ref.param("lang"), filename=ref.param("filename"))
+    return Field(
+        label,
+        field_value,
+        value.choose_type(ref),
+        language=ref.param("lang"),
+        filename=ref.param("filename"),
+    )
 
 
 def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
     if ref.selector is None:
         if isinstance(content, Mapping):
-            _refuse(f"{ref} is a map, and no key is selected", f"add #KEY, or #* for all; {_list_keys(content)}", ref)
+            _refuse(
+                f"{ref} is a map, and no key is selected",
+                f"add #KEY, or #* for all; {_list_keys(content)}",
+                ref,
+            )
         if isinstance(content, list):
             _refuse(f"{ref} is a list of {len(content)}", "point into it: #/0", ref)
         yield _RawValue(_get_default_label(ref), content, str(ref))
@@ -135,14 +167,24 @@ def _select_item(content: Any, item: Item, ref: Reference) -> Iterator[_RawValue
         if not content and not ref.flag("optional"):
             raise make_missing_error(ref, f"{ref} is a map without any key")
         for key, value in content.items():
-            yield _RawValue(str(key) or _get_default_label(ref), value, _format_item(ref, Key(str(key))), str(key))
+            yield _RawValue(
+                str(key) or _get_default_label(ref),
+                value,
+                _format_item(ref, Key(str(key))),
+                str(key),
+            )
     elif item.name in content:
         yield _RawValue(
-            item.label or item.name or _get_default_label(ref), content[item.name], _format_item(ref, item), item.name
+            item.label or item.name or _get_default_label(ref),
+            content[item.name],
+            _format_item(ref, item),
+            item.name,
         )
     elif not ref.flag("optional"):
         raise make_missing_error(
-            ref, f"there is no key {_quote_key(item.name)} in {_format_document(ref)}", _list_keys(content)
+            ref,
+            f"there is no key {_quote_key(item.name)} in {_format_document(ref)}",
+            _list_keys(content),
         )
 
 
@@ -158,14 +200,18 @@ def _select_pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Ra
         else:
             keys_hint = _list_keys(value) if isinstance(value, Mapping) else ""
             raise make_missing_error(
-                ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_format_document(ref)}", keys_hint
+                ref,
+                f"there is nothing at {Pointer(item.tokens[:number])} in {_format_document(ref)}",
+                keys_hint,
             )
     label = item.label or item.tokens[-1] or _get_default_label(ref)
     yield _RawValue(label, value, _format_item(ref, item), item.tokens[0])
 
 
 def _get_default_label(ref: Reference) -> str:
-    """Return the label of a reference without one: the last part of its path, else its source's name."""
+    """Return the label of a reference without one: the last part of its path, else its source's
+    name.
+    """
     return ref.body.rstrip("/").rpartition("/")[2] or ref.name
 
 
@@ -178,14 +224,20 @@ def _format_item(ref: Reference, item: Item) -> str:
 
 
 def _list_keys(content: Mapping[str, Any]) -> str:
-    """List the keys for a remedy. They come from outside, so they are escaped and their number is limited."""
+    """List the keys for a remedy.
+
+    They come from outside, so they are escaped and their number is limited.
+    """
     names = [_quote_key(str(key)) for key in content]
     rest = f" and {len(names) - _MAX_KEYS_SHOWN} more" if len(names) > _MAX_KEYS_SHOWN else ""
     return f"its keys: {', '.join(names[:_MAX_KEYS_SHOWN])}{rest}" if names else "it has no keys"
 
 
 def _quote_key(key: str) -> str:
-    text = "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in key[:64])
+    text = "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}"
+        for character in key[:64]
+    )
     return f'"{text}{"..." if len(key) > 64 else ""}"'
 
 
@@ -196,8 +248,8 @@ def _refuse(what: str, remedy: str, ref: Reference) -> NoReturn:
 def to_scalar(value: Any, where: str) -> bytes | str:
     """Return a document's value as text or bytes; empty for null.
 
-    Numbers and booleans become JSON text, as spelled in the document. Null becomes empty, because its text would be
-    taken for a password. Maps and lists are refused.
+    Numbers and booleans become JSON text, as spelled in the document. Null becomes empty, because
+    its text would be taken for a password. Maps and lists are refused.
     """
     if value is None:
         return b""
@@ -205,7 +257,9 @@ def to_scalar(value: Any, where: str) -> bytes | str:
         return value
     if isinstance(value, Mapping | list | tuple):
         kind = "a map" if isinstance(value, Mapping) else "a list"
-        raise ReferenceValueError(f"{where} is {kind}, not a value", locator=where, remedy="point into it: #/key/key")
+        raise ReferenceValueError(
+            f"{where} is {kind}, not a value", locator=where, remedy="point into it: #/key/key"
+        )
     if isinstance(value, bool | int | float):
         try:
             return jsontext.dumps(value)
@@ -215,9 +269,13 @@ def to_scalar(value: Any, where: str) -> bytes | str:
 
 
 def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
-    """Return the bytes of base64, base64url or hex text; white space in it is ignored. Raises PluginError."""
+    """Return the bytes of base64, base64url or hex text; white space in it is ignored.
+
+    Raises PluginError.
+    """
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
+    # Never fails: the alphabet is checked below.
+    text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")
     reason = ""
     try:
         if encoding == "hex":
@@ -225,13 +283,18 @@ def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
         if encoding == "base64":
             return decode_base64(text)
         if len(text) % 4 == 0:
-            text = text.removesuffix("=").removesuffix("=")  # RFC 4648 allows base64url with padding
+            # RFC 4648 allows base64url with padding.
+            text = text.removesuffix("=").removesuffix("=")
         return decode_base64url(text)
     except EncodingError as error:
         reason = error.message
     except ValueError:
         reason = "a character that is no hexadecimal digit, or an odd number of them"
-    raise PluginError(f"{where} is not {encoding}: {reason}", locator=where, remedy="remove decode=, or fix the value")
+    raise PluginError(
+        f"{where} is not {encoding}: {reason}",
+        locator=where,
+        remedy="remove decode=, or fix the value",
+    )
 
 
 def trim(value: bytes | str) -> bytes | str:
@@ -266,7 +329,13 @@ def to_secret(value: bytes | str, where: str) -> Secret:
     else:
         rest = "and tell the recipient; decode= is for a value that is base64 or hex at the source"
         remedy = Remedy(
-            f"a share holds text: encode it first (base64 FILE | sealpipe share -f LABEL=stdin:) {rest}",
-            python=f"a share holds text: encode it first (Field(LABEL, base64.b64encode(value).decode())) {rest}",
+            (
+                "a share holds text: encode it first (base64 FILE | sealpipe share -f "
+                f"LABEL=stdin:) {rest}"
+            ),
+            python=(
+                "a share holds text: encode it first (Field(LABEL, "
+                f"base64.b64encode(value).decode())) {rest}"
+            ),
         )
     raise PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

@@ -7,18 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sealpipe.errors import UsageError
-from sealpipe.reference.parse import FieldSpec, Reference
+from sealpipe.reference import FieldSpec, Reference
 from sealpipe.wire.fields import Field
 
 TEXT_SOURCE: Final = "text"
 """The source whose values are written in the reference itself."""
 
-ALTERNATIVES: Final = "name where it lives (env:NAME, file:PATH, a store), or have it asked for with prompt:"
+ALTERNATIVES: Final = (
+    "name where it lives (env:NAME, file:PATH, a store), or have it asked for with prompt:"
+)
 _SECRET_WORDS: Final = frozenset({
-    "apikey", "credential", "credentials", "key", "keys", "pass", "passcode", "passphrase", "password", "passwd",
-    "passwords", "pin", "pwd", "secret", "secrets", "token", "tokens",
+    "apikey", "credential", "credentials", "key", "keys", "pass", "passcode", "passphrase",
+    "password", "passwd", "passwords", "pin", "pwd", "secret", "secrets", "token", "tokens",
 })  # fmt: skip
-_NEGATIONS: Final = frozenset({"fingerprint", "hint", "id", "name", "public", "url", "user", "username"})
+_NEGATIONS: Final = frozenset(
+    {"fingerprint", "hint", "id", "name", "public", "url", "user", "username"}
+)
 """Words that mark a label as not secret: `Key ID`, `Public key`, `Token URL`."""
 _WORD_PATTERN: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
@@ -32,7 +36,8 @@ def refuse_text(ref: Reference, what: str) -> None:
 def make_text_error(what: str) -> UsageError:
     """Make the error for a secret whose source is only for values that are not secret."""
     return UsageError(
-        f"{what} is a secret: do not use text:, because the shell's history stores it", remedy=ALTERNATIVES
+        f"{what} is a secret: do not use text:, because the shell's history stores it",
+        remedy=ALTERNATIVES,
     )
 
 
@@ -43,7 +48,9 @@ def warn_of_text(specs: Sequence[Field | FieldSpec]) -> Iterator[str]:
             continue
         if spec.ref.param("type") == "password" or names_secret(spec.label or ""):
             # Without an explicit label, the field's label is its value.
-            named = "a field of type password" if spec.label is None else f'the field "{spec.label}"'
+            named = (
+                "a field of type password" if spec.label is None else f'the field "{spec.label}"'
+            )
             kind = "looks like a secret: do not use text:, because the shell's history stores it"
             yield f"warning: {named} {kind}; {ALTERNATIVES}"
 

@@ -1,4 +1,6 @@
-"""Finds values in bytes, whatever they are written in: a quick look first, and then character by character."""
+"""Finds values in bytes, whatever they are written in: a quick look first, and then character by
+character.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _BACKSLASH: Final = rb"(?:\\|%(?:25){0,2}5[cC])"
 _FIRST_BACKSLASH: Final = rb"(?<!\\)(?<!%5[cC])(?<!%255[cC])(?<!%25255[cC])" + _BACKSLASH
 """Matches where a run of backslashes begins: all of them are read from there on."""
 _NO_BACKSLASH: Final = rb"(?!" + _BACKSLASH + rb")["
-_SPECIAL: Final = Pattern(_FIRST_BACKSLASH + rb"|" + _NO_BACKSLASH + re.escape(bytes(SPECIAL)) + rb"]")
+_SPECIAL: Final = Pattern(
+    _FIRST_BACKSLASH + rb"|" + _NO_BACKSLASH + re.escape(bytes(SPECIAL)) + rb"]"
+)
 _WRAP: Final = Pattern(rb"(?:(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}){1,2}")
 _ANY: Final = b"\\%&"
 """Signs with which any character may begin; others only mean these:"""
@@ -75,10 +79,11 @@ class Finder:
                         yield begin.start(), end
 
     def find_open(self, data: bytes) -> tuple[int, int]:
-        """Return where the earliest possible value begins that may go on after the data, and how much of one is there.
+        """Return where the earliest possible value begins that may go on after the data, and how
+        much of one is there.
 
-        The latter in bytes of the value, of which more than four count as four. Without such a value: the end of the
-        data, and 0.
+        The latter in bytes of the value, of which more than four count as four. Without such a
+        value: the end of the data, and 0.
         """
         earliest, most, text = len(data), 0, Text(data)
         for at, needles in self._list_begun(text):
@@ -92,10 +97,15 @@ class Finder:
         return earliest, most
 
     def _list_begun(self, text: Text) -> Iterator[tuple[int, Iterable[Needle]]]:
-        """Yield places where needles may begin that are not over yet, as the first bytes tell, and which."""
+        """Yield places where needles may begin that are not over yet, as the first bytes tell, and
+        which.
+        """
         get, data = self._by_start.get, bytes(text.data)
         done = max(0, len(data) - REACH)
-        for end in (*(special.start() for special in _SPECIAL.compiled.finditer(data, done)), len(data)):
+        for end in (
+            *(special.start() for special in _SPECIAL.compiled.finditer(data, done)),
+            len(data),
+        ):
             for at in range(done, end - _START + 1):
                 if needles := get(data[at : at + _START]):
                     yield at, needles
@@ -112,13 +122,16 @@ class Finder:
 
 
 def _list_meanings(text: Text, at: int) -> Collection[bytes]:
-    """Return how what is meant here may begin, line breaks left out, too; nothing where anything may be meant."""
+    """Return how what is meant here may begin, line breaks left out, too; nothing where anything
+    may be meant.
+    """
     places = [at, *(wrap.end() for wrap in (_WRAP.match(text.data, at),) if wrap)]
     return {meaning[:1] for place in places for meaning, _ in read(text, place)}
 
 
 def match(text: Text, at: int, needle: Needle) -> Span:
-    """Return where a needle ends that begins at `at`, at the latest; and how much of it there is where the data ends.
+    """Return where a needle ends that begins at `at`, at the latest; and how much of it there is
+    where the data ends.
 
     OPEN if it does not begin there, or if more data would not change the former.
     """
@@ -129,18 +142,26 @@ def match(text: Text, at: int, needle: Needle) -> Span:
     return (min(last, at + REACH) if first != OPEN and first <= at + REACH else OPEN), known
 
 
-def _follow(text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = True) -> tuple[int, int, int]:
-    """Return where a needle ends first and last of which so much stood before a place; and how much, if the data ends.
+def _follow(
+    text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = True
+) -> tuple[int, int, int]:
+    """Return where a needle ends first and last of which so much stood before a place; and how
+    much, if the data ends.
 
-    What was found from a place is kept: in a flood of quotes, all places lead to the same ones. With `goes_on`, what
-    stands there may mean nothing, such as a line break.
+    What was found from a place is kept: in a flood of quotes, all places lead to the same ones.
+    With `goes_on`, what stands there may mean nothing, such as a line break.
     """
     key = needle, done << 1 | goes_on, at
     if kept := text.known.get(key):
         return kept
     data, (value, wraps), place = text.data, needle, at
     size, stop, count = len(value), len(data), done
-    while count < size and place < stop and (byte := data[place]) == value[count] and byte not in SPECIAL:
+    while (
+        count < size
+        and place < stop
+        and (byte := data[place]) == value[count]
+        and byte not in SPECIAL
+    ):
         count, place = count + 1, place + 1
     first = last = known = OPEN
     if count == size:
@@ -148,7 +169,9 @@ def _follow(text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = T
     elif place == stop:
         known = count
     elif data[place] in SPECIAL:
-        found = [(meaning, end) for meaning, end in read(text, place) if value.startswith(meaning, count)]
+        found = [
+            (meaning, end) for meaning, end in read(text, place) if value.startswith(meaning, count)
+        ]
         if wraps and (wrap := _WRAP.match(data, place)):
             found.append((b"", wrap.end()))
         goes_on = goes_on or count > done
@@ -156,7 +179,9 @@ def _follow(text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = T
             if end == OPEN:
                 known = max(known, count)
             elif meaning or (count and goes_on):
-                begun, ended, begins = _follow(text, needle, count + len(meaning), end, goes_on=bool(meaning))
+                begun, ended, begins = _follow(
+                    text, needle, count + len(meaning), end, goes_on=bool(meaning)
+                )
                 first = begun if first == OPEN else min(first, begun) if begun != OPEN else first
                 last, known = max(last, ended), max(known, begins)
     text.known[key] = first, last, known
@@ -166,7 +191,9 @@ def _follow(text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = T
 @cache
 def _compile_starts(sign: bytes) -> re.Pattern[bytes]:
     starts = re.escape(_list_starts(sign)) + b"]"
-    return re.compile(b"[" + starts if sign in (b"\\", b"%") else _FIRST_BACKSLASH + b"|" + _NO_BACKSLASH + starts)
+    return re.compile(
+        b"[" + starts if sign in (b"\\", b"%") else _FIRST_BACKSLASH + b"|" + _NO_BACKSLASH + starts
+    )
 
 
 def _list_starts(sign: bytes) -> bytes:

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 MIN_LENGTH: Final = 4
-"""Minimum characters of what is searched for: what is shorter may be common text. Masks in CI have it, too."""
+"""Minimum characters of what is searched for: what is shorter may be common text.
+
+Masks in CI have it, too.
+"""
 WIDTH: Final = 64
 """Bytes of a piece of a long value."""
 _REST: Final = 16
@@ -30,17 +33,28 @@ class Needle(NamedTuple):
 
 
 def is_searchable(value: bytes) -> bool:
-    """Return whether a value is long enough to be searched for: common text would count as a find otherwise."""
+    """Return whether a value is long enough to be searched for: common text would count as a find
+    otherwise.
+    """
     return len(os.fsdecode(value).strip()) >= MIN_LENGTH
 
 
 def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
-    """Return all that is searched for of these values, in pieces of at most `width` bytes, each of at least four."""
+    """Return all that is searched for of these values, in pieces of at most `width` bytes, each of
+    at least four.
+    """
     texts = [os.fsdecode(value) for value in values]
-    lines = [line for text in texts for line in (text, *re.split(r"\r\n|[\r\n]", text), *text.splitlines())]
+    lines = [
+        line
+        for text in texts
+        for line in (text, *re.split(r"\r\n|[\r\n]", text), *text.splitlines())
+    ]
     # Line breaks around a value stay in the output: it keeps its lines.
     bare = dict.fromkeys(
-        each for line in lines for each in (line.strip("\r\n"), line.strip()) if len(each.strip()) >= MIN_LENGTH
+        each
+        for line in lines
+        for each in (line.strip("\r\n"), line.strip())
+        if len(each.strip()) >= MIN_LENGTH
     )
     found = dict.fromkeys(each for text in bare for each in _list_forms(text, width))
     return [each for each in found if len(each.text) >= MIN_LENGTH]
@@ -53,7 +67,9 @@ def _list_forms(text: str, width: int) -> Iterator[Needle]:
         yield from (Needle(piece) for piece in split(form, width))
     ended = [b2a_base64(value + end, newline=False) for end in (b"", b"\n")]
     whole = [*ended, *(each.rstrip(b"=") for each in ended)]
-    yield from (Needle(piece, wraps=True) for form in _list_alphabets(whole) for piece in split(form, width))
+    yield from (
+        Needle(piece, wraps=True) for form in _list_alphabets(whole) for piece in split(form, width)
+    )
     for spelled in (value, *_list_json(text)):
         yield from list_encoded(spelled, width, hexes=spelled == value)
 
@@ -72,7 +88,9 @@ def _list_alphabets(forms: Iterable[bytes]) -> list[bytes]:
 
 
 def _list_json(text: str) -> set[bytes]:
-    """Return a text as JSON writes it: in ASCII or not, harmless in HTML as Go, Gson and .NET do it, or in a script."""
+    """Return a text as JSON writes it: in ASCII or not, harmless in HTML as Go, Gson and .NET do
+    it, or in a script.
+    """
     ascii_form, form = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
     forms = {ascii_form, form, _DOTNET.sub(_escape_as_dotnet, form)}
     forms |= {form.translate(_GO), form.translate(_GSON)}
@@ -88,13 +106,20 @@ def _escape_as_dotnet(found: re.Match[str]) -> str:
 
 
 def _list_base64_forms(data: bytes) -> list[bytes]:
-    """Return the base64 characters that depend only on the data, for each of its three alignments."""
+    """Return the base64 characters that depend only on the data, for each of its three
+    alignments.
+    """
     whole = [b2a_base64(bytes(before) + data, newline=False) for before in range(3)]
-    return [text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6] for before, text in enumerate(whole)]
+    return [
+        text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        for before, text in enumerate(whole)
+    ]
 
 
 def split(form: bytes, width: int) -> Iterator[bytes]:
-    """Yield a form, or its pieces: as wide as given, a rest that is not too common, and its last bytes."""
+    """Yield a form, or its pieces: as wide as given, a rest that is not too common, and its last
+    bytes.
+    """
     if len(form) <= width:
         yield form
         return
@@ -107,7 +132,9 @@ def split(form: bytes, width: int) -> Iterator[bytes]:
 
 
 def _to_boundary(form: bytes, at: int) -> int:
-    """Return the place, or one up to three bytes before it, so that no character of UTF-8 is cut."""
+    """Return the place, or one up to three bytes before it, so that no character of UTF-8 is
+    cut.
+    """
     for back in range(4):
         if at - back >= len(form) or form[at - back] & 0xC0 != 0x80:
             return min(at - back, len(form))

@@ -1,4 +1,6 @@
-"""Reads one character of a text in each way that it can be meant: as it is, or as an escape of any depth."""
+"""Reads one character of a text in each way that it can be meant: as it is, or as an escape of any
+depth.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from typing import Any, Final, TypeVar
 
 
 class Pattern:
-    """A regular expression that is compiled when it is first used: most commands meet nothing that needs one."""
+    """A regular expression that is compiled when it is first used: most commands meet nothing that
+    needs one.
+    """
 
     def __init__(self, text: bytes) -> None:
         self._text = text
@@ -32,15 +36,19 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Data that is read. What was read of it once is kept: reading it again would take seconds in a flood of quotes."""
+    """Data that is read. What was read of it once is kept: reading it again would take seconds in a
+    flood of quotes.
+    """
 
     data: bytes | bytearray
     known: dict[tuple[object, int, int], tuple[Any, ...]] = field(default_factory=dict)
 
 
 Reading = tuple[bytes, int]
-"""What is meant, and where it ends. The end is OPEN where the data ends too early to tell; then what is meant is a
-beginning, which may be empty."""
+"""What is meant, and where it ends.
+
+The end is OPEN where the data ends too early to tell; then what is meant is a beginning, which may
+be empty."""
 
 Escape = Callable[[Text, int, int], Iterator[Reading]]
 """Yields what is meant by an escape, from the place after its first sign and to a depth."""
@@ -65,7 +73,9 @@ LETTERS: Final = rb"u%b|u([0-9a-fA-F]{4})|x%b|U([0-9a-fA-F]{8})" % (_WIDE, _WIDE
 _LETTERS: Final = Pattern(LETTERS)
 _SLASHES: Final = rb"(?:\\|%%(?:25){0,2}5[cC])"
 _LOW: Final = Pattern((_SLASHES + rb"{1,16}u([dD][c-fC-F]%b{2})") % _HEX)
-_LOW_BEGUN: Final = rb"(?:" + _SLASHES + rb"{1,16}(?:u%b{0,3})?|" + _SLASHES + rb"{0,15}%%(?:2|25){0,2}5?)"
+_LOW_BEGUN: Final = (
+    rb"(?:" + _SLASHES + rb"{1,16}(?:u%b{0,3})?|" + _SLASHES + rb"{0,15}%%(?:2|25){0,2}5?)"
+)
 _BYTE: Final = Pattern(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
 _BRACE_BEGUN: Final = rb"(?:%(?:2|25){0,2}7?)?"
 _WIDE_BEGUN: Final = rb"(?:%b%b{0,14})?%b" % (_LEFT, _HEX, _BRACE_BEGUN)
@@ -74,7 +84,8 @@ _LETTERS_BEGUN: Final = Pattern(
     % (_WIDE_BEGUN, _HEX, _HEX, _LOW_BEGUN % _HEX, _WIDE_BEGUN, _HEX, _HEX)
 )
 _CONTROLS: Final = {
-    letter.encode(): meaning.encode() for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)
+    letter.encode(): meaning.encode()
+    for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)
 }
 _PERCENT: Final = Pattern(rb"%b{2}" % _HEX)
 _ENTITY: Final = Pattern(ENTITY)
@@ -91,12 +102,20 @@ _INDENT: Final = Pattern(rb"[ \t]{0,256}")
 
 
 def read(text: Text, at: int, depth: int = _DEPTH) -> tuple[Reading, ...]:
-    """Return what the text at this place can mean: the byte itself first, then what escapes that begin with it mean."""
+    """Return what the text at this place can mean: the byte itself first, then what escapes that
+    begin with it mean.
+    """
     sign = bytes(text.data[at : at + 1])
-    return ((sign, at + 1), *_go_on(text, sign, at + 1, depth)) if sign in _ESCAPES else ((sign, at + 1),)
+    return (
+        ((sign, at + 1), *_go_on(text, sign, at + 1, depth))
+        if sign in _ESCAPES
+        else ((sign, at + 1),)
+    )
 
 
-def _remember(find: Callable[[Text, bytes, int, int], Iterable[T]]) -> Callable[[Text, bytes, int, int], tuple[T, ...]]:
+def _remember(
+    find: Callable[[Text, bytes, int, int], Iterable[T]],
+) -> Callable[[Text, bytes, int, int], tuple[T, ...]]:
     """Make a function keep what it finds of a text, each only once."""
 
     def recall(text: Text, signs: bytes, at: int, depth: int) -> tuple[T, ...]:
@@ -110,7 +129,9 @@ def _remember(find: Callable[[Text, bytes, int, int], Iterable[T]]) -> Callable[
 
 @_remember
 def _go_on(text: Text, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
-    """Yield what an escape means that begins with a sign, which was itself spelled and ends here."""
+    """Yield what an escape means that begins with a sign, which was itself spelled and ends
+    here.
+    """
     for meaning, end in dict.fromkeys(_ESCAPES[sign](text, at, depth)):
         yield meaning, end
         if depth and end != OPEN and meaning in _ESCAPES and (meaning, sign) != (b"\\", b"\\"):
@@ -136,7 +157,9 @@ def _after_backslash(text: Text, at: int, depth: int) -> Iterator[Reading]:
     elif line_break := _BREAK.match(data, run):
         yield b"", line_break.end()
     elif depth and run < len(data):
-        yield from ((sign, end) for sign, end in read(text, run, depth - 1) if is_sign(sign) or end == OPEN)
+        yield from (
+            (sign, end) for sign, end in read(text, run, depth - 1) if is_sign(sign) or end == OPEN
+        )
     if _LETTERS_BEGUN.fullmatch(data, run) or _BREAK_BEGUN.fullmatch(data, run):
         yield b"", OPEN
 
@@ -153,7 +176,9 @@ def _encode(code: int) -> list[bytes]:
 
 
 def is_sign(meaning: bytes) -> bool:
-    """Return whether it is a byte that programs put a backslash before: no letter or digit of ASCII."""
+    """Return whether it is a byte that programs put a backslash before: no letter or digit of
+    ASCII.
+    """
     return len(meaning) == 1 and meaning >= b" " and not meaning.isalnum()
 
 
@@ -168,7 +193,9 @@ def _after_percent(text: Text, at: int, _depth: int) -> Iterator[Reading]:
 def _after_ampersand(text: Text, at: int, _depth: int) -> Iterator[Reading]:
     data = text.data
     if found := _ENTITY.match(data, at):
-        yield from ((meaning, found.end()) for meaning in decode_entity(found[1], found[2], found[3]))
+        yield from (
+            (meaning, found.end()) for meaning in decode_entity(found[1], found[2], found[3])
+        )
     elif _ENTITY_BEGUN.fullmatch(data, at):
         yield b"", OPEN
 
@@ -184,10 +211,16 @@ def decode_entity(decimal: bytes | None, digits: bytes | None, name: bytes | Non
 
 
 def _after_quote(sign: bytes, *others: bytes) -> Escape:
-    """Read a quote that is doubled, or in one of the other ways in which it is closed, written and opened again."""
+    """Read a quote that is doubled, or in one of the other ways in which it is closed, written and
+    opened again.
+    """
 
     def go_on(text: Text, at: int, depth: int) -> Iterator[Reading]:
-        yield from ((sign, end) for rest in (sign, *others) for end in _read_signs(text, rest, at, depth - 1))
+        yield from (
+            (sign, end)
+            for rest in (sign, *others)
+            for end in _read_signs(text, rest, at, depth - 1)
+        )
 
     return go_on
 

@@ -1,9 +1,12 @@
-"""A quick look at data: which values it may contain. All else is passed on without being read character by character.
+"""A quick look at data: which values it may contain.
 
-Each needle is known by a fragment: of its text as it is, and of what is left of it once all escapes are resolved and
-all signs are taken out that programs add or drop. The data is looked at in the same two ways, in words of eight or four
-bytes: a fragment of 15 or 7 bytes contains a whole one wherever it lies, so one set of words is enough for any number
-of needles. Capitals count as small letters: that costs nothing, and so one look serves also who searches for both.
+All else is passed on without being read character by character.
+
+Each needle is known by a fragment: of its text as it is, and of what is left of it once all escapes
+are resolved and all signs are taken out that programs add or drop. The data is looked at in the
+same two ways, in words of eight or four bytes: a fragment of 15 or 7 bytes contains a whole one
+wherever it lies, so one set of words is enough for any number of needles. Capitals count as small
+letters: that costs nothing, and so one look serves also who searches for both.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ _ESCAPES: Final = {
     b"%": Pattern(rb"%([0-9a-fA-F]{2})"),
     b"&": Pattern(rb"&(?:%b)" % ENTITY),
 }
-_BEGUN: Final = Pattern(rb"(?:\\[uUx0-7]?\{?[0-9a-fA-F]{0,14}|%[0-9a-fA-F]?|&#?[0-9A-Za-z]{0,31})\Z")
+_BEGUN: Final = Pattern(
+    rb"(?:\\[uUx0-7]?\{?[0-9a-fA-F]{0,14}|%[0-9a-fA-F]?|&#?[0-9A-Za-z]{0,31})\Z"
+)
 """Matches the end of a value that text after it could make a whole escape."""
 _OCTAL: Final = 6
 """The group of a byte in octal, after all that are in hex."""
@@ -34,7 +39,9 @@ _TO_SMALL: Final = bytes(range(256)).lower()
 _WORDS: Final[Mapping[int, Literal["Q", "I"]]] = {8: "Q", 4: "I"}
 """Bytes of a word, and how a view has them."""
 _SWALLOWED: Final = 5
-"""Bytes at the beginning of a value that text before it could make part of an escape, such as a backslash."""
+"""Bytes at the beginning of a value that text before it could make part of an escape, such as a
+backslash.
+"""
 _SHORTEST: Final = 4
 _SEAM: Final = b"\xff\xfe\xff"
 
@@ -60,11 +67,15 @@ def _decode(found: re.Match[bytes]) -> bytes:
 
 def _decode_entity(found: re.Match[bytes]) -> bytes:
     meanings = decode_entity(*found.groups())
-    return next((each if len(each) == 1 else b"" for each in meanings), found[0] if found[3] else b"")
+    return next(
+        (each if len(each) == 1 else b"" for each in meanings), found[0] if found[3] else b""
+    )
 
 
 def _list_plain_parts(text: bytes) -> list[bytes]:
-    """Return a text without what looks like an escape in it: that may be resolved at one depth and not at another."""
+    """Return a text without what looks like an escape in it: that may be resolved at one depth and
+    not at another.
+    """
     for sign, escape in _ESCAPES.items():
         if sign in text:
             text = escape.compiled.sub(_SEAM, text)
@@ -114,7 +125,8 @@ class Sieve:
         resolved = _resolve_escapes(data) if is_spelled else data
         found = self._look(resolved.translate(_TO_SMALL, _DROPPED))
         if is_spelled or self._unsieved:
-            # Text before a value may have become part of an escape with its beginning; or the value has no letters.
+            # Text before a value may have become part of an escape with its beginning; or the value
+            # has no letters.
             found.update(self._look(data.lower()))
             found.update(self._unsieved)
         return found
@@ -124,13 +136,17 @@ class Sieve:
         for size, words in self._words.items():
             view = memoryview(data)[: len(data) & -size].cast(_WORDS[size])
             if not words.isdisjoint(view):
-                fragments = {each for word in words.intersection(view) for each in self._index[size][word]}
+                fragments = {
+                    each for word in words.intersection(view) for each in self._index[size][word]
+                }
                 found.update(needle for fragment, needle in fragments if fragment in data)
         return found
 
 
 def _cut(text: bytes) -> tuple[bytes, int]:
-    """Return a fragment of a text, and the bytes of the words that it is found by; 0 if it is too short for that."""
+    """Return a fragment of a text, and the bytes of the words that it is found by; 0 if it is too
+    short for that.
+    """
     for size in _WORDS:
         length = 2 * size - 1
         if len(text) >= length + (_SWALLOWED if size > 4 else 0):

@@ -1,7 +1,9 @@
-"""What this machine knows of the shares and requests that it created: name, title, collect link and CI run.
+"""What this machine knows of the shares and requests that it created: name, title, collect link and
+CI run.
 
-Each is a small 0600 file of one JSON line in a 0700 folder, written once, as soon as the service has responded. None
-holds a secret: a collect link has no key. Lists show them, and shares and requests can be expired by them.
+Each is a small 0600 file of one JSON line in a 0700 folder, written once, as soon as the service
+has responded. None holds a secret: a collect link has no key. Lists show them, and shares and
+requests can be expired by them.
 """
 
 from __future__ import annotations
@@ -26,11 +28,14 @@ Kind = Literal["share", "request"]
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """A share or a request of the service at `base_url`. What it does not have, or what is not known, is None.
+    """A share or a request of the service at `base_url`.
 
-    `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty outside CI. `link` is a
-    request's collect link; a share's is never kept. `public_key` is a request's, base64url of 65 bytes. `notes` are
-    those of the program that created it, as JSON: no secret.
+    What it does not have, or what is not known, is None.
+
+    `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty
+    outside CI. `link` is a request's collect link; a share's is never kept. `public_key` is a
+    request's, base64url of 65 bytes. `notes` are those of the program that created it, as JSON: no
+    secret.
     """
 
     kind: Kind
@@ -48,16 +53,21 @@ class Creation:
     def is_of_run(self, run: str) -> bool:
         """Return whether it belongs to a run.
 
-        The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of run 123. One that
-        ends in a slash stands for itself only: its last part may be a variable that is not set.
+        The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of
+        run 123. One that ends in a slash stands for itself only: its last part may be a variable
+        that is not set.
         """
         return self.run == run or f"{self.run}/".startswith(f"{run}/")
 
 
 def note_creation(folder: Path, creation: Creation) -> None:
     """Record a creation; one that is recorded stays as it is. Raises StateError."""
-    path = make_private_directory(folder) / _make_name(creation.base_url, creation.kind, creation.short_code)
-    line = json.dumps({"schema": 1, **_to_members(creation)}, separators=(",", ":")).encode() + b"\n"
+    path = make_private_directory(folder) / _make_name(
+        creation.base_url, creation.kind, creation.short_code
+    )
+    line = (
+        json.dumps({"schema": 1, **_to_members(creation)}, separators=(",", ":")).encode() + b"\n"
+    )
     try:
         with suppress(FileExistsError):
             create_file(path, lambda: [line])
@@ -68,7 +78,11 @@ def note_creation(folder: Path, creation: Creation) -> None:
 def find_creation(folder: Path, base_url: str, kind: Kind, short_code: str) -> Creation | None:
     """Return what is known of a share or a request; None if nothing is."""
     found = _read(folder / _make_name(base_url, kind, short_code))
-    is_it = found is not None and (found.base_url, found.kind, found.short_code) == (base_url, kind, short_code)
+    is_it = found is not None and (found.base_url, found.kind, found.short_code) == (
+        base_url,
+        kind,
+        short_code,
+    )
     return found if is_it else None
 
 
@@ -77,11 +91,14 @@ def list_creations(
 ) -> list[Creation]:
     """List all that is known, of a kind and one service or of every one: newest first.
 
-    A damaged file, or one that a newer sealpipe wrote, is left out; if `is_strict`, it is a StateError.
+    A damaged file, or one that a newer sealpipe wrote, is left out; if `is_strict`, it is a
+    StateError.
     """
     paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
     found = filter(None, (_read(path, is_strict=is_strict) for path in paths))
-    chosen = [each for each in found if kind in (None, each.kind) and base_url in (None, each.base_url)]
+    chosen = [
+        each for each in found if kind in (None, each.kind) and base_url in (None, each.base_url)
+    ]
     return sorted(chosen, key=lambda each: each.created_at or _EARLIEST, reverse=True)
 
 
@@ -93,7 +110,10 @@ def _read_age(path: Path) -> int:
 
 
 def _make_name(base_url: str, kind: Kind, short_code: str) -> str:
-    return sha256(f"{base_url}\n{kind}\n{short_code}".encode(errors="surrogatepass")).hexdigest()[:32] + ".json"
+    return (
+        sha256(f"{base_url}\n{kind}\n{short_code}".encode(errors="surrogatepass")).hexdigest()[:32]
+        + ".json"
+    )
 
 
 def _to_members(creation: Creation) -> dict[str, Any]:
@@ -114,7 +134,10 @@ def _to_members(creation: Creation) -> dict[str, Any]:
 
 
 def _read(path: Path, *, is_strict: bool = False) -> Creation | None:
-    """Read a file; None if there is none, or it is no creation. Members that are not known are ignored."""
+    """Read a file; None if there is none, or it is no creation.
+
+    Members that are not known are ignored.
+    """
     try:
         with path.open("rb") as file:
             members = json.loads(file.read(_MAX_SIZE))
@@ -127,7 +150,9 @@ def _read(path: Path, *, is_strict: bool = False) -> Creation | None:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
         if is_strict:
-            raise StateError(f"the record {path} cannot be read", remedy="move it away if you do not need it") from None
+            raise StateError(
+                f"the record {path} cannot be read", remedy="move it away if you do not need it"
+            ) from None
         return None
 
 

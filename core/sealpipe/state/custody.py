@@ -1,6 +1,8 @@
-"""Which keys have custody level `none`: a service says it only by refusing a wrap (gaps: custody none on the client).
+"""Which keys have custody level `none`: a service says it only by refusing a wrap (gaps: custody
+none on the client).
 
-Remembered for an hour, because the level rises when a custody public key is registered, and that nobody tells us.
+Remembered for an hour, because the level rises when a custody public key is registered, and that
+nobody tells us.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _MAX_SIZE: Final = 1024 * 1024
 
 
 class CustodyLevels:
-    """What services taught, by base URL and key id: in memory, and with a folder also for other processes.
+    """What services taught, by base URL and key id: in memory, and with a folder also for other
+    processes.
 
     It only saves calls: what cannot be read or written is as if it had not been taught.
     """
@@ -34,7 +37,9 @@ class CustodyLevels:
         self._taught: dict[tuple[str, str], float] = {}
 
     def is_none(self, base_url: str, key_id: str) -> bool:
-        """Return whether the service taught within the last hour that the key has no custody level."""
+        """Return whether the service taught within the last hour that the key has no custody
+        level.
+        """
         taught_at = self._taught.get((base_url, key_id)) or self._read(base_url, key_id)
         return 0 <= time.time() - taught_at < REMEMBERED
 
@@ -50,23 +55,40 @@ class CustodyLevels:
         path = self._find(base_url, key_id)
         if path is not None and is_none:
             make_private_directory(path.parent)
-            members = {"schema": 1, "base_url": base_url, "key_id": key_id, "custody": "none", "taught_at": time.time()}
+            members = {
+                "schema": 1,
+                "base_url": base_url,
+                "key_id": key_id,
+                "custody": "none",
+                "taught_at": time.time(),
+            }
             replace_file(path, json.dumps(members).encode() + b"\n")
         elif path is not None and path.exists():
             remove_file(path)
 
     def _read(self, base_url: str, key_id: str) -> float:
         """Return when it was taught, in seconds since 1970; 0 if it was not."""
-        with suppress(OSError, StateError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        with suppress(
+            OSError, StateError, ValueError, KeyError, TypeError, RecursionError, OverflowError
+        ):
             path = self._find(base_url, key_id)
             if path is not None:
                 with open_at_once(path) as file:
                     status = os.fstat(file.fileno())
                     # Another user's word must not take the wrap from a share.
-                    if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode):
+                    if (
+                        status.st_uid != os.geteuid()
+                        or status.st_mode & 0o022
+                        or not stat.S_ISREG(status.st_mode)
+                    ):
                         return 0.0
                     members = json.loads(file.read(_MAX_SIZE))
-                about = (members["schema"], members["base_url"], members["key_id"], members["custody"])
+                about = (
+                    members["schema"],
+                    members["base_url"],
+                    members["key_id"],
+                    members["custody"],
+                )
                 if about == (1, base_url, key_id, "none"):
                     return float(members["taught_at"])
         return 0.0
@@ -74,4 +96,6 @@ class CustodyLevels:
     def _find(self, base_url: str, key_id: str) -> Path | None:
         if self._find_folder is None:
             return None
-        return self._find_folder() / (sha256(f"{base_url}\n{key_id}".encode()).hexdigest()[:32] + ".json")
+        return self._find_folder() / (
+            sha256(f"{base_url}\n{key_id}".encode()).hexdigest()[:32] + ".json"
+        )

@@ -47,13 +47,18 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
 
 
 class EntryStore(Protocol):
-    """Where shares and requests are kept from the first byte sent until their links are delivered."""
+    """Where shares and requests are kept from the first byte sent until their links are
+    delivered.
+    """
 
     def prepare(self) -> None:
         """Make it ready to be written. Raises StateError."""
 
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray) -> Entry:
-        """Store a share or a request before it is sent. Raises StateError: then nothing may be sent."""
+        """Store a share or a request before it is sent.
+
+        Raises StateError: then nothing may be sent.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +91,9 @@ class Entry(ABC):
 
     @abstractmethod
     def fill_in(self, text: str) -> str:
-        """Return a text in which the command `sealpipe resume ID`, also with an option, is the one for this entry."""
+        """Return a text in which the command `sealpipe resume ID`, also with an option, is the one
+        for this entry.
+        """
 
     @abstractmethod
     def end(self) -> None:
@@ -111,7 +118,9 @@ class Entry(ABC):
         self.response = response
 
     def note_new_key(self, idempotency_key: str) -> None:
-        """Record the one re-creation: from now on the body is sent without its wrap, under this key."""
+        """Record the one re-creation: from now on the body is sent without its wrap, under this
+        key.
+        """
         self._note({"key": idempotency_key})
         self.key = idempotency_key
 
@@ -121,7 +130,9 @@ class Entry(ABC):
         self.is_stored = True
 
     def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
-        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`; empty if not begun."""
+        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
+        empty if not begun.
+        """
         state = self.write_states.get(place, "")
         return state if state != "not stored" else ""
 
@@ -131,7 +142,9 @@ class Entry(ABC):
         self.write_states[place] = state
 
     def note_delivery(self, number: int, state: str) -> None:
-        """Record the state of a message: `sending` before its channel is called, then `sent` or `failed`."""
+        """Record the state of a message: `sending` before its channel is called, then `sent` or
+        `failed`.
+        """
         self._note({"delivery": [number, state]})
         self.deliveries[number] = state
 
@@ -154,7 +167,10 @@ class JournaledLink:
     entry: Entry | None = field(default=None, repr=False, kw_only=True)
 
     def delivered(self) -> None:
-        """End the outbox entry, because the link is safe where it belongs. Raises StateError if that fails."""
+        """End the outbox entry, because the link is safe where it belongs.
+
+        Raises StateError if that fails.
+        """
         entry, self.entry = self.entry, None
         if entry is not None:
             entry.end()
@@ -168,7 +184,8 @@ class JournaledLink:
 
 @contextmanager
 def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
-    """Send in this block. An error keeps the entry if the outcome is unclear, and ends it if nothing happened.
+    """Send in this block. An error keeps the entry if the outcome is unclear, and ends it if
+    nothing happened.
 
     `unclear`: it may have been sent before, by an earlier process.
     """
@@ -181,12 +198,15 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     except ServiceError as error:
         if entry is not None and error.unclear:
             error.outbox_id = entry.id
-            error.remedy = entry.fill_in("run `sealpipe resume ID`: it sends the same bytes under the same key")
+            error.remedy = entry.fill_in(
+                "run `sealpipe resume ID`: it sends the same bytes under the same key"
+            )
         else:
             discard_entry(entry)
         raise
     except (UsageError, PluginError):
-        # A network setting is wrong (a certificate file, a proxy), or a sink failed: nothing was sent.
+        # A network setting is wrong (a certificate file, a proxy), or a sink failed: nothing was
+        # sent.
         if not unclear:
             discard_entry(entry)
         raise
@@ -213,11 +233,16 @@ def discard_entry(entry: Entry | None) -> None:
 
 
 def get_marker(meta: Mapping[str, Any]) -> str:
-    """Return what marks the writes of an entry's share, by which a sink recognizes what is stored already."""
+    """Return what marks the writes of an entry's share, by which a sink recognizes what is stored
+    already.
+    """
     marker: str = meta.get("marker") or meta["idempotency_key"]
     return marker
 
 
 def wrap_secrets(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return loaded notes with their secrets as Secrets again, so that no traceback shows them."""
-    return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in notes.items()}
+    return {
+        name: Secret(value) if value and name in SECRET_MEMBERS else value
+        for name, value in notes.items()
+    }

@@ -24,7 +24,9 @@ _MAX_SCHEMA = 2_147_483_647
 
 
 def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Path:
-    """Return the state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home."""
+    """Return the state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary
+    folder, else the home.
+    """
     if setting:
         return Path(setting).absolute()
     if environ.get("XDG_STATE_HOME", "").startswith("/"):
@@ -40,7 +42,9 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 
 
 def identify_run(environ: Mapping[str, str]) -> str:
-    """Return the CI run that this process belongs to, as one line; empty outside CI or if the run has no known id."""
+    """Return the CI run that this process belongs to, as one line; empty outside CI or if the run
+    has no known id.
+    """
     system = detect_ci_system(environ)
     if system is None or not environ.get(system.job.run_id):
         return ""
@@ -48,10 +52,14 @@ def identify_run(environ: Mapping[str, str]) -> str:
 
 
 def make_private_directory(path: Path) -> Path:
-    """Create the folder (0700) if it is missing; refuse another user's, a link, and one that others can replace."""
+    """Create the folder (0700) if it is missing; refuse another user's, a link, and one that others
+    can replace.
+    """
     flaw = permissions.find_folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
-        raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a directory of your own")
+        raise StateError(
+            flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a directory of your own"
+        )
     try:
         for folder in reversed((path, *path.parents)):
             # Parents too: mkdir would use the umask for them, and in a CI job that is often 0.
@@ -65,7 +73,9 @@ def make_private_directory(path: Path) -> Path:
         if stat.S_IMODE(status.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:
-        raise StateError(f"the directory {path} cannot be created or read: {error.strerror}") from None
+        raise StateError(
+            f"the directory {path} cannot be created or read: {error.strerror}"
+        ) from None
     return path
 
 
@@ -86,11 +96,12 @@ def create_file(path: Path, pieces: Pieces) -> None:
 
 
 def create_locked_file(path: Path, pieces: Pieces) -> int:
-    """Write a new 0600 file that gets its name when it is complete; return it open, and locked by us.
+    """Write a new 0600 file that gets its name when it is complete; return it open, and locked by
+    us.
 
-    Never overwrites a file or follows a link: raises FileExistsError if the path exists, OSError if the file cannot be
-    written. A kill leaves nothing behind (on systems without nameless files, at most one with another name, which the
-    next call for the same path removes).
+    Never overwrites a file or follows a link: raises FileExistsError if the path exists, OSError if
+    the file cannot be written. A kill leaves nothing behind (on systems without nameless files, at
+    most one with another name, which the next call for the same path removes).
     """
     if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
@@ -140,10 +151,11 @@ LOCK_TIMEOUT = 10.0
 def replace_file(path: Path, content: bytes, expected: bytes | None = None) -> bool:
     """Replace a file by a new 0600 file, atomically and on disk before this returns.
 
-    Returns False, with nothing written, if the file does not contain `expected` (None: any content, or no file), or is
-    a link or not a plain file. Replacements in one folder happen one after another, by a lock on the folder that leaves
-    nothing behind. A kill leaves the old file or the new one; a kill between the new file's two names also leaves
-    `make_temporary_path`, which the next call for the same path removes.
+    Returns False, with nothing written, if the file does not contain `expected` (None: any content,
+    or no file), or is a link or not a plain file. Replacements in one folder happen one after
+    another, by a lock on the folder that leaves nothing behind. A kill leaves the old file or the
+    new one; a kill between the new file's two names also leaves `make_temporary_path`, which the
+    next call for the same path removes.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -177,7 +189,9 @@ def make_temporary_path(path: Path) -> Path:
 
 
 def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
-    """Open a new file without a name, or with the temporary one if the system needs one; and whether it has it."""
+    """Open a new file without a name, or with the temporary one if the system needs one; and
+    whether it has it.
+    """
     if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
             return _open_unnamed(path), False
@@ -196,7 +210,9 @@ def _lock(folder: int) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise TimeoutError(errno.ETIMEDOUT, "another process holds the directory's lock") from None
+                raise TimeoutError(
+                    errno.ETIMEDOUT, "another process holds the directory's lock"
+                ) from None
             current().sleep(0.01)
         except OSError as error:
             if error.errno not in _NO_LOCKS:
@@ -205,7 +221,9 @@ def _lock(folder: int) -> None:
 
 
 def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
-    """Return whether a plain file in the folder contains `expected` (None: any content, or no file)."""
+    """Return whether a plain file in the folder contains `expected` (None: any content, or no
+    file).
+    """
     if expected is not None:
         return permissions.has_content(name, expected, folder=folder)
     try:
@@ -215,12 +233,19 @@ def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
 
 
 def open_at_once(path: Path) -> BinaryIO:
-    """Open a file for reading, without waiting or following a link: a pipe of its name would block every command."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+    """Open a file for reading, without waiting or following a link: a pipe of its name would block
+    every command.
+    """
+    return os.fdopen(
+        os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb"
+    )
 
 
 def open_locked_file(path: Path) -> int:
-    """Open a file for reading and writing, locked by us. Raises BlockingIOError if another process has the lock."""
+    """Open a file for reading and writing, locked by us.
+
+    Raises BlockingIOError if another process has the lock.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -257,7 +282,9 @@ def _sync_name(path: Path, folder: int) -> None:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all bytes, continuing after short writes, so that a full disk is reported as an error."""
+    """Write all bytes, continuing after short writes, so that a full disk is reported as an
+    error.
+    """
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -274,17 +301,26 @@ def remove_file(path: Path) -> None:
 
 
 def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateError) -> None:
-    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see `describe_newer`)."""
+    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see
+    `describe_newer`).
+    """
     if newer := describe_newer(members):
-        raise error(f"{name} {newer}", remedy="install that version, or a later one; nothing was changed")
+        raise error(
+            f"{name} {newer}", remedy="install that version, or a later one; nothing was changed"
+        )
 
 
 def describe_newer(members: object) -> str:
-    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours.
+    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not
+    above ours.
 
-    A schema of more digits than a release will ever have is damage: Python cannot even print the largest.
+    A schema of more digits than a release will ever have is damage: Python cannot even print the
+    largest.
     """
     schema = members.get("schema") if isinstance(members, dict) else None
     if type(schema) is not int or not 1 < schema <= _MAX_SCHEMA:
         return ""
-    return f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} reads 1"
+    return (
+        f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} "
+        "reads 1"
+    )

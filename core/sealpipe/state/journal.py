@@ -1,9 +1,10 @@
 """A sealed journal: a 0600 file of encrypted records that grows by appending.
 
-Layout: one line of plain JSON (what must be known before the rest can be opened, never a secret), then records. A
-record is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the associated
-data are the SHA-256 of the first line and the record's number, so that no record can be moved, dropped from the middle
-or copied into another file. A record that a kill truncated at the end counts as never written.
+Layout: one line of plain JSON (what must be known before the rest can be opened, never a secret),
+then records. A record is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag
+byte and the payload; the associated data are the SHA-256 of the first line and the record's number,
+so that no record can be moved, dropped from the middle or copied into another file. A record that a
+kill truncated at the end counts as never written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from sealpipe.state.files import create_locked_file, open_at_once, open_locked_f
 from sealpipe.wire import tokens
 
 CHUNK_SIZE = 1024 * 1024
-"""Maximum payload bytes per record: large payloads are split, so that sealing them needs no second copy."""
+"""Maximum payload bytes per record: large payloads are split, so that sealing them needs no second
+copy.
+"""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
 _MAX_SEALED = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
@@ -37,7 +40,10 @@ Record = tuple[bytes, bytes | memoryview]
 
 
 class Journal:
-    """An open journal, locked by this process until `close()`. It cannot be copied, because its lock cannot be."""
+    """An open journal, locked by this process until `close()`.
+
+    It cannot be copied, because its lock cannot be.
+    """
 
     _descriptor = -1
 
@@ -48,8 +54,13 @@ class Journal:
         self._end = end
 
     @classmethod
-    def create(cls, path: Path, key: bytes, header: Mapping[str, object], records: Iterable[Record]) -> Journal:
-        """Create a journal, complete and on disk before this returns. `key` is 32 bytes. Raises OSError."""
+    def create(
+        cls, path: Path, key: bytes, header: Mapping[str, object], records: Iterable[Record]
+    ) -> Journal:
+        """Create a journal, complete and on disk before this returns.
+
+        `key` is 32 bytes. Raises OSError.
+        """
         line = json.dumps(header, separators=(",", ":")).encode() + b"\n"
         sealer = _Sealer(key, line)
         count = 0
@@ -67,8 +78,8 @@ class Journal:
     def open(cls, path: Path, key: bytes) -> tuple[Journal, list[tuple[bytes, bytes]]]:
         """Open an existing journal, and return it with its complete records.
 
-        Raises BlockingIOError if another process has it open, OSError if it cannot be read, StateError if it is not a
-        journal or the key does not open it.
+        Raises BlockingIOError if another process has it open, OSError if it cannot be read,
+        StateError if it is not a journal or the key does not open it.
         """
         descriptor = open_locked_file(path)
         try:
@@ -81,7 +92,10 @@ class Journal:
 
     @staticmethod
     def read(path: Path, key: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the complete records of a journal, also if another process has it open. Raises as `open`."""
+        """Return the complete records of a journal, also if another process has it open.
+
+        Raises as `open`.
+        """
         with open_at_once(path) as file:
             return _read_records(file, key)[1]
 
@@ -105,7 +119,11 @@ class Journal:
 
     def close(self) -> None:
         """Close the file and release its lock."""
-        descriptor, self._descriptor = self._descriptor, -1  # first, so that an interruption cannot close it twice
+        # First, so that an interruption cannot close it twice.
+        descriptor, self._descriptor = (
+            self._descriptor,
+            -1,
+        )
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -114,13 +132,17 @@ def derive_key(credential: Credential, salt: bytes, info: bytes, size: int) -> b
     """Derive a key of `size` bytes for state that only this credential opens."""
     parts = [credential.auth_secret.reveal()]
     if credential.custody_secret is not None:
-        # The custody part is never sent, so even the service, which sees the first two parts, cannot open the state.
+        # The custody part is never sent, so even the service, which sees the first two parts,
+        # cannot open the state.
         parts.append(credential.custody_secret.reveal())
     return tokens.hkdf(".".join(parts).encode(), salt, info, size)
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Read the plain first line. Raises StateError if the file is not a journal, OSError if it cannot be read."""
+    """Read the plain first line.
+
+    Raises StateError if the file is not a journal, OSError if it cannot be read.
+    """
     with open_at_once(path) as file:
         return _parse_header(file.readline(_MAX_HEADER))
 
@@ -152,11 +174,16 @@ class _Sealer:
 
     def open(self, number: int, sealed: bytes) -> tuple[bytes, bytes]:
         try:
-            plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], self._make_associated_data(number))
+            plain = AESGCM(self._key).decrypt(
+                sealed[:_NONCE], sealed[_NONCE:], self._make_associated_data(number)
+            )
         except (InvalidTag, ValueError):
             raise StateError(
                 "an outbox entry cannot be decrypted with this credential, or was modified",
-                remedy="use the credential that created it, or discard it with `sealpipe resume ID --discard`",
+                remedy=(
+                    "use the credential that created it, or discard it with `sealpipe resume "
+                    "ID --discard`"
+                ),
             ) from None
         return plain[:1], plain[1:]
 
@@ -174,7 +201,8 @@ def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes
     while True:
         head = file.read(_LENGTH)
         length = int.from_bytes(head)
-        length = min(length, _MAX_SEALED)  # a longer record cannot be opened, and must not use memory
+        # A longer record cannot be opened, and must not use memory.
+        length = min(length, _MAX_SEALED)
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end
@@ -195,5 +223,7 @@ def _parse_header(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
-        raise StateError("a file in the outbox is not an outbox entry", remedy="inspect it, and move it away")
+        raise StateError(
+            "a file in the outbox is not an outbox entry", remedy="inspect it, and move it away"
+        )
     return header

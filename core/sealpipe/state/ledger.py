@@ -1,8 +1,9 @@
-"""The ledger of a request: the ciphertext of its submissions, the DELETEs that were sent, and the writes to sinks.
+"""The ledger of a request: the ciphertext of its submissions, the DELETEs that were sent, and the
+writes to sinks.
 
-A ledger is an append-only file of JSON lines for one request: 0600 in a 0700 folder, locked while it is open. It is not
-sealed: its submissions are encrypted to a key that the service never had. Without a folder, the same data is held in
-memory, for this process only.
+A ledger is an append-only file of JSON lines for one request: 0600 in a 0700 folder, locked while
+it is open. It is not sealed: its submissions are encrypted to a key that the service never had.
+Without a folder, the same data is held in memory, for this process only.
 """
 
 from __future__ import annotations
@@ -24,31 +25,43 @@ from sealpipe.api.requests import Submission
 from sealpipe.cancellation import current
 from sealpipe.errors import StateError, UsageError
 from sealpipe.parsing import parse_time
-from sealpipe.state.files import create_locked_file, make_private_directory, open_locked_file, refuse_newer, write_all
+from sealpipe.state.files import (
+    create_locked_file,
+    make_private_directory,
+    open_locked_file,
+    refuse_newer,
+    write_all,
+)
 
 _REMEDY = "inspect it, move it away if you do not need it, and run the command again"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingDelete:
-    """A DELETE of unknown outcome, with the time it was sent: by our clock, and by the service's if known."""
+    """A DELETE of unknown outcome, with the time it was sent: by our clock, and by the service's if
+    known.
+    """
 
     at: datetime
     answered_at: datetime | None = None
 
 
 class Ledger(ABC):
-    """One request's ledger, open and locked until `close()`. Every note is on disk before the call returns."""
+    """One request's ledger, open and locked until `close()`.
+
+    Every note is on disk before the call returns.
+    """
 
     path: Path | None = None
     """The file on disk; None in memory."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a cancelled call may close its ledger while a thread is still writing
+        # A cancelled call may close its ledger while a thread is still writing.
+        self._lock = threading.RLock()
         self.pending: PendingDelete | None = None
-        self.is_expired = (
-            False  # a DELETE has expired the request: another one would destroy it, whatever the service reports
-        )
+        # a DELETE has expired the request: another one would destroy it, whatever the service
+        # reports
+        self.is_expired = False
         self.is_purging = False
         self._identities: set[str] = set()
         self._write_states: dict[tuple[str, str], str] = {}
@@ -56,7 +69,13 @@ class Ledger(ABC):
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Store the ciphertext of new submissions. Raises StateError."""
         rows = {identify_submission(row): row for row in map(_to_row, submissions)}
-        self._note([{"submission": row} for identity, row in rows.items() if identity not in self._identities])
+        self._note(
+            [
+                {"submission": row}
+                for identity, row in rows.items()
+                if identity not in self._identities
+            ]
+        )
 
     def note_delete(self, delete: PendingDelete) -> None:
         """Record that a DELETE is about to be sent. Raises StateError: then it must not be sent."""
@@ -64,7 +83,10 @@ class Ledger(ABC):
         self._note([{"sending": {"at": delete.at.isoformat(), "told_at": server_time}}])
 
     def note_purge(self) -> None:
-        """Record that a DELETE that destroys, as requested, is about to be sent. Raises StateError."""
+        """Record that a DELETE that destroys, as requested, is about to be sent.
+
+        Raises StateError.
+        """
         self._note([{"purging": True}])
 
     def note_purge_result(self) -> None:
@@ -72,7 +94,9 @@ class Ledger(ABC):
         self._note([{"purging": False}])
 
     def write_state(self, marker: str, target: str) -> str:
-        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`; empty if not begun."""
+        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
+        empty if not begun.
+        """
         state = self._write_states.get((marker, target), "")
         return state if state != "not stored" else ""
 
@@ -81,7 +105,9 @@ class Ledger(ABC):
         self._note([{"placing": {"marker": marker, "place": target, "state": state}}])
 
     def note_deletes(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Record those events of another ledger of this request that are about a DELETE that expires. StateError."""
+        """Record those events of another ledger of this request that are about a DELETE that
+        expires. StateError.
+        """
         self._note([dict(each) for each in events if "sending" in each or "settled" in each])
 
     def settle(self, outcome: str) -> None:
@@ -132,8 +158,8 @@ def _announces_change(event: Mapping[str, Any]) -> bool:
 
 
 LedgerOpener = Callable[[str, str], Ledger | None]
-"""Opens the ledger of a request by the service's base URL and the short code, instead of a folder; None if another one
-has it open."""
+"""Opens the ledger of a request by the service's base URL and the short code, instead of a folder;
+None if another one has it open."""
 
 
 def has_ledger(folder: Path, base_url: str, short_code: str) -> bool:
@@ -146,7 +172,10 @@ def _make_name(base_url: str, short_code: str) -> str:
 
 
 def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger | None:
-    """Open and lock the ledger of a request; None if another process has it open. Raises StateError."""
+    """Open and lock the ledger of a request; None if another process has it open.
+
+    Raises StateError.
+    """
     name = _make_name(base_url, short_code)
     if folder is None:
         return _MemoryLedger.open(name)
@@ -193,7 +222,8 @@ class _FileLedger(Ledger):
         with os.fdopen(self._descriptor, "rb", closefd=False) as file:
             for number, line in enumerate(file):
                 if not line.endswith(b"\n"):
-                    break  # truncated by a kill: never acknowledged, and overwritten by the next line
+                    # truncated by a kill: never acknowledged, and overwritten by the next line
+                    break
                 try:
                     event = json.loads(line)
                     if number:
@@ -205,7 +235,9 @@ class _FileLedger(Ledger):
                 except StateError:
                     raise
                 except (ValueError, TypeError, UsageError, RecursionError):
-                    raise StateError(f"line {number + 1} of {path} is not a valid record", remedy=_REMEDY) from None
+                    raise StateError(
+                        f"line {number + 1} of {path} is not a valid record", remedy=_REMEDY
+                    ) from None
                 self._end += len(line)
                 self._is_empty = number == 0
 
@@ -221,7 +253,9 @@ class _FileLedger(Ledger):
                 os.ftruncate(self._descriptor, self._end)
             if not isinstance(error, OSError):
                 raise
-            raise StateError(f"the record {self.path} cannot be written: {error.strerror}") from None
+            raise StateError(
+                f"the record {self.path} cannot be written: {error.strerror}"
+            ) from None
         self._end += len(data)
         self._is_empty = False
 
@@ -232,9 +266,14 @@ class _FileLedger(Ledger):
 
     def _release(self) -> None:
         with self._lock:
-            descriptor, self._descriptor = self._descriptor, -1  # first, so that an interruption cannot close it twice
+            # First, so that an interruption cannot close it twice.
+            descriptor, self._descriptor = (
+                self._descriptor,
+                -1,
+            )
         if descriptor >= 0:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile keeps the file open, not the lock
+            # A child forked meanwhile keeps the file open, not the lock.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def __del__(self) -> None:
@@ -264,8 +303,11 @@ class _MemoryLedger(Ledger):
         return cls(name)
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
-        # The caller has the submissions in the result; only what the next call needs is stored here.
-        self._events.setdefault(self._name, []).extend(line for line in lines if "submission" not in line)
+        # The caller has the submissions in the result; only what the next call needs is stored
+        # here.
+        self._events.setdefault(self._name, []).extend(
+            line for line in lines if "submission" not in line
+        )
 
     def close(self) -> None:
         if self._is_open:

@@ -1,6 +1,7 @@
 """The outbox: shares and requests from the first byte sent until their links are delivered.
 
-Each entry is a file, a sealed journal under a key derived from the credential, so that the file alone opens nothing.
+Each entry is a file, a sealed journal under a key derived from the credential, so that the file
+alone opens nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.state.entry import Entry, wrap_secrets
-from sealpipe.state.files import describe_newer, make_private_directory, open_locked_file, refuse_newer, remove_file
+from sealpipe.state.files import (
+    describe_newer,
+    make_private_directory,
+    open_locked_file,
+    refuse_newer,
+    remove_file,
+)
 from sealpipe.state.journal import Journal, Record, derive_key, read_header
 from sealpipe.wire import tokens
 
@@ -32,7 +39,9 @@ _META, _BODY, _EVENT = b"M", b"B", b"E"
 
 
 class EntrySummary(NamedTuple):
-    """What is known of an entry without opening it. `damage` is the reason why it cannot be opened; empty if it can.
+    """What is known of an entry without opening it.
+
+    `damage` is the reason why it cannot be opened; empty if it can.
 
     Of a damaged entry only the id is certain: it is the file's name.
     """
@@ -85,8 +94,8 @@ class FileEntry(Entry):
 class Outbox:
     """The folder of entries. Without a credential they can be listed and discarded, not opened.
 
-    An entry's id is the file's name, and is part of its first line, to which every record is bound: a copy under
-    another name is not an entry, and is never sent.
+    An entry's id is the file's name, and is part of its first line, to which every record is bound:
+    a copy under another name is not an entry, and is never sent.
     """
 
     def __init__(self, folder: Path, credential: Credential | None, run: str = "") -> None:
@@ -113,9 +122,12 @@ class Outbox:
         *,
         entry_id: str | None = None,
     ) -> Entry:
-        """Store a share or a request before it is sent. StateError if that fails: then nothing may be sent.
+        """Store a share or a request before it is sent.
 
-        `entry_id` is a new one by default. Raises FileExistsError if there is an entry with that id.
+        StateError if that fails: then nothing may be sent.
+
+        `entry_id` is a new one by default. Raises FileExistsError if there is an entry with that
+        id.
         """
         current().raise_if_cancelled()
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
@@ -132,16 +144,29 @@ class Outbox:
         path = make_private_directory(self.folder) / f"{entry_id}.sealed"
         try:
             journal = Journal.create(
-                path, derive_key(self.credential, salt, _INFO, tokens.KEY_SIZE), header, _make_records(meta, body)
+                path,
+                derive_key(self.credential, salt, _INFO, tokens.KEY_SIZE),
+                header,
+                _make_records(meta, body),
             )
             key = meta["idempotency_key"]  # a reminder also begins with the response to the request
             return FileEntry(
-                entry_id, moment, meta, body, meta.get("response"), key, run=self.run, journal=journal, path=path
+                entry_id,
+                moment,
+                meta,
+                body,
+                meta.get("response"),
+                key,
+                run=self.run,
+                journal=journal,
+                path=path,
             )
         except FileExistsError:
             raise
         except OSError as error:
-            raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
+            raise StateError(
+                f"the outbox in {self.folder} cannot be written: {error.strerror}"
+            ) from None
         except BaseException:
             path.unlink(missing_ok=True)  # interrupted before anything was sent
             raise
@@ -160,15 +185,17 @@ class Outbox:
                 if summary is not None and (every_run or summary.damage or summary.run == self.run):
                     summaries.append(summary)
         except OSError as error:
-            raise StateError(f"the outbox in {self.folder} cannot be read: {error.strerror}") from None
+            raise StateError(
+                f"the outbox in {self.folder} cannot be read: {error.strerror}"
+            ) from None
         return sorted(summaries, key=lambda summary: (summary.created_at, summary.id))
 
     @strips_frames
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
         """Open and lock the entry; `busy` if another process works on it, `gone` if it has ended.
 
-        StateError if it was made with another key id, this credential does not open it, or it is damaged: a member of
-        its first line is missing or wrong, or it is a copy of another entry.
+        StateError if it was made with another key id, this credential does not open it, or it is
+        damaged: a member of its first line is missing or wrong, or it is a copy of another entry.
         """
         path = self._get_path(entry_id)
         try:
@@ -187,7 +214,10 @@ class Outbox:
 
     @strips_frames
     def read_meta(self, entry_id: str) -> Mapping[str, Any]:
-        """Return the notes with which an entry began, also while another process works on it. StateError as `open`."""
+        """Return the notes with which an entry began, also while another process works on it.
+
+        StateError as `open`.
+        """
         path = self._get_path(entry_id)
         try:
             return _load_meta(Journal.read(path, self._read_key(path)[1]))
@@ -195,7 +225,10 @@ class Outbox:
             raise StateError(f"outbox entry {entry_id} cannot be read: {error.strerror}") from None
 
     def _read_key(self, path: Path) -> tuple[Mapping[str, Any], bytes]:
-        """Return the first line of an entry, and the key of its journal. Raises StateError and OSError."""
+        """Return the first line of an entry, and the key of its journal.
+
+        Raises StateError and OSError.
+        """
         header, entry_id = read_header(path), path.stem
         refuse_newer(header, f"outbox entry {entry_id}")
         damage = _find_damage(header, entry_id)
@@ -207,14 +240,22 @@ class Outbox:
             )
         if header["key_id"] != self.credential.key_id:
             raise StateError(
-                f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
-                remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the credential that "
+                (
+                    f"outbox entry {entry_id} was created with the API key {header['key_id']}, "
+                    "not with this one"
+                ),
+                remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the "
+                "credential that "
                 f"created it; or discard the entry: `sealpipe resume {entry_id} --discard`",
             )
-        return header, derive_key(self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE)
+        return header, derive_key(
+            self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE
+        )
 
     def discard(self, entry_id: str) -> None:
-        """Remove an entry without opening it. StateError if there is none, or another process works on it.
+        """Remove an entry without opening it.
+
+        StateError if there is none, or another process works on it.
 
         StateError, too, if a newer sealpipe wrote it, which can still finish it.
         """
@@ -222,7 +263,9 @@ class Outbox:
         try:
             descriptor = open_locked_file(path)
         except BlockingIOError:
-            raise StateError(f"another process is working on outbox entry {entry_id}", remedy="wait for it") from None
+            raise StateError(
+                f"another process is working on outbox entry {entry_id}", remedy="wait for it"
+            ) from None
         except OSError:
             raise StateError(
                 f"there is no outbox entry {entry_id}",
@@ -232,7 +275,9 @@ class Outbox:
             refuse_newer(_read_any_header(path), f"outbox entry {entry_id}")
             remove_file(path)
         except OSError as error:
-            raise StateError(f"outbox entry {entry_id} cannot be removed: {error.strerror}") from None
+            raise StateError(
+                f"outbox entry {entry_id} cannot be removed: {error.strerror}"
+            ) from None
         finally:
             os.close(descriptor)
 
@@ -288,7 +333,9 @@ def _summarize(path: Path) -> EntrySummary | None:
         if damage:
             modified_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             return EntrySummary(path.stem, "", modified_at, "", damage)
-        return EntrySummary(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
+        return EntrySummary(
+            path.stem, header["key_id"], parse_time(header["created_at"]), header["run"]
+        )
     except (OSError, StateError):
         return None
 
@@ -298,8 +345,13 @@ def _make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Reco
     return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
 
 
-def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: list[tuple[bytes, bytes]]) -> FileEntry:
-    """Restore the entry from its first line and its journal's records. StateError if the journal is truncated."""
+def _replay(
+    header: Mapping[str, Any], journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
+) -> FileEntry:
+    """Restore the entry from its first line and its journal's records.
+
+    StateError if the journal is truncated.
+    """
     entry_id, created_at, run = header["id"], parse_time(header["created_at"]), header["run"]
     meta = _load_meta(records)
     body = b"".join(payload for tag, payload in records if tag == _BODY)
@@ -311,7 +363,17 @@ def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: li
             f"then discard it with `sealpipe resume {entry_id} --discard`",
         )
     key = meta["idempotency_key"]
-    entry = FileEntry(entry_id, created_at, meta, body, meta.get("response"), key, run=run, journal=journal, path=path)
+    entry = FileEntry(
+        entry_id,
+        created_at,
+        meta,
+        body,
+        meta.get("response"),
+        key,
+        run=run,
+        journal=journal,
+        path=path,
+    )
     for tag, payload in records:
         if tag == _EVENT:
             event = json.loads(payload)

@@ -1,4 +1,7 @@
-"""The receipt of a request, which `collect` needs: the prompts' ids and the public key. No secret."""
+"""The receipt of a request, which `collect` needs: the prompts' ids and the public key.
+
+No secret.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
-from sealpipe.parsing import find_nearest_file, format_time, parse_link_base_url, parse_name, parse_time
+from sealpipe.parsing import (
+    find_nearest_file,
+    format_time,
+    parse_link_base_url,
+    parse_name,
+    parse_time,
+)
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
 from sealpipe.state.creations import Creation
 from sealpipe.state.files import refuse_newer
@@ -37,9 +46,11 @@ _OPTIONAL: Final = ("seed", "name", "link", "run")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed.
+    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a
+    fresh key's seed.
 
-    `name` is the owner's, `link` the collect link, `run` the CI run that created it. Older receipts have none of them.
+    `name` is the owner's, `link` the collect link, `run` the CI run that created it. Older receipts
+    have none of them.
     """
 
     short_code: str
@@ -84,7 +95,9 @@ class Receipt:
 
 
 def identify_file(members: object, expected: str) -> tuple[str, str] | None:
-    """Return what other JSON file than the expected kind a command of ours wrote, and what takes it; None if none."""
+    """Return what other JSON file than the expected kind a command of ours wrote, and what takes
+    it; None if none.
+    """
     kind = members.get("kind") if isinstance(members, Mapping) and "schema" in members else None
     return _TAKEN_BY.get(str(kind)) if kind != expected else None
 
@@ -111,14 +124,24 @@ def parse_receipt(text: str) -> Receipt:
             _read_point(members),
             check_prompts([check_prompt(Prompt(**_read_texts(row))) for row in members["prompts"]]),
             _read_key(members["key"]),
-            None if members.get("expires_at") is None else parse_time(_read_text(members, "expires_at")),
+            None
+            if members.get("expires_at") is None
+            else parse_time(_read_text(members, "expires_at")),
             None if members.get("title") is None else _read_text(members, "title"),
             None if members.get("seed") is None else _read_line(members, "seed"),
             None if members.get("name") is None else parse_name(_read_text(members, "name")),
             None if members.get("link") is None else _read_link(members),
             None if members.get("run") is None else _read_line(members, "run"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        UsageError,
+        EncodingError,
+    ):
         pass
     raise _refuse(members, "request", "give the file that `sealpipe request --receipt` wrote")
 
@@ -144,17 +167,31 @@ def _suggest(path: Path) -> str:
 
 
 def read_share_receipt(path: Path) -> Creation:
-    """Read the file that `share --receipt` wrote. Raises UsageError, which shows nothing of the text."""
+    """Read the file that `share --receipt` wrote.
+
+    Raises UsageError, which shows nothing of the text.
+    """
     members: Any = None
     try:
         with path.open("rb") as file:
             members = json.loads(file.read(MAX_SIZE))
         refuse_newer(members, f"{path}: this receipt", UsageError)
         if members["schema"] == 1 and members["kind"] == "share":
-            name, title = (members.get(each) and _read_text(members, each) for each in ("name", "title"))
-            return Creation("share", "", _read_code(members), name=name, title=title, run=str(members.get("run", "")))
+            name, title = (
+                members.get(each) and _read_text(members, each) for each in ("name", "title")
+            )
+            return Creation(
+                "share",
+                "",
+                _read_code(members),
+                name=name,
+                title=title,
+                run=str(members.get("run", "")),
+            )
     except OSError as error:
-        raise UsageError(f"the receipt {path} cannot be read: {error.strerror}", remedy="check the path") from None
+        raise UsageError(
+            f"the receipt {path} cannot be read: {error.strerror}", remedy="check the path"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     refusal = _refuse(members, "share", "give the file that `sealpipe share --receipt` wrote")

@@ -1,4 +1,5 @@
-"""The contract tests for authors of plugins: a pytest class for each kind, to subclass in about fifteen lines.
+"""The contract tests for authors of plugins: a pytest class for each kind, to subclass in about
+fifteen lines.
 
     from sealpipe.testing import SourceContract
 
@@ -8,8 +9,9 @@
         def put(self, content): ...        # store it in the backend; return the body of a reference to it
         def missing(self): ...             # return the body of a reference to nothing
 
-They need pytest, and the plugin installed (or `built_in` naming its module). They test what the core and its users rely
-on: no SDK at import, no value in any repr, error or log, and different results for missing, denied and empty.
+They need pytest, and the plugin installed (or `built_in` naming its module). They test what the
+core and its users rely on: no SDK at import, no value in any repr, error or log, and different
+results for missing, denied and empty.
 """
 
 from __future__ import annotations

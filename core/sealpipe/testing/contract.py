@@ -1,4 +1,6 @@
-"""The base class of all contracts, the canary value and a faulty server; and the contract of CI systems."""
+"""The base class of all contracts, the canary value and a faulty server; and the contract of CI
+systems.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import CI, CIInfo, Health, Info, Run
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.registry.registry import Registry
 from sealpipe.spellings import Finder
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
@@ -35,8 +37,9 @@ DRIP = 0.1
 class FaultyServer:
     """A server that fails in one way, and counts requests in `received`.
 
-    `how` is a status such as `503`, `closed` (the connection ends without a response), `silent` (the connection stays
-    open without a response) or `dripping` (a response arrives byte by byte and never ends).
+    `how` is a status such as `503`, `closed` (the connection ends without a response), `silent`
+    (the connection stays open without a response) or `dripping` (a response arrives byte by byte
+    and never ends).
     """
 
     retry_after = 7.0
@@ -89,11 +92,15 @@ class FaultyServer:
         self._server.server_close()
 
 
-LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy", "_missing_stdlib_info"})  # the last: Python 3.15's own
+# The last: Python 3.15's own.
+LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy", "_missing_stdlib_info"})
 
 
 class Contract:
-    """Tests of the descriptor, of imports and of secrets that must not show. `name` is the plugin's."""
+    """Tests of the descriptor, of imports and of secrets that must not show.
+
+    `name` is the plugin's.
+    """
 
     kind: ClassVar[str]
     name: ClassVar[str]
@@ -102,7 +109,10 @@ class Contract:
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        """The environment that configures the plugin for its backend. Override it if the plugin needs one."""
+        """The environment that configures the plugin for its backend.
+
+        Override it if the plugin needs one.
+        """
         return {}
 
     @pytest.fixture
@@ -143,9 +153,12 @@ class Contract:
             f"for name in {KINDS_NEEDED!r}: importlib.import_module(name)\n"
             "before = set(sys.modules)\n"
             f"importlib.import_module({hooks!r})\n"
-            "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
+            "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) "
+            "- before})))"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         package = hooks.partition(".")[0]
         loaded = set(json.loads(done.stdout)) - LIGHT - {package} - set(sys.stdlib_module_names)
         assert not loaded, f"importing the hooks imports {', '.join(sorted(loaded))}"
@@ -161,15 +174,20 @@ class Contract:
         assert not find_leaks(repr(instance.settings), self.secrets())
 
     def secrets(self) -> Sequence[str]:
-        """The plugin's own secrets, such as its token, which nothing may show. Override it if there are any."""
+        """The plugin's own secrets, such as its token, which nothing may show.
+
+        Override it if there are any.
+        """
         return ()
 
 
-KINDS_NEEDED = ("sealpipe.registry.registry", "sealpipe.plugin")
+KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:
-    """Return the secrets (and the canary) that a text shows, in any spelling that `run` would find."""
+    """Return the secrets (and the canary) that a text shows, in any spelling that `run` would
+    find.
+    """
     data = text.encode(errors="surrogatepass")
     return [secret for secret in (CANARY, *secrets) if Finder([secret.encode()]).holds(data)]
 
@@ -182,7 +200,9 @@ def error_text(error: PluginError) -> str:
 
 def log_text(caplog: pytest.LogCaptureFixture) -> str:
     """Return everything that was logged, at every level."""
-    return "\n".join(f"{record.getMessage()} {record.args!r} {record.exc_text}" for record in caplog.records)
+    return "\n".join(
+        f"{record.getMessage()} {record.args!r} {record.exc_text}" for record in caplog.records
+    )
 
 
 def log_everything(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.sources.select import select
 from sealpipe.testing.contract import (
     CANARY,
@@ -40,7 +40,8 @@ class SourceContract(Contract):
     holds: ClassVar[frozenset[str]] = frozenset({"text", "map"})
     """What the backend can hold: `text`, `binary` (any bytes), `map`, `empty` (an empty value).
 
-    With `map`, `fetch` returns a mapping, or a map's text in the format that it gives to `Document`.
+    With `map`, `fetch` returns a mapping, or a map's text in the format that it gives to
+    `Document`.
     """
     odd_keys: ClassVar[tuple[str, ...]] = ODD_KEYS
     """Keys of a map that the backend can hold."""
@@ -56,13 +57,16 @@ class SourceContract(Contract):
         """Return the body of a reference to something that does not exist."""
 
     def denied(self) -> str | None:
-        """Return the body of a reference to something that may not be read; None if the backend has none."""
+        """Return the body of a reference to something that may not be read; None if the backend has
+        none.
+        """
         return None
 
     def at(self, url: str) -> Mapping[str, str] | None:
         """The environment in which the source uses another address; None if it does not use HTTP.
 
-        If the source has a timeout of its own, set a short one: one of the addresses never responds.
+        If the source has a timeout of its own, set a short one: one of the addresses never
+        responds.
         """
         del url
         return None
@@ -79,7 +83,11 @@ class SourceContract(Contract):
         assert isinstance(document, Document), document
         if isinstance(document.content, Mapping):
             return {key: _bytes(value) for key, value in document.content.items()}
-        return self.read_map(registry, body) if isinstance(content, Mapping) else _bytes(document.content)
+        return (
+            self.read_map(registry, body)
+            if isinstance(content, Mapping)
+            else _bytes(document.content)
+        )
 
     def read_map(self, registry: Registry, body: str) -> Mapping[str, bytes]:
         """Return all values of a map, as a reference that ends in `#*` gives them."""
@@ -149,15 +157,28 @@ class SourceContract(Contract):
             thread.start()
         for thread in threads:
             thread.join()
-        different = {number: found[number] for number in range(8) if not _is_same(found[number], expected[number])}
+        different = {
+            number: found[number]
+            for number in range(8)
+            if not _is_same(found[number], expected[number])
+        }
         assert different == {}, different
 
-    def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_value_shows_in_no_repr_error_or_log(
+        self, registry: Registry, caplog: pytest.LogCaptureFixture
+    ) -> None:
         body = self.put(CANARY.encode() if "text" in self.holds else {"key": CANARY.encode()})
         log_everything(caplog)  # only now: a test's own client may log what it puts
         document = self.get(registry, body)
-        errors = [self.get(registry, body) for body in (self.missing(), self.denied()) if body is not None]
-        text = "\n".join([repr(document), *(error_text(error) for error in errors if isinstance(error, PluginError))])
+        errors = [
+            self.get(registry, body) for body in (self.missing(), self.denied()) if body is not None
+        ]
+        text = "\n".join(
+            [
+                repr(document),
+                *(error_text(error) for error in errors if isinstance(error, PluginError)),
+            ]
+        )
         assert not find_leaks(text + log_text(caplog), self.secrets())
 
     @pytest.fixture

@@ -9,10 +9,27 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.errors import PluginError, ReferenceValueError, UnavailableError, UnknownOutcomeError, WriteConflictError
-from sealpipe.plugin import BLIND, Channel, Delivery, Locator, Message, Mode, Secret, Sink, SinkField, WriteResult
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.errors import (
+    PluginError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    WriteConflictError,
+)
+from sealpipe.plugin import (
+    BLIND,
+    Channel,
+    Delivery,
+    Locator,
+    Message,
+    Mode,
+    Secret,
+    Sink,
+    SinkField,
+    WriteResult,
+)
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.testing.contract import (
     CANARY,
@@ -58,11 +75,16 @@ class SinkContract(Contract):
 
     @abstractmethod
     def target(self) -> str:
-        """Return the body of a reference to a target that does not exist yet; a different one at each call."""
+        """Return the body of a reference to a target that does not exist yet; a different one at
+        each call.
+        """
 
     @abstractmethod
     def stored(self, body: str) -> Mapping[str, bytes]:
-        """Return what is stored there, read with the backend's own tools. If nothing is, return nothing or raise."""
+        """Return what is stored there, read with the backend's own tools.
+
+        If nothing is, return nothing or raise.
+        """
 
     def rotate(self, body: str, key: str, value: str) -> None:
         """Change a key's value with the backend's own tools, as people rotate a secret."""
@@ -78,11 +100,18 @@ class SinkContract(Contract):
         return registry.locate(parse(f"{self.name}:{body}"), "sink")
 
     def put(
-        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+        self,
+        registry: Registry,
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
     ) -> WriteResult:
         """Store values by key."""
         fields = [SinkField(key, Secret(value)) for key, value in values.items()]
-        return registry.sink(self.name).put(self.locator(registry, body), fields, mode=mode, marker=marker)
+        return registry.sink(self.name).put(
+            self.locator(registry, body), fields, mode=mode, marker=marker
+        )
 
     def values(self, *values: str) -> dict[str, str]:
         """Values under the backend's keys; only the first if a target holds one value."""
@@ -96,7 +125,9 @@ class SinkContract(Contract):
         assert not receipt.already
         assert dict(self.stored(body)) == _bytes(values)
 
-    def test_a_hard_value_is_stored_exactly_or_refused_with_nothing_stored(self, registry: Registry) -> None:
+    def test_a_hard_value_is_stored_exactly_or_refused_with_nothing_stored(
+        self, registry: Registry
+    ) -> None:
         for value in self.hard:
             body, values = self.target(), self.values(value)
             refused: PluginError | None = None
@@ -158,7 +189,9 @@ class SinkContract(Contract):
         self.put(registry, body, {first: "first-value", second: "second-value"}, "merge")
         assert dict(self.stored(body)) == {first: b"first-value", second: b"second-value"}
 
-    def test_replace_leaves_nothing_else_and_merge_leaves_everything_else(self, registry: Registry) -> None:
+    def test_replace_leaves_nothing_else_and_merge_leaves_everything_else(
+        self, registry: Registry
+    ) -> None:
         body = self.target()
         first, second, third = self.keys
         if self.single:
@@ -184,14 +217,17 @@ class SinkContract(Contract):
             assert registry.sink(self.name).describe(self.locator(registry, body), mode)
         assert not self._read_target(body)
 
-    def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_value_shows_in_no_repr_error_or_log(
+        self, registry: Registry, caplog: pytest.LogCaptureFixture
+    ) -> None:
         log_everything(caplog)
         body = self.target()
         receipt = self.put(registry, body, self.values(self.canary), "create")
         with pytest.raises(WriteConflictError) as conflict:
             self.put(registry, body, self.values(self.canary + "2"), "create", marker="m2")
         assert not find_leaks(
-            repr(receipt) + error_text(conflict.value) + log_text(caplog), [self.canary, *self.secrets()]
+            repr(receipt) + error_text(conflict.value) + log_text(caplog),
+            [self.canary, *self.secrets()],
         )
 
     def _read_target(self, body: str) -> Mapping[str, bytes]:
@@ -222,21 +258,33 @@ class ChannelContract(Contract):
 
     @abstractmethod
     def strangers(self) -> Sequence[str]:
-        """Targets that are not exactly one recipient: two recipients, injected options, a line break."""
+        """Targets that are not exactly one recipient: two recipients, injected options, a line
+        break.
+        """
 
     @abstractmethod
     def received(self) -> Sequence[str]:
         """The text of every message that arrived there so far."""
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the channel uses another address; None if it does not use HTTP."""
+        """The environment in which the channel uses another address; None if it does not use
+        HTTP.
+        """
         del url
         return None
 
     def message(self, title: str | None = "Staging <b>&amp; database") -> Message:
         """A share's link, with a title that looks like markup but is not."""
         text = Secret(f"A secret was shared with you: {title}\n{LINK}\n")
-        return Message("share", Secret(LINK), text, "A secret for you", title, "AbC", datetime(2030, 1, 1, tzinfo=UTC))
+        return Message(
+            "share",
+            Secret(LINK),
+            text,
+            "A secret for you",
+            title,
+            "AbC",
+            datetime(2030, 1, 1, tzinfo=UTC),
+        )
 
     @pytest.fixture
     def channel(self, registry: Registry) -> Channel:
@@ -263,11 +311,14 @@ class ChannelContract(Contract):
         assert len(arrived) == 1
         assert LINK in arrived[0]
 
-    def test_the_link_shows_in_no_repr_or_log(self, channel: Channel, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_link_shows_in_no_repr_or_log(
+        self, channel: Channel, caplog: pytest.LogCaptureFixture
+    ) -> None:
         log_everything(caplog)
         delivery = channel.send(self.message(), self.recipient())
         assert not find_leaks(
-            repr(delivery) + repr(channel) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()]
+            repr(delivery) + repr(channel) + log_text(caplog),
+            [LINK.partition("#")[2], *self.secrets()],
         )
 
     @pytest.mark.parametrize("how", ["429", "503", "dripping"])
@@ -287,8 +338,9 @@ class ChannelContract(Contract):
                 call_plugin(self.name, lambda: channel.send(self.message(), self.recipient()))
         finally:
             server.stop()
-        wanted = (
-            (UnavailableError, UnknownOutcomeError) if how == "dripping" else UnavailableError
-        )  # the server may have accepted the message
+        # The server may have accepted the message.
+        wanted = (UnavailableError, UnknownOutcomeError) if how == "dripping" else UnavailableError
         assert isinstance(failed.value, wanted), failed.value
-        assert not find_leaks(error_text(failed.value) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()])
+        assert not find_leaks(
+            error_text(failed.value) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()]
+        )

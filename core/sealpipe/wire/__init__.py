@@ -10,5 +10,6 @@
     sealed_box   bytes sealed to a public key (`item_key_wrap`, submissions)
 
 Nothing is imported here, so that `import sealpipe.wire.tokens` does not load elliptic curves.
-Every refusal is a `sealpipe.errors.WireError` whose `.reason` is one stable word; none contains a secret.
+Every refusal is a `sealpipe.errors.WireError` whose `.reason` is one stable word; none contains a
+secret.
 """

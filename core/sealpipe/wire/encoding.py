@@ -1,8 +1,9 @@
-"""The encodings of the wire format, strict: base64, base64url, percent-encoded short codes, escaped JSON strings.
+"""The encodings of the wire format, strict: base64, base64url, percent-encoded short codes, escaped
+JSON strings.
 
-Specification: Client-side encryption, "Primitives and encodings". Python's own decoders skip invalid characters and
-accept missing padding and trailing bits that no encoder writes. With two texts for one value, comparing links or tokens
-would fail.
+Specification: Client-side encryption, "Primitives and encodings". Python's own decoders skip
+invalid characters and accept missing padding and trailing bits that no encoder writes. With two
+texts for one value, comparing links or tokens would fail.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
 def decode_base64(text: str) -> bytes:
     """The bytes of standard base64 with padding (RFC 4648 section 4).
 
-    Raises EncodingError with reason `not-base64` (a character outside the alphabet, white space too),
-    `bad-padding` (missing, superfluous or misplaced) or `non-canonical` (bits after the last byte).
+    Raises EncodingError with reason `not-base64` (a character outside the alphabet, white space
+    too), `bad-padding` (missing, superfluous or misplaced) or `non-canonical` (bits after the last
+    byte).
     """
     raw = _ascii(text, "not-base64")
     try:
@@ -57,8 +59,9 @@ def encode_base64url(data: bytes | bytearray | memoryview) -> str:
 def decode_base64url(text: str) -> bytes:
     """The bytes of base64url without padding (RFC 4648 section 5).
 
-    Raises EncodingError with reason `not-base64url` (a character outside the alphabet, `+` and `/` too),
-    `bad-padding` (any `=`, or a length that no bytes have) or `non-canonical` (bits after the last byte).
+    Raises EncodingError with reason `not-base64url` (a character outside the alphabet, `+` and `/`
+    too), `bad-padding` (any `=`, or a length that no bytes have) or `non-canonical` (bits after the
+    last byte).
     """
     raw = _ascii(text, "not-base64url")
     if not _URL_SAFE.fullmatch(text) or b"=" in raw or len(raw) % 4 == 1:
@@ -70,7 +73,10 @@ def decode_base64url(text: str) -> bytes:
 
 
 def exactly(size: int, value: object, error: type[WireError], reason: str, what: str) -> bytes:
-    """`value` as bytes of exactly `size`. Raises `error(reason)`; its message has the sizes, never the content."""
+    """`value` as bytes of exactly `size`.
+
+    Raises `error(reason)`; its message has the sizes, never the content.
+    """
     if not isinstance(value, bytes | bytearray | memoryview):
         raise error(reason, f"{what} must be {size} bytes, not {type(value).__name__}")
     data = bytes(value)
@@ -82,12 +88,17 @@ def exactly(size: int, value: object, error: type[WireError], reason: str, what:
 def within_limit(
     chunks: Iterable[bytes | bytearray | memoryview],
 ) -> Iterator[bytes | bytearray | memoryview]:
-    """The chunks as they come. Raises PayloadTooLargeError before the one that exceeds PLAINTEXT_LIMIT in total."""
+    """The chunks as they come.
+
+    Raises PayloadTooLargeError before the one that exceeds PLAINTEXT_LIMIT in total.
+    """
     total = 0
     for chunk in chunks:
         total += memoryview(chunk).nbytes
         if total > PLAINTEXT_LIMIT:
-            raise PayloadTooLargeError(f"more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB of plaintext")
+            raise PayloadTooLargeError(
+                f"more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB of plaintext"
+            )
         yield chunk
 
 
@@ -113,7 +124,8 @@ def encoded(short_code: str) -> str:
 def decoded(word: str) -> str | None:
     """The short code whose encoded form `word` is; None if it is not an encoded form.
 
-    The word may be a short code itself all the same: one code may look like the encoded form of another.
+    The word may be a short code itself all the same: one code may look like the encoded form of
+    another.
     """
     if "%" not in word:
         return None
@@ -130,14 +142,18 @@ def names(word: str, short_code: str) -> bool:
 
 
 SLICE = 64 * 1024
-"""Characters or bytes of a string that are escaped at a time, so that a large one is never copied whole."""
-# bytes.replace and `in` run at memory speed; only a slice with a rare control character is processed slowly
+"""Characters or bytes of a string that are escaped at a time, so that a large one is never copied
+whole.
+"""
+# bytes.replace and `in` run at memory speed; only a slice with a rare control character is
+# processed slowly
 _USUAL = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"))
 _RARE = bytes(set(range(0x20)) - set(b"\n\r\t"))
 
 
 def escaped(value: str | Secret) -> Iterator[bytes]:
-    """The value as a JSON string without its quotes, as `JSON.stringify` writes it: UTF-8 in pieces.
+    """The value as a JSON string without its quotes, as `JSON.stringify` writes it: UTF-8 in
+    pieces.
 
     Raises FieldError with reason `lone-surrogate` or, for a Secret of bytes, `not-utf8`.
     """
@@ -146,7 +162,10 @@ def escaped(value: str | Secret) -> Iterator[bytes]:
 
 
 def utf8(value: Secret) -> bytes:
-    """The UTF-8 bytes of a Secret; one made from bytes is not checked. Raises FieldError, reason `lone-surrogate`."""
+    """The UTF-8 bytes of a Secret; one made from bytes is not checked.
+
+    Raises FieldError, reason `lone-surrogate`.
+    """
     try:
         return value.reveal_bytes()
     except UnicodeEncodeError:  # it contains the value, and must not become our error's context
@@ -163,13 +182,15 @@ def _slices_of_text(value: str) -> Iterator[bytes]:
 
 
 def _slices_of_bytes(value: bytes) -> Iterator[bytes]:
-    # A slice may cut a character in two: the decoder keeps the first half. Escaping is not affected, because no byte of
-    # a non-ASCII character is ever escaped.
+    # A slice may cut a character in two: the decoder keeps the first half. Escaping is not
+    # affected, because no byte of a non-ASCII character is ever escaped.
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(value), SLICE):
         piece = value[start : start + SLICE]
         if not _is_utf8(decoder, piece, final=start + SLICE >= len(value)):
-            raise FieldError("not-utf8", "the value is not UTF-8 text", remedy="say how to decode it")
+            raise FieldError(
+                "not-utf8", "the value is not UTF-8 text", remedy="say how to decode it"
+            )
         yield piece
 
 

@@ -1,8 +1,8 @@
 """The data envelope: plaintext sealed under a content key, optionally with a passcode.
 
-Specification: Client-side encryption, "Content key and data envelope". The layout in bytes: salt (16), iv (12),
-AES-256-GCM ciphertext, tag (16); in base64. Never seal twice under the same content key, salt and iv: to send again,
-send the same envelope.
+Specification: Client-side encryption, "Content key and data envelope". The layout in bytes: salt
+(16), iv (12), AES-256-GCM ciphertext, tag (16); in base64. Never seal twice under the same content
+key, salt and iv: to send again, send the same envelope.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def seal(
 ) -> str:
     """The plaintext as an envelope in standard base64: the `data` of a share.
 
-    `content_key` is 32 bytes. `salt` (16 bytes) and `iv` (12 bytes) exist for test vectors; by default they are random.
-    Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, PayloadTooLargeError.
+    `content_key` is 32 bytes. `salt` (16 bytes) and `iv` (12 bytes) exist for test vectors; by
+    default they are random. Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`),
+    PasscodeError, PayloadTooLargeError.
     """
     out = bytearray()
     seal_chunks(content_key, (plaintext,), passcode, salt=salt, iv=iv, out=out)
@@ -56,11 +57,12 @@ def seal_chunks(
     iv: bytes | None = None,
     out: bytearray | Callable[[bytes], object],
 ) -> None:
-    """Seal a plaintext in chunks of any size; the envelope's base64 text goes to `out` as ASCII bytes.
+    """Seal a plaintext in chunks of any size; the envelope's base64 text goes to `out` as ASCII
+    bytes.
 
-    `out` is a bytearray to append to (on an error it is cut back to its former length), or a callable that takes each
-    piece. Neither the plaintext nor the ciphertext is copied as a whole. The other arguments and errors are as for
-    `seal`.
+    `out` is a bytearray to append to (on an error it is cut back to its former length), or a
+    callable that takes each piece. Neither the plaintext nor the ciphertext is copied as a whole.
+    The other arguments and errors are as for `seal`.
     """
     start = len(out) if isinstance(out, bytearray) else 0
     emit = out.extend if isinstance(out, bytearray) else out
@@ -76,12 +78,15 @@ def seal_chunks(
 def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001  # the field's verb
     """The plaintext of an envelope in standard base64.
 
-    Raises EncodingError; EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key` (another content key,
-    another passcode or none, or an altered envelope) or `bad-content-key`; PasscodeError.
+    Raises EncodingError; EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key`
+    (another content key, another passcode or none, or an altered envelope) or `bad-content-key`;
+    PasscodeError.
     """
     raw = memoryview(decode_base64(data))
     if len(raw) < MINIMUM_SIZE:
-        raise EnvelopeError("too-short", f"an envelope has at least {MINIMUM_SIZE} bytes, this one {len(raw)}")
+        raise EnvelopeError(
+            "too-short", f"an envelope has at least {MINIMUM_SIZE} bytes, this one {len(raw)}"
+        )
     salt, iv = bytes(raw[: tokens.SALT_SIZE]), bytes(raw[tokens.SALT_SIZE : _BODY])
     key = tokens.content_encryption_key(content_key, salt, passcode)
     decryptor = Cipher(AES256(key), GCM(iv)).decryptor()
@@ -100,14 +105,20 @@ def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  
 
 
 def _sealed(
-    content_key: bytes, plaintext: Iterable[Bytes], passcode: str | None, salt: bytes | None, iv: bytes | None
+    content_key: bytes,
+    plaintext: Iterable[Bytes],
+    passcode: str | None,
+    salt: bytes | None,
+    iv: bytes | None,
 ) -> Iterator[bytes]:
     salt = os.urandom(tokens.SALT_SIZE) if salt is None else salt
     iv = os.urandom(tokens.IV_SIZE) if iv is None else iv
     iv = exactly(tokens.IV_SIZE, iv, EnvelopeError, "bad-iv", "an iv")
-    encryptor = Cipher(AES256(tokens.content_encryption_key(content_key, salt, passcode)), GCM(iv)).encryptor()
-    # One buffer for all chunks: bytes that fill no group of three stay at its start, and the next ciphertext is
-    # written after them. The library requires room for one more block.
+    encryptor = Cipher(
+        AES256(tokens.content_encryption_key(content_key, salt, passcode)), GCM(iv)
+    ).encryptor()
+    # One buffer for all chunks: bytes that fill no group of three stay at its start, and the next
+    # ciphertext is written after them. The library requires room for one more block.
     held = _BODY
     buffer = memoryview(bytearray(_BODY + _PIECE + 16))
     buffer[:held] = salt + iv

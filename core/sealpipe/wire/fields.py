@@ -18,7 +18,10 @@ from sealpipe.wire.encoding import escaped, utf8, within_limit
 from sealpipe.wire.jsontext import is_text
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # type checkers know it; a default is in Python's own since 3.13
+    # Type checkers know it; a default is in Python's own since 3.13.
+    from typing_extensions import (
+        TypeVar,
+    )
 
     Value = TypeVar("Value", bound="str | Secret", default="str | Secret", covariant=True)
 else:
@@ -36,7 +39,10 @@ TYPES: Final[Mapping[str, str]] = {
     "url": "a link, clickable where it is absolute http or https",
     "qr": "text of up to 2,300 characters, drawn as a QR code",
 }
-"""The types that the service's page knows, each with what it is. Any other is accepted, and shown as text."""
+"""The types that the service's page knows, each with what it is.
+
+Any other is accepted, and shown as text.
+"""
 
 LANGUAGE: Final = "selectedProgrammingLanguage"
 """The member with the language of a field of source code."""
@@ -48,15 +54,17 @@ FILENAME: Final = "filename"
 class Field(Generic[Value]):
     """One labelled value.
 
-    `key` is the visible label. `value` is text or a Secret, and is kept as given; in a `Field[Secret]`, which is what
-    `resolve` and `collect` return, it is a Secret. `type` is one of TYPES or any other
-    text; by default `password`, or `multiline` if the value has a line break. `language` and `filename` are hints for
-    source code and Markdown. `extra` has unknown members as JSON values; `order` has the names of all members in the
-    order in which they were loaded, and does not count for equality.
+    `key` is the visible label. `value` is text or a Secret, and is kept as given; in a
+    `Field[Secret]`, which is what `resolve` and `collect` return, it is a Secret. `type` is one of
+    TYPES or any other text; by default `password`, or `multiline` if the value has a line break.
+    `language` and `filename` are hints for source code and Markdown. `extra` has unknown members as
+    JSON values; `order` has the names of all members in the order in which they were loaded, and
+    does not count for equality.
 
-    Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename` (not text),
-    `lone-surrogate` (in any member but the value, which is checked when it is written) or `duplicate-member`. A type
-    that is not in TYPES is a UserWarning, which names the nearest one.
+    Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename`
+    (not text), `lone-surrogate` (in any member but the value, which is checked when it is written)
+    or `duplicate-member`. A type that is not in TYPES is a UserWarning, which names the nearest
+    one.
     """
 
     key: str
@@ -79,7 +87,11 @@ class Field(Generic[Value]):
         order: Iterable[str] = (),
     ) -> None:
         if not isinstance(value, str | Secret):
-            del value, self  # a traceback with local variables would show the one, and fail to show the other
+            # A traceback with local variables would show the one, and fail to show the other.
+            del (
+                value,
+                self,
+            )
             raise FieldError("bad-value", "a field's value must be text")
         self._fill(key, value, type, language, filename, extra or {}, order)
         if self.type not in TYPES:
@@ -133,7 +145,9 @@ class Field(Generic[Value]):
 
 
 def printable(field: Field) -> dict[str, object]:
-    """The field's members, for `json.dumps`; a submitter may have written numbers that it cannot spell."""
+    """The field's members, for `json.dumps`; a submitter may have written numbers that it cannot
+    spell.
+    """
     return {name: jsontext.finite(member) for name, member in field.members().items()}
 
 
@@ -141,12 +155,17 @@ def hidden(field: Field) -> Field[Secret]:
     """The field with its value in a Secret: no traceback shows it."""
     made: Field[Secret] = object.__new__(Field)
     value = as_secret(field.value)
-    made._fill(field.key, value, field.type, field.language, field.filename, field.extra, field.order)
+    made._fill(
+        field.key, value, field.type, field.language, field.filename, field.extra, field.order
+    )
     return made
 
 
 def suggest_type(word: str) -> str:
-    """The type that a misspelled one may mean, and all types, for an error or a warning. It does not show the word."""
+    """The type that a misspelled one may mean, and all types, for an error or a warning.
+
+    It does not show the word.
+    """
     from difflib import get_close_matches  # for an error only
 
     near = [f"did you mean {each}?" for each in get_close_matches(word[:60].lower(), TYPES, 1)]
@@ -154,7 +173,10 @@ def suggest_type(word: str) -> str:
 
 
 def revealed(field: Field) -> str:
-    """The field's value as text. Raises UnicodeDecodeError for a Secret made from bytes that are not UTF-8."""
+    """The field's value as text.
+
+    Raises UnicodeDecodeError for a Secret made from bytes that are not UTF-8.
+    """
     return field.value.reveal() if isinstance(field.value, Secret) else field.value
 
 
@@ -188,17 +210,20 @@ def chunks(fields: Iterable[Field]) -> Iterator[bytes]:
 
 
 def dump(fields: Iterable[Field]) -> bytes:
-    """The JSON text of the fields as UTF-8, compact and not ASCII-escaped. Raises what `chunks` raises."""
+    """The JSON text of the fields as UTF-8, compact and not ASCII-escaped.
+
+    Raises what `chunks` raises.
+    """
     return b"".join(chunks(fields))
 
 
 def load(data: bytes, *, blank_labels: bool = False) -> list[Field]:
     """The fields of a plaintext, in order; values are str.
 
-    With `blank_labels`, a field without `key` has an empty one, as on the service's page, which shows a blank label.
-    Raises FieldError with the reasons of `jsontext.loads`, or `not-an-array`, `not-an-object`, `missing-key`
-    (`label-not-key` if it has `label`, `name` or `title` instead), `missing-value`, `missing-type`,
-    `bad-key`, `bad-value`, `bad-type` (not text).
+    With `blank_labels`, a field without `key` has an empty one, as on the service's page, which
+    shows a blank label. Raises FieldError with the reasons of `jsontext.loads`, or `not-an-array`,
+    `not-an-object`, `missing-key` (`label-not-key` if it has `label`, `name` or `title` instead),
+    `missing-value`, `missing-type`, `bad-key`, `bad-value`, `bad-type` (not text).
     """
     array: object = None
     reason = message = ""
@@ -227,16 +252,29 @@ def _field(item: object, number: int, *, blank_labels: bool) -> Field:
     hints = {name: item[name] for name in (LANGUAGE, FILENAME) if isinstance(item.get(name), str)}
     taken = {"key", "value", "type", *hints}
     extra = {name: member for name, member in item.items() if name not in taken}
-    loaded: Field = object.__new__(Field)  # without a warning: a type that is new to us is nobody's mistake here
-    loaded._fill(item["key"], item["value"], item["type"], hints.get(LANGUAGE), hints.get(FILENAME), extra, item)
+    # Without a warning: a type that is new to us is nobody's mistake here.
+    loaded: Field = object.__new__(Field)
+    loaded._fill(
+        item["key"],
+        item["value"],
+        item["type"],
+        hints.get(LANGUAGE),
+        hints.get(FILENAME),
+        extra,
+        item,
+    )
     return loaded
 
 
 def _missing(item: Mapping[str, object], name: str, number: int) -> FieldError:
-    wrong = next((label for label in _WRONG_LABELS if label in item), None) if name == "key" else None
+    wrong = (
+        next((label for label in _WRONG_LABELS if label in item), None) if name == "key" else None
+    )
     if wrong is None:
         return FieldError(f"missing-{name}", f"field {number} has no `{name}`")
-    return FieldError("label-not-key", f"field {number} has `{wrong}` where its label's name is `key`")
+    return FieldError(
+        "label-not-key", f"field {number} has `{wrong}` where its label's name is `key`"
+    )
 
 
 def _pieces(fields: Iterable[Field]) -> Iterator[bytes]:

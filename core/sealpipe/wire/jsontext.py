@@ -1,8 +1,8 @@
 """JSON text, strict both ways, as a browser writes it.
 
-Python's json accepts NaN, repeated names and lone surrogates, and raises RecursionError; its errors contain the whole
-text. A text that loads here can be written again, byte for byte if it is compact: the members' order and the spelling
-of numbers are kept.
+Python's json accepts NaN, repeated names and lone surrogates, and raises RecursionError; its errors
+contain the whole text. A text that loads here can be written again, byte for byte if it is compact:
+the members' order and the spelling of numbers are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from typing import NoReturn
 from sealpipe.errors import EncodingError
 
 DEPTH_LIMIT = 100
-"""Levels of arrays and objects, including the outermost. Fixed, because Python's own limit differs by version."""
+"""Levels of arrays and objects, including the outermost.
+
+Fixed, because Python's own limit differs by version.
+"""
 
 _MESSAGES = {
     "not-utf8": "the text is not UTF-8",
@@ -37,7 +40,10 @@ class _RejectedError(Exception):  # only used inside this module; has a reason a
 
 
 INTEGER_BITS = 4096
-"""Bits of the longest integer that is written; a longer one that is read becomes a Number. Python has a limit, too."""
+"""Bits of the longest integer that is written; a longer one that is read becomes a Number.
+
+Python has a limit, too.
+"""
 
 
 class Number(float):
@@ -80,8 +86,8 @@ def written(value: float) -> str | None:
 
 def ecmascript(value: float) -> str:
     """A finite number as `JSON.stringify` spells it (ECMA-262, Number::toString)."""
-    # Both use the shortest digits. repr switches to an exponent at 1e16 and 1e-5 rather than 1e21 and 1e-7,
-    # and spells it differently.
+    # Both use the shortest digits. repr switches to an exponent at 1e16 and 1e-5 rather than 1e21
+    # and 1e-7, and spells it differently.
     mantissa, _, exponent = repr(abs(value)).partition("e")
     whole, _, rest = mantissa.partition(".")
     digits = (whole + rest).lstrip("0")
@@ -122,7 +128,8 @@ def loads(data: bytes) -> object:
         reason = "too-deep"
     except ValueError:
         reason = "not-json"
-    if reason:  # raised here: the library's error contains the text, and must not become our error's context
+    # raised here: the library's error contains the text, and must not become our error's context
+    if reason:
         _refuse(reason)
     return value
 
@@ -131,7 +138,8 @@ def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
     """A value as compact JSON text, not ASCII-escaped, as `JSON.stringify` writes it.
 
     `levels` is the maximum depth of arrays and objects.
-    Raises EncodingError with reason `not-finite`, `lone-surrogate`, `too-deep` or `not-a-json-value`.
+    Raises EncodingError with reason `not-finite`, `lone-surrogate`, `too-deep` or
+    `not-a-json-value`.
     """
     parts: list[str] = []
     _write(value, parts, levels)
@@ -139,7 +147,9 @@ def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
 
 
 def finite(value: object) -> object:
-    """A value that was read, for `json.dumps`: a number beyond all floats (`1e999`) is its text, as it is no JSON."""
+    """A value that was read, for `json.dumps`: a number beyond all floats (`1e999`) is its text, as
+    it is no JSON.
+    """
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list):

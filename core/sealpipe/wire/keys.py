@@ -26,9 +26,9 @@ GROUP_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2F
 class KeyPair:
     """A P-256 key pair and the 32-byte seed it comes from.
 
-    `seed` and `scalar` (32 bytes, big-endian) are secret; `public_key` is the uncompressed point of 65 bytes.
-    With `custody`, the seed is a `CustodySeed`, which is never put into a link. The repr shows no secret, and a key
-    pair cannot be pickled.
+    `seed` and `scalar` (32 bytes, big-endian) are secret; `public_key` is the uncompressed point of
+    65 bytes. With `custody`, the seed is a `CustodySeed`, which is never put into a link. The repr
+    shows no secret, and a key pair cannot be pickled.
     """
 
     seed: bytes
@@ -38,7 +38,9 @@ class KeyPair:
 
     @property
     def private_key(self) -> ec.EllipticCurvePrivateKey:
-        """The library's private key, made once: making it from the scalar costs a fifth of opening a box."""
+        """The library's private key, made once: making it from the scalar costs a fifth of opening
+        a box.
+        """
         return self._library or private_key(self.scalar)
 
     @property
@@ -74,13 +76,17 @@ def from_seed(seed: bytes, *, tag: str = "svc") -> KeyPair:
     scalar = (int.from_bytes(wide, "big") % (GROUP_ORDER - 1) + 1).to_bytes(32, "big")
     private = private_key(scalar)
     public_key = public_bytes(private.public_key())
-    return KeyPair(seed if isinstance(seed, CustodySeed) else bytes(seed), scalar, public_key, private)
+    return KeyPair(
+        seed if isinstance(seed, CustodySeed) else bytes(seed), scalar, public_key, private
+    )
 
 
 def from_custody_secret(secret: str, *, tag: str = "svc") -> KeyPair:
-    """The key pair of a credential's custody secret (its third part, as UTF-8) under the service's tag.
+    """The key pair of a credential's custody secret (its third part, as UTF-8) under the service's
+    tag.
 
-    Its `seed` is a `CustodySeed`. Raises SeedError with reason `bad-custody-secret`, and UsageError.
+    Its `seed` is a `CustodySeed`. Raises SeedError with reason `bad-custody-secret`, and
+    UsageError.
     """
     return from_seed(tokens.custody_seed(secret), tag=tag)
 

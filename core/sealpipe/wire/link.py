@@ -27,7 +27,10 @@ def encode_fragment(content_key: bytes) -> str:
     key = exactly(KEY_SIZE, content_key, FragmentError, "malformed-key", "a content key")
     if isinstance(content_key, CustodySeed):
         raise UsageError(
-            "the seed of a custody secret is never put into a link: it opens every wrap of the credential",
+            (
+                "the seed of a custody secret is never put into a link: it opens every wrap of "
+                "the credential"
+            ),
             remedy="create the request with a separate key pair",
         )
     return FRAGMENT_VERSION + encode_base64url(key)
@@ -36,24 +39,31 @@ def encode_fragment(content_key: bytes) -> str:
 def decode_fragment(text: str | None) -> bytes:
     """The 32-byte content key of a fragment, with or without its `#`.
 
-    Raises FragmentError with reason `missing-key` (None or empty) or `malformed-key` (another version,
-    not base64url as an encoder writes it, not 32 bytes).
+    Raises FragmentError with reason `missing-key` (None or empty) or `malformed-key` (another
+    version, not base64url as an encoder writes it, not 32 bytes).
     """
     body = (text or "").removeprefix("#")
     if not body:
         raise FragmentError(
-            "missing-key", "the link has no key", remedy="use the whole link, including the part after #"
+            "missing-key",
+            "the link has no key",
+            remedy="use the whole link, including the part after #",
         )
-    key = _decoded(body.removeprefix(FRAGMENT_VERSION)) if body.startswith(FRAGMENT_VERSION) else None
+    key = (
+        _decoded(body.removeprefix(FRAGMENT_VERSION)) if body.startswith(FRAGMENT_VERSION) else None
+    )
     if key is None or len(key) != KEY_SIZE:
-        raise FragmentError("malformed-key", "the link's key is damaged", remedy="copy the whole link again")
+        raise FragmentError(
+            "malformed-key", "the link's key is damaged", remedy="copy the whole link again"
+        )
     return key
 
 
 def share_link(base: str, short_code: str, content_key: bytes) -> str:
     """`{base}/<short_code>#<fragment>`: anyone with it can read the share, so it is a secret.
 
-    Raises UsageError for a base or a short code that cannot be in a link, and what `encode_fragment` raises.
+    Raises UsageError for a base or a short code that cannot be in a link, and what
+    `encode_fragment` raises.
     """
     return f"{_join(base, short_code)}#{encode_fragment(content_key)}"
 
@@ -66,22 +76,31 @@ def collect_link(base: str, short_code: str) -> str:
 def access_link(base: str, short_code: str, seed: bytes) -> str:
     """`{base}/r/<short_code>#<fragment of the seed>`: it opens every submission, so it is a secret.
 
-    `seed` is the 32-byte seed of the request's own key pair. Raises SeedError with reason `bad-seed`, and UsageError
-    for a `CustodySeed`: that would open every other request and every wrap of the credential.
+    `seed` is the 32-byte seed of the request's own key pair. Raises SeedError with reason
+    `bad-seed`, and UsageError for a `CustodySeed`: that would open every other request and every
+    wrap of the credential.
     """
     exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return f"{_join(base, 'r', short_code)}#{encode_fragment(seed)}"
 
 
 def split_collect_link(text: str) -> tuple[str, str]:
-    """The base address and the short code of a collect link. UsageError shows nothing of what is none."""
+    """The base address and the short code of a collect link.
+
+    UsageError shows nothing of what is none.
+    """
     if "#" in text:
         raise UsageError(
             "this is a link with its key, not a collect link: nothing was sent",
             remedy=Remedy(
-                "other users of this machine can see the arguments of a command, so treat that key as exposed; for an "
-                "access link, give the collect link (the part before the #), and name the access link with --key REF",
-                python="for an access link, give the part before the #, and the access link as a Secret: key=link",
+                "other users of this machine can see the arguments of a command, so treat "
+                "that key as exposed; for an "
+                "access link, give the collect link (the part before the #), and name the "
+                "access link with --key REF",
+                python=(
+                    "for an access link, give the part before the #, and the access link as a "
+                    "Secret: key=link"
+                ),
             ),
         )
     base, _, last = text.rpartition("/r/")
@@ -89,7 +108,10 @@ def split_collect_link(text: str) -> tuple[str, str]:
     if not base or not code or encoded(code) != last:
         raise UsageError(
             "this is not a collect link: nothing was sent",
-            remedy="give the link that `sealpipe request` printed, which ends in /r/CODE, or the short code alone",
+            remedy=(
+                "give the link that `sealpipe request` printed, which ends in /r/CODE, or the "
+                "short code alone"
+            ),
         )
     return base, code
 
@@ -101,8 +123,12 @@ def _join(base: str, *segments: str) -> str:
 
 
 def segment(short_code: str) -> str:
-    """A short code as exactly one path segment of a link or an API call. Raises UsageError if it is not one."""
-    # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another path.
+    """A short code as exactly one path segment of a link or an API call.
+
+    Raises UsageError if it is not one.
+    """
+    # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another
+    # path.
     remedy = "give the code that `sealpipe share` printed"
     if not isinstance(short_code, str) or short_code in ("", ".", ".."):
         raise UsageError(f"{short_code!r:.20} is not a short code", remedy=remedy)
@@ -114,13 +140,19 @@ def segment(short_code: str) -> str:
 
 
 def called(short_code: str) -> str:
-    """A short code as a path segment of an API call. Raises UsageError as `segment` and `refuse_link` do."""
+    """A short code as a path segment of an API call.
+
+    Raises UsageError as `segment` and `refuse_link` do.
+    """
     refuse_link(short_code)
     return segment(short_code)
 
 
 def refuse_secret(short_code: str) -> None:
-    """Raise UsageError if a short code is in fact a link with its key, or a credential. The error shows none of it."""
+    """Raise UsageError if a short code is in fact a link with its key, or a credential.
+
+    The error shows none of it.
+    """
     if isinstance(short_code, str) and _SECRET.search(short_code):
         raise UsageError(
             "this is a link with its key, or a credential, not a short code: nothing was sent",
@@ -129,7 +161,9 @@ def refuse_secret(short_code: str) -> None:
 
 
 def refuse_link(short_code: str) -> None:
-    """Raise UsageError if a short code is in fact a link, with its key or without, or a credential."""
+    """Raise UsageError if a short code is in fact a link, with its key or without, or a
+    credential.
+    """
     refuse_secret(short_code)
     if isinstance(short_code, str) and "://" in short_code:
         raise UsageError(

@@ -1,7 +1,8 @@
 """Bytes sealed to a public key: `item_key_wrap`, and the submissions to a request.
 
-Specification: Client-side encryption, "item_key_wrap". The layout in bytes: version 0x01, ephemeral point (65),
-salt (16), iv (12), ciphertext and tag. The sender is not authenticated: anyone with the public key can seal to it.
+Specification: Client-side encryption, "item_key_wrap". The layout in bytes: version 0x01, ephemeral
+point (65), salt (16), iv (12), ciphertext and tag. The sender is not authenticated: anyone with the
+public key can seal to it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ def seal(
 ) -> str:
     """`payload` sealed to a public key (65 bytes, uncompressed), as standard base64.
 
-    A content key of 32 bytes gives 192 characters. `ephemeral` (private scalar, 32 bytes), `salt` (16 bytes) and
-    `iv` (12 bytes) exist for test vectors; by default they are random, as in every real box.
-    Raises PointError, BoxError (`bad-salt`, `bad-iv`), SeedError (`bad-scalar`), UsageError (tag).
+    A content key of 32 bytes gives 192 characters. `ephemeral` (private scalar, 32 bytes), `salt`
+    (16 bytes) and `iv` (12 bytes) exist for test vectors; by default they are random, as in every
+    real box. Raises PointError, BoxError (`bad-salt`, `bad-iv`), SeedError (`bad-scalar`),
+    UsageError (tag).
     """
     recipient = keys.public_key(public_key)
-    sender = ec.generate_private_key(ec.SECP256R1()) if ephemeral is None else keys.private_key(ephemeral)
+    sender = (
+        ec.generate_private_key(ec.SECP256R1())
+        if ephemeral is None
+        else keys.private_key(ephemeral)
+    )
     salt = os.urandom(tokens.SALT_SIZE) if salt is None else salt
     iv = os.urandom(tokens.IV_SIZE) if iv is None else iv
     salt = exactly(tokens.SALT_SIZE, salt, BoxError, "bad-salt", "a salt")
@@ -54,14 +60,19 @@ def seal(
 def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # noqa: A001  # the field's verb
     """The payload of a box sealed to `key_pair.public_key`, in standard base64.
 
-    Raises EncodingError; BoxError with reason `bad-version`, `too-short` or `wrong-key` (another key pair, another
-    tag, or an altered box); PointError for its ephemeral point; UsageError for an invalid tag.
+    Raises EncodingError; BoxError with reason `bad-version`, `too-short` or `wrong-key` (another
+    key pair, another tag, or an altered box); PointError for its ephemeral point; UsageError for an
+    invalid tag.
     """
     data = memoryview(decode_base64(blob))
     if data[:1] and data[0] != VERSION:
-        raise BoxError("bad-version", f"the box has version {data[0]}; only version {VERSION} is supported")
+        raise BoxError(
+            "bad-version", f"the box has version {data[0]}; only version {VERSION} is supported"
+        )
     if len(data) < MINIMUM_SIZE:
-        raise BoxError("too-short", f"a box has at least {MINIMUM_SIZE} bytes, this one {len(data)}")
+        raise BoxError(
+            "too-short", f"a box has at least {MINIMUM_SIZE} bytes, this one {len(data)}"
+        )
     sender = keys.public_key(data[1:_POINT_END])
     shared_secret = key_pair.private_key.exchange(ec.ECDH(), sender)
     key = tokens.wrapping_key(shared_secret, bytes(data[_POINT_END:_SALT_END]), tag)
@@ -72,5 +83,7 @@ def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # no
     raise BoxError(
         "wrong-key",
         "this key pair does not open it, or it was altered",
-        remedy="use the key pair that the request or the share was made with, and the service's tag",
+        remedy=(
+            "use the key pair that the request or the share was made with, and the service's tag"
+        ),
     )

@@ -1,8 +1,10 @@
-"""Every derivation of the wire format: HKDF-SHA-256 (RFC 5869) under one table of info strings; and the two tokens.
+"""Every derivation of the wire format: HKDF-SHA-256 (RFC 5869) under one table of info strings; and
+the two tokens.
 
-Specification: Client-side encryption, "Derivation strings" and "Access token and verifier"; empty salt means a
-zero-length byte string. The service gets the two tokens as proof of having the link and the passcode. Both are one-way:
-neither the content key nor the passcode can be computed from them.
+Specification: Client-side encryption, "Derivation strings" and "Access token and verifier"; empty
+salt means a zero-length byte string. The service gets the two tokens as proof of having the link
+and the passcode. Both are one-way: neither the content key nor the passcode can be computed from
+them.
 """
 
 from __future__ import annotations
@@ -32,17 +34,20 @@ INFO: Final = {
     "passcode verifier": "verify",
     "custody": "custody",  # custody secret to the seed of its key pair
     "scalar": "{tag}-ecdh-p256-scalar",  # seed to 48 bytes, reduced to a private scalar
-    "sealed box": "{tag}-request-submission",  # ECDH shared secret to the wrapping key; share wraps too
+    # ECDH shared secret to the wrapping key; share wraps too
+    "sealed box": "{tag}-request-submission",
 }
 """The info string of each derivation; `{tag}` is the service's tag."""
 _TAG = re.compile(r"[a-z0-9]+", re.ASCII)
 
 
 class CustodySeed(bytes):
-    """The seed of a credential's custody key pair. It opens every wrap and request of the credential.
+    """The seed of a credential's custody key pair.
 
-    Its type marks it: `link.access_link` and `link.encode_fragment` refuse to put it into a link, `--seed-to` refuses
-    to store it, it cannot be pickled, and its repr shows nothing.
+    It opens every wrap and request of the credential.
+
+    Its type marks it: `link.access_link` and `link.encode_fragment` refuse to put it into a link,
+    `--seed-to` refuses to store it, it cannot be pickled, and its repr shows nothing.
     """
 
     __slots__ = ()
@@ -70,7 +75,8 @@ def hkdf(key: bytes, salt: bytes, info: bytes, size: int) -> bytes:
 def content_encryption_key(content_key: bytes, salt: bytes, passcode: str | None) -> bytes:
     """The 32-byte AES key of an envelope (specification: Content key and data envelope, step 3).
 
-    `content_key` is 32 bytes, `salt` 16 bytes. Raises EnvelopeError (`bad-content-key`, `bad-salt`) and PasscodeError.
+    `content_key` is 32 bytes, `salt` 16 bytes. Raises EnvelopeError (`bad-content-key`, `bad-salt`)
+    and PasscodeError.
     """
     key = exactly(KEY_SIZE, content_key, EnvelopeError, "bad-content-key", "a content key")
     salt = exactly(SALT_SIZE, salt, EnvelopeError, "bad-salt", "a salt")
@@ -88,7 +94,9 @@ def passcode_bytes(passcode: str) -> bytes:
     if not isinstance(passcode, str):
         raise PasscodeError("not-text", f"a passcode is text, not {type(passcode).__name__}")
     if not passcode:
-        raise PasscodeError("empty-passcode", "the passcode is empty", remedy="leave it out, or give one")
+        raise PasscodeError(
+            "empty-passcode", "the passcode is empty", remedy="leave it out, or give one"
+        )
     encoded = _utf8(passcode)
     if encoded is None:
         raise PasscodeError("lone-surrogate", "the passcode is not text: half a surrogate pair")
@@ -108,7 +116,9 @@ def custody_seed(custody_secret: str) -> CustodySeed:
 
 
 def scalar_material(seed: bytes, tag: str) -> bytes:
-    """The 48 bytes that are reduced to a private scalar (specification: Custody public key, step 2)."""
+    """The 48 bytes that are reduced to a private scalar (specification: Custody public key, step
+    2).
+    """
     key = exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return hkdf(key, b"", _tagged("scalar", tag), 48)
 

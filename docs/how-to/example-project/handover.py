@@ -1,4 +1,6 @@
-"""Share the password of the staging database with a new colleague: a link that opens once, within a day."""
+"""Share the password of the staging database with a new colleague: a link that opens once, within a
+day.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The format of age's files: what a file is, by its beginning. No I/O, no keys.
 
-A file is binary, or armored: the same in base64, between two lines. Its header lists for whom it is encrypted.
+A file is binary, or armored: the same in base64, between two lines. Its header lists for whom it is
+encrypted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Final
 from sealpipe.plugin import PLAINTEXT_LIMIT
 
 SIZE_LIMIT: Final = PLAINTEXT_LIMIT * 11 // 8
-"""Maximum bytes of a file with a value of the maximum size: armored, it is 1.355 times as long, and has a header."""
+"""Maximum bytes of a file with a value of the maximum size: armored, it is 1.355 times as long, and
+has a header.
+"""
 
 _MAGIC: Final = b"age-encryption.org/"
 _ARMOR: Final = b"-----BEGIN AGE ENCRYPTED FILE-----"

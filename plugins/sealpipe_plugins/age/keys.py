@@ -1,6 +1,7 @@
 """The keys that the settings name: identities to decrypt with, recipients to encrypt to.
 
-Keys are X25519 or SSH (ed25519, RSA). What would prompt is refused: a key protected by a passphrase, an age plugin.
+Keys are X25519 or SSH (ed25519, RSA). What would prompt is refused: a key protected by a
+passphrase, an age plugin.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ def load_identities(settings: AgeSettings, context: Context) -> list[Any]:
         contents.append(("identity", settings.identity))
     if settings.identity_file is not None:
         contents.append(
-            ("identity_file", Secret(read_setting_file(settings.identity_file, "identity_file", context, _FILE_LIMIT)))
+            (
+                "identity_file",
+                Secret(
+                    read_setting_file(settings.identity_file, "identity_file", context, _FILE_LIMIT)
+                ),
+            )
         )
     return [
         identity
         for setting, content in contents
-        for identity in _parse_identities(content.reveal_bytes(), f"the setting {setting} of {context.store}")
+        for identity in _parse_identities(
+            content.reveal_bytes(), f"the setting {setting} of {context.store}"
+        )
     ]
 
 
@@ -44,10 +52,15 @@ def load_recipients(settings: AgeSettings, context: Context) -> list[Any]:
     file = settings.recipients_file
     lines = [("recipients", each) for each in settings.recipients]
     if file is not None:
-        text = read_setting_file(file, "recipients_file", context, _FILE_LIMIT).decode("utf-8", "replace")
+        text = read_setting_file(file, "recipients_file", context, _FILE_LIMIT).decode(
+            "utf-8", "replace"
+        )
         _refuse_writable(file.expanduser(), context)
         lines += [("recipients_file", each) for each in _list_lines(text.splitlines())]
-    return [_parse_recipient(line, f"{setting} of {context.store}") for setting, line in dict.fromkeys(lines)]
+    return [
+        _parse_recipient(line, f"{setting} of {context.store}")
+        for setting, line in dict.fromkeys(lines)
+    ]
 
 
 def _parse_identities(content: bytes, where: str) -> Iterator[Any]:
@@ -61,7 +74,9 @@ def _parse_identities(content: bytes, where: str) -> Iterator[Any]:
         return
     lines = list(_list_lines(content.decode("utf-8", "replace").splitlines()))
     if not lines:
-        raise NotConfiguredError(f"{where} has no identity", remedy="make one with age-keygen, or name an SSH key")
+        raise NotConfiguredError(
+            f"{where} has no identity", remedy="make one with age-keygen, or name an SSH key"
+        )
     for line in lines:
         yield _parse_identity(line, where)
 
@@ -75,7 +90,8 @@ def _parse_identity(line: str, where: str) -> Any:
     else:
         reason = "has a line that is no identity of age"
     raise NotConfiguredError(
-        f"{where} {reason}", remedy="each line is AGE-SECRET-KEY-1... (of no plugin), or the whole is an SSH key"
+        f"{where} {reason}",
+        remedy="each line is AGE-SECRET-KEY-1... (of no plugin), or the whole is an SSH key",
     )
 
 
@@ -89,7 +105,9 @@ def _parse_ssh_identity(content: bytes, where: str) -> Any:
             f"{where} is an SSH key with a passphrase, which sealpipe never asks for",
             remedy="name a key without a passphrase, which only this user can read",
         )
-    raise NotConfiguredError(f"{where} is not an SSH key that age can use", remedy="age knows ed25519 and RSA keys")
+    raise NotConfiguredError(
+        f"{where} is not an SSH key that age can use", remedy="age knows ed25519 and RSA keys"
+    )
 
 
 def _parse_recipient(line: str, where: str) -> Any:
@@ -102,7 +120,9 @@ def _parse_recipient(line: str, where: str) -> Any:
     except pyrage.RecipientError:
         pass
     shown = text[:24] + "..." if line.startswith(("age1", *SSH_TYPES)) else "a line"
-    raise NotConfiguredError(f"{where}: {shown} is not a recipient that can be used", remedy=_RECIPIENTS)
+    raise NotConfiguredError(
+        f"{where}: {shown} is not a recipient that can be used", remedy=_RECIPIENTS
+    )
 
 
 def _list_lines(lines: Iterable[str]) -> Iterator[str]:

@@ -25,7 +25,8 @@ def split_recipients(value: object) -> object:
 class AgeSettings(PluginSettings):
     """The keys of this machine; each file of keys is in the format of the program `age`.
 
-    `identity` is the content of an identity file. `recipients` is a list, or text separated by white space.
+    `identity` is the content of an identity file. `recipients` is a list, or text separated by
+    white space.
     """
 
     identity: Secret | None = None

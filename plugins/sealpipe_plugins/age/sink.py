@@ -35,8 +35,8 @@ _UNREADABLE = {"another file": b""}
 class AgeSink(Sink):
     """Encrypted files on this machine. They have no room for a marker.
 
-    A machine that can only encrypt sees that a file exists, not what it holds. With an identity, equal content counts
-    as stored.
+    A machine that can only encrypt sees that a file exists, not what it holds. With an identity,
+    equal content counts as stored.
     """
 
     def __init__(self, settings: AgeSettings, context: Context) -> None:
@@ -50,14 +50,27 @@ class AgeSink(Sink):
         """Describe the write."""
         path = files.parse_path(locator)
         _parse_armor(locator)
-        what = f"write the new file {path}" if mode == "create" else f"write {path}, replacing what is there"
+        what = (
+            f"write the new file {path}"
+            if mode == "create"
+            else f"write {path}, replacing what is there"
+        )
         return f"{what}, encrypted by age"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
+    def put(
+        self,
+        locator: Locator,
+        fields: Sequence[SinkField],
+        *,
+        mode: Mode,
+        marker: str,  # noqa: ARG002
+    ) -> WriteResult:
         """Encrypt the value, write the file and read it back."""
         path, armored = files.parse_path(locator), _parse_armor(locator)
         if len(fields) != 1:
-            raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, and a file for each")
+            raise ReferenceValueError(
+                f"{locator} holds one value", remedy="name one prompt, and a file for each"
+            )
         value = files.encode_value(fields[0])
         if not self._recipients:
             raise self._lacks_recipients()
@@ -70,23 +83,31 @@ class AgeSink(Sink):
             written.append(pyrage.encrypt(value, self._recipients, armored))
             return written[-1]
 
-        already = files.write_when_needed(self.context, locator, path, mode, decide, limit=SIZE_LIMIT)
+        already = files.write_when_needed(
+            self.context, locator, path, mode, decide, limit=SIZE_LIMIT
+        )
         file = files.read_state(locator, path, limit=SIZE_LIMIT)
         if written:
-            confirm_content(locator, file, written[-1])  # all that a machine without an identity can confirm
+            # All that a machine without an identity can confirm.
+            confirm_content(locator, file, written[-1])
         held = {} if file is None else self._read_held(file.content, locator)
         if held != {"": value} and not (written and held == _UNREADABLE):
             raise WriteConflictError(
-                f"{locator} does not decrypt to what was stored", remedy="check what else writes to it"
+                f"{locator} does not decrypt to what was stored",
+                remedy="check what else writes to it",
             )
         return WriteResult(locator, already=already)
 
     def check(self) -> Health:
-        """Check that the recipients can be used, and say whether this machine can read what it writes."""
+        """Check that the recipients can be used, and say whether this machine can read what it
+        writes.
+        """
         if not self._recipients:
             return Health(ok=True, detail="no recipients: this machine only decrypts")
         can = "can" if self._identities else "cannot"
-        return Health(ok=True, detail=f"recipients: {len(self._recipients)}; this machine {can} decrypt")
+        return Health(
+            ok=True, detail=f"recipients: {len(self._recipients)}; this machine {can} decrypt"
+        )
 
     def _lacks_recipients(self) -> NotConfiguredError:
         return NotConfiguredError(

@@ -20,7 +20,10 @@ class AgeSource(Source):
             raise self._lacks_identity()
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the decrypted bytes of a file, binary or armored. Raises NotConfiguredError without an identity."""
+        """Return the decrypted bytes of a file, binary or armored.
+
+        Raises NotConfiguredError without an identity.
+        """
         if not self._identities:
             raise self._lacks_identity()
         return Document(decrypt(read_path(locator, SIZE_LIMIT), self._identities, locator))
@@ -34,5 +37,8 @@ class AgeSource(Source):
     def _lacks_identity(self) -> NotConfiguredError:
         return NotConfiguredError(
             f"{self.context.store} has no identity to decrypt with",
-            remedy="set identity_file (made by age-keygen, or an SSH key), or identity in the environment",
+            remedy=(
+                "set identity_file (made by age-keygen, or an SSH key), or identity in the "
+                "environment"
+            ),
         )

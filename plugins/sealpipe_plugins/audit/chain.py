@@ -1,11 +1,13 @@
-"""The hash chain of the audit log: each line contains the MAC of the previous line, so every change is detectable.
+"""The hash chain of the audit log: each line contains the MAC of the previous line, so every change
+is detectable.
 
     line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
     mark  = HMAC-SHA256 under the key, or without one SHA-256, of the line's bytes without its `mac`; in hex
 
-`prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest of a truncated line before this one.
-The last line's `seq:mac` is the head: anyone who has it can also detect missing lines at the end. Without a key, anyone
-who can write the file can forge a whole chain; then only a head stored elsewhere reveals it.
+`prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest of a truncated
+line before this one. The last line's `seq:mac` is the head: anyone who has it can also detect
+missing lines at the end. Without a key, anyone who can write the file can forge a whole chain; then
+only a head stored elsewhere reveals it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _MAX_ITEMS, _MAX_TEXT = 50, 200
 
 
 class Link(NamedTuple):
-    """One line of a chain. `prev` and `mac` are the MACs of the line before and of this one; `body` lacks `mac`."""
+    """One line of a chain. `prev` and `mac` are the MACs of the line before and of this one; `body`
+    lacks `mac`.
+    """
 
     seq: int
     prev: str
@@ -56,7 +60,9 @@ def compute_mac(body: bytes, key: bytes | None) -> str:
     return hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
-def make_link(event: Mapping[str, Any], previous: Link | None, torn: bytes, key: bytes | None) -> tuple[Link, bytes]:
+def make_link(
+    event: Mapping[str, Any], previous: Link | None, torn: bytes, key: bytes | None
+) -> tuple[Link, bytes]:
     """Return the next line and its bytes. `torn` is a truncated line before it, or empty."""
     seq, prev = (1, FIRST_PREV) if previous is None else (previous.seq + 1, previous.mac)
     chain_members = {
@@ -87,7 +93,12 @@ def parse_line(line: bytes) -> Link | None:
     if not isinstance(members, dict):
         return None
     seq, prev = members.get("seq"), members.get("prev")
-    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 < seq < _MAX_SEQ or not isinstance(prev, str):
+    if (
+        not isinstance(seq, int)
+        or isinstance(seq, bool)
+        or not 0 < seq < _MAX_SEQ
+        or not isinstance(prev, str)
+    ):
         return None
     return Link(seq, prev, match[1].decode(), body, members)
 
@@ -106,7 +117,9 @@ def find_last(tail: bytes) -> tuple[Link | None, bytes]:
     complete_line = parse_line(rest) if rest else None
     if complete_line is not None:
         return complete_line, b""
-    return next((match for line in reversed(lines) if (match := parse_line(line)) is not None), None), rest
+    return next(
+        (match for line in reversed(lines) if (match := parse_line(line)) is not None), None
+    ), rest
 
 
 def _encode(members: Mapping[str, Any]) -> bytes:
@@ -116,12 +129,18 @@ def _encode(members: Mapping[str, Any]) -> bytes:
 def _shorten(event: Mapping[str, Any]) -> dict[str, Any]:
     """Shorten an event's lists and texts, and add how many items were left out."""
     omitted = {
-        name: len(value) - _MAX_ITEMS for name, value in event.items() if _is_list(value) and len(value) > _MAX_ITEMS
+        name: len(value) - _MAX_ITEMS
+        for name, value in event.items()
+        if _is_list(value) and len(value) > _MAX_ITEMS
     }
     shortened: dict[str, object] = {}
     for name, value in event.items():
         is_list = isinstance(value, list | tuple)
-        shortened[name] = [_shorten_value(each) for each in value[:_MAX_ITEMS]] if is_list else _shorten_value(value)
+        shortened[name] = (
+            [_shorten_value(each) for each in value[:_MAX_ITEMS]]
+            if is_list
+            else _shorten_value(value)
+        )
     return {**shortened, "left_out": omitted}
 
 
@@ -130,4 +149,6 @@ def _is_list(value: object) -> bool:
 
 
 def _shorten_value(value: object) -> object:
-    return value if value is None or isinstance(value, bool | int | float) else str(value)[:_MAX_TEXT]
+    return (
+        value if value is None or isinstance(value, bool | int | float) else str(value)[:_MAX_TEXT]
+    )

@@ -51,17 +51,22 @@ def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]
     file, required, key = config.get("file"), config.get("required", False), config.get("key")
     if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
         raise NotConfiguredError(
-            "[audit] needs `file` (an absolute path), and `required` must be true or false", remedy="correct [audit]"
+            "[audit] needs `file` (an absolute path), and `required` must be true or false",
+            remedy="correct [audit]",
         )
     if unknown := sorted(config.keys() - set(_KNOWN)):
         raise NotConfiguredError(
-            f"unknown setting in [audit]: {unknown[0][:40]!r}", remedy=f"the settings are {', '.join(_KNOWN)}"
+            f"unknown setting in [audit]: {unknown[0][:40]!r}",
+            remedy=f"the settings are {', '.join(_KNOWN)}",
         )
     return Path(file), required, None if key is None else read_key(key)
 
 
 def read_key(reference: object) -> bytes:
-    """Return the key of `file:/PATH` or `env:NAME`, without one final newline. Raises NotConfiguredError."""
+    """Return the key of `file:/PATH` or `env:NAME`, without one final newline.
+
+    Raises NotConfiguredError.
+    """
     name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     reason = "write file:/PATH or env:NAME"
     if name == "env" and body:
@@ -73,7 +78,9 @@ def read_key(reference: object) -> bytes:
         except OSError as error:
             reason = f"{body} cannot be read: {error.strerror}"
     raise NotConfiguredError(
-        f"the audit's key cannot be used: {reason}", locator="audit:", remedy="correct `key` in [audit]"
+        f"the audit's key cannot be used: {reason}",
+        locator="audit:",
+        remedy="correct `key` in [audit]",
     )
 
 
@@ -106,7 +113,8 @@ def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError:
-            with suppress(OSError):  # an append-only file cannot drop it, and the next writer records it
+            # An append-only file cannot drop it, and the next writer records it.
+            with suppress(OSError):
                 os.ftruncate(descriptor, size)
             raise
         return link.head

@@ -14,7 +14,8 @@ _MAX_FINDINGS: Final = 1000
 
 @dataclass
 class Verification:
-    """The result. `findings` are breaks of the chain, `remarks` have a harmless cause; each with its line number.
+    """The result. `findings` are breaks of the chain, `remarks` have a harmless cause; each with
+    its line number.
 
     `head` is the last line's `seq:mac`, empty if there is none.
     """
@@ -53,7 +54,9 @@ class _Verifier:
                 self._report_broken_line()
                 self._broken_line = number, sha256_hex(line.removesuffix(b"\n"))
             else:
-                self._add_remark(number, "is truncated: its writer was stopped, and nothing was written since")
+                self._add_remark(
+                    number, "is truncated: its writer was stopped, and nothing was written since"
+                )
         self.result.lines = number
         self._report_broken_line()
         if not self._has_head:
@@ -66,20 +69,29 @@ class _Verifier:
             self._add_finding(number, what)
         if link.seq > self._seq + 1:
             missing = link.seq - self._seq - 1
-            self._add_finding(number, f"comes after {missing} line{'s' if missing > 1 else ''} that were removed")
+            self._add_finding(
+                number, f"comes after {missing} line{'s' if missing > 1 else ''} that were removed"
+            )
         elif link.seq <= self._seq:
             self._add_finding(number, "is duplicated or out of order")
         elif link.prev != self._prev:
-            self._add_finding(number, "does not follow the line before it, which was changed or replaced")
+            self._add_finding(
+                number, "does not follow the line before it, which was changed or replaced"
+            )
         self._seq, self._prev = link.seq, link.mac
         self.result.head = link.head
         self._has_head = self._has_head or link.head == self._head
 
     def _resolve_torn(self, number: int, link: Link) -> None:
-        """Compare a broken line with the truncated line that the next link records; any other was inserted."""
+        """Compare a broken line with the truncated line that the next link records; any other was
+        inserted.
+        """
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:
-            self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} records")
+            self._add_remark(
+                self._broken_line[0],
+                f"was truncated while it was written, as line {number} records",
+            )
             self._broken_line = torn = None
         self._report_broken_line()
         if torn is not None:
@@ -88,7 +100,9 @@ class _Verifier:
     def _report_broken_line(self) -> None:
         """Report a broken line that the next link does not record."""
         if self._broken_line is not None:
-            self._add_finding(self._broken_line[0], "is not a line of the chain: it was changed or added")
+            self._add_finding(
+                self._broken_line[0], "is not a line of the chain: it was changed or added"
+            )
         self._broken_line = None
 
     def _report_missing_head(self, number: int) -> None:
@@ -96,11 +110,13 @@ class _Verifier:
         if seq.isdecimal() and int(seq) > self._seq:
             missing = int(seq) - self._seq
             self._add_finding(
-                number + 1, f"and what followed is missing: {missing} line{'s' if missing > 1 else ''} cut off"
+                number + 1,
+                f"and what followed is missing: {missing} line{'s' if missing > 1 else ''} cut off",
             )
         else:
             self._add_finding(
-                number, f"and those before it do not hold {seq[:20]}:{mac[:64]}: this is a different chain"
+                number,
+                f"and those before it do not hold {seq[:20]}:{mac[:64]}: this is a different chain",
             )
 
     def _add_finding(self, number: int, what: str) -> None:

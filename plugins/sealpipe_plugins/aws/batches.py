@@ -43,7 +43,9 @@ def fetch_in_batches(
 
     for partial in _run_all(batch, batches, threads):
         results |= partial
-    for partial in _run_all(fetch_single, [locator for locator in locators if locator not in results], threads):
+    for partial in _run_all(
+        fetch_single, [locator for locator in locators if locator not in results], threads
+    ):
         results |= partial
     return results
 
@@ -75,7 +77,9 @@ def run_batch(
     except FAILURES as error:
         errors = {locator: map_error(error, locator, action) for locator in locators}
     except PluginError as error:
-        return {locator: copy(error) for locator in locators}, None  # each locator needs an error of its own
+        return {
+            locator: copy(error) for locator in locators
+        }, None  # each locator needs an error of its own
     kind = type(errors[locators[0]])
     return ({} if kind in _SINGLE_SECRET_ERRORS else dict(errors)), kind
 

@@ -1,7 +1,8 @@
-"""The connection to AWS: the SDK's clients, one for each service and region, and calls that log nothing.
+"""The connection to AWS: the SDK's clients, one for each service and region, and calls that log
+nothing.
 
-Clients may be used from several threads, sessions may not: clients are created under a lock. Calls are not retried
-here: the core does that.
+Clients may be used from several threads, sessions may not: clients are created under a lock. Calls
+are not retried here: the core does that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.session import Session
 
-from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, is_cleartext
+from sealpipe.plugin import (
+    Context,
+    Health,
+    NotConfiguredError,
+    PluginError,
+    UnavailableError,
+    is_cleartext,
+)
 from sealpipe_plugins.aws.error_table import READ, Verb
 from sealpipe_plugins.aws.errors import FAILURES, error_code, map_error
 from sealpipe_plugins.aws.login import AwsSettings, make_session
@@ -37,11 +45,18 @@ class Aws:
         self._session: Session | None = None
         self._clients: dict[tuple[str, str | None], Any] = {}
 
-    def call_raw(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Make one call; `operation` is the SDK's method name. Raises FAILURES, and PluginError if login fails."""
+    def call_raw(
+        self, service: str, operation: str, *, region: str | None = None, **parameters: Any
+    ) -> dict[str, Any]:
+        """Make one call; `operation` is the SDK's method name.
+
+        Raises FAILURES, and PluginError if login fails.
+        """
         self._ensure_login()
         with silence_sdk():
-            response: dict[str, Any] = getattr(self._cached_client(service, region), operation)(**parameters)
+            response: dict[str, Any] = getattr(self._cached_client(service, region), operation)(
+                **parameters
+            )
             return response
 
     def call(
@@ -56,14 +71,18 @@ class Aws:
         region: str | None = None,
         **parameters: Any,
     ) -> dict[str, Any]:
-        """Make one call about a reference. Raises PluginError; returns an empty response for error codes in `expected`.
+        """Make one call about a reference.
+
+        Raises PluginError; returns an empty response for error codes in `expected`.
 
         `tagging` is a second operation that the call needs permission for if it sets tags.
         """
         try:
             return self.call_raw(service, operation, region=region, **parameters)
         except FAILURES as error:
-            needs = " and ".join(_permission(service, each) for each in (operation, tagging) if each)
+            needs = " and ".join(
+                _permission(service, each) for each in (operation, tagging) if each
+            )
             code, failure = error_code(error), map_error(error, subject, needs, verb)
         if code in expected:
             return {}
@@ -81,7 +100,10 @@ class Aws:
         except FAILURES as error:
             failure = map_error(error, f"{self._context.store}:", "sts:GetCallerIdentity")
         else:
-            return Health(ok=True, detail=f"{response.get('Arn', 'an unknown identity')}, {self._region_name()}")
+            return Health(
+                ok=True,
+                detail=f"{response.get('Arn', 'an unknown identity')}, {self._region_name()}",
+            )
         raise failure
 
     def close(self) -> None:
@@ -103,12 +125,19 @@ class Aws:
         except TimeoutError:
             failure = UnavailableError(
                 f"{self._context.store}: the provider of AWS credentials did not respond in time",
-                remedy="check the profile's credential_process, or the metadata service of this machine or container",
+                remedy=(
+                    "check the profile's credential_process, or the metadata service of this "
+                    "machine or container"
+                ),
             )
         raise failure
 
     def _log_in(self) -> None:
-        with silence_sdk(), self._login:  # its own lock, because a provider that hangs keeps holding it
+        # Its own lock, because a provider that hangs keeps holding it.
+        with (
+            silence_sdk(),
+            self._login,
+        ):
             if self._session is None:
                 self._session = make_session(self._settings, self._context, self._make_client)
             credentials = self._session.get_credentials()
@@ -121,10 +150,14 @@ class Aws:
                 self._clients[service, region] = self._make_client(self._session, service, region)
             return self._clients[service, region]
 
-    def _make_client(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
+    def _make_client(
+        self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False
+    ) -> Any:
         options: dict[str, Any] = {"retries": {"total_max_attempts": 1}}
         if self._context.named:
-            options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL applies to the default store only
+            options["ignore_configured_endpoint_urls"] = (
+                True  # AWS_ENDPOINT_URL applies to the default store only
+            )
         if unsigned:
             options["signature_version"] = UNSIGNED
         client = session.create_client(
@@ -138,7 +171,10 @@ class Aws:
 
 
 class AwsPlugin:
-    """Mixin of the AWS sources and sinks: account, check and close. Must precede Source or Sink in the bases."""
+    """Mixin of the AWS sources and sinks: account, check and close.
+
+    Must precede Source or Sink in the bases.
+    """
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         super().__init__(settings, context)  # type: ignore[call-arg]  # from Source or Sink
@@ -163,8 +199,12 @@ def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> Non
     parts = urlsplit(client.meta.endpoint_url)
     if parts.hostname and not is_cleartext(parts.scheme, parts.hostname):
         return
-    service_variable = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
-    variables_set = [name for name in (service_variable, "AWS_ENDPOINT_URL") if context.environ.get(name)]
+    service_variable = (
+        "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
+    )
+    variables_set = [
+        name for name in (service_variable, "AWS_ENDPOINT_URL") if context.environ.get(name)
+    ]
     if settings.endpoint_url is not None:
         setting = f"{context.store}'s endpoint_url"
     elif variables_set and not context.named:

@@ -38,8 +38,13 @@ def get_stored(content: Content) -> Stored | None:
     return text if isinstance(text, str) else None if data is None else bytes(data)
 
 
-def next_content(stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
-    """Return the content of the next version, made from the current one (None: none). Raises like `next_document`."""
+def next_content(
+    stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode, locator: Locator
+) -> Content:
+    """Return the content of the next version, made from the current one (None: none).
+
+    Raises like `next_document`.
+    """
     following = next_document(stored, wanted, mode, locator)
     check_size(following, MAX_SIZE, "AWS", locator)
     return {"SecretString" if isinstance(following, str) else "SecretBinary": following}

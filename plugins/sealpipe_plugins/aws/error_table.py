@@ -20,7 +20,10 @@ from sealpipe.plugin import (
 
 
 class Verb(NamedTuple):
-    """What a call does, as a word for messages. If a `not_repeatable` call fails, its outcome is unknown."""
+    """What a call does, as a word for messages.
+
+    If a `not_repeatable` call fails, its outcome is unknown.
+    """
 
     word: str
     not_repeatable: bool = False
@@ -35,7 +38,8 @@ MARK: Final = Verb("written")
 class Meaning(NamedTuple):
     """An error: its kind, the text after the reference, and the remedy.
 
-    `{action}` is the permission, `{done}` what the call does, `{key}` the permission it needs on a KMS key.
+    `{action}` is the permission, `{done}` what the call does, `{key}` the permission it needs on a
+    KMS key.
     """
 
     kind: type[PluginError]
@@ -64,14 +68,20 @@ _UNKNOWN_KEY = Meaning(
     "cannot be accessed: AWS does not know the access key",
     "check the access key; a temporary one needs its session token",
 )
-_EXPIRED = Meaning(BackendAuthError, "cannot be accessed: the AWS session has expired", "log in to AWS again")
+_EXPIRED = Meaning(
+    BackendAuthError, "cannot be accessed: the AWS session has expired", "log in to AWS again"
+)
 _SIGNATURE = Meaning(
     BackendAuthError,
     "cannot be accessed: AWS does not accept the signature",
     "check the secret access key and this machine's clock",
 )
-_INVALID_NAME = Meaning(ReferenceValueError, "is not valid for AWS", "check the name and the parameters after ?")
-THROTTLED = Meaning(UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later")
+_INVALID_NAME = Meaning(
+    ReferenceValueError, "is not valid for AWS", "check the name and the parameters after ?"
+)
+THROTTLED = Meaning(
+    UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later"
+)
 FAILED = THROTTLED._replace(remedy="run it again later; AWS has an internal error")
 _LIMIT_REACHED = Meaning(
     UnsupportedError,
@@ -84,7 +94,9 @@ _PATTERN = Meaning(
     "ask for another value, or change the pattern",
 )
 _UNKNOWN_OPERATION = Meaning(
-    UnsupportedError, "cannot be accessed: this endpoint does not support {action}", "check endpoint_url"
+    UnsupportedError,
+    "cannot be accessed: this endpoint does not support {action}",
+    "check endpoint_url",
 )
 
 CODES: Final[Mapping[str, Meaning]] = {
@@ -92,26 +104,59 @@ CODES: Final[Mapping[str, Meaning]] = {
     for meaning, codes in (
         (_MISSING, "ResourceNotFoundException ParameterNotFound ParameterVersionNotFound"),
         (DENIED, "AccessDeniedException AccessDenied UnauthorizedOperation AuthorizationError"),
-        (KEY, "DecryptionFailure InvalidKeyId KMSAccessDeniedException KMSDisabledException KMSInvalidStateException"),
-        (_UNKNOWN_KEY, "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId AuthFailure"),
-        (_UNKNOWN_KEY, "MissingAuthenticationToken MissingAuthenticationTokenException OptInRequired"),
+        (
+            KEY,
+            (
+                "DecryptionFailure InvalidKeyId KMSAccessDeniedException KMSDisabledException "
+                "KMSInvalidStateException"
+            ),
+        ),
+        (
+            _UNKNOWN_KEY,
+            "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId AuthFailure",
+        ),
+        (
+            _UNKNOWN_KEY,
+            "MissingAuthenticationToken MissingAuthenticationTokenException OptInRequired",
+        ),
         (_EXPIRED, "ExpiredToken ExpiredTokenException RequestExpired"),
         (_SIGNATURE, "SignatureDoesNotMatch InvalidSignatureException IncompleteSignature"),
-        (_INVALID_NAME, "ValidationException ValidationError InvalidParameterException InvalidParameterValue"),
+        (
+            _INVALID_NAME,
+            "ValidationException ValidationError InvalidParameterException InvalidParameterValue",
+        ),
         (_INVALID_NAME, "InvalidRequestException ParamValidationError"),
         (KEY, "EncryptionFailure"),
-        (THROTTLED, "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown"),
+        (
+            THROTTLED,
+            "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown",
+        ),
         (THROTTLED, "TooManyUpdates"),
-        (FAILED, "ServiceUnavailable ServiceUnavailableException InternalServiceError InternalServerError"),
-        (FAILED, "InternalFailure InternalServiceErrorException RequestTimeout RequestTimeoutException"),
+        (
+            FAILED,
+            (
+                "ServiceUnavailable ServiceUnavailableException InternalServiceError "
+                "InternalServerError"
+            ),
+        ),
+        (
+            FAILED,
+            "InternalFailure InternalServiceErrorException RequestTimeout RequestTimeoutException",
+        ),
         (FAILED, "IDPCommunicationError"),
         (
             _LIMIT_REACHED,
-            "LimitExceededException ParameterLimitExceeded ParameterMaxVersionLimitExceeded TooManyTagsError",
+            (
+                "LimitExceededException ParameterLimitExceeded "
+                "ParameterMaxVersionLimitExceeded TooManyTagsError"
+            ),
         ),
         (_LIMIT_REACHED, "HierarchyLevelLimitExceededException"),
         (_PATTERN, "ParameterPatternMismatchException"),
-        (_UNKNOWN_OPERATION, "UnknownOperationException UnknownOperation InvalidAction NotImplemented"),
+        (
+            _UNKNOWN_OPERATION,
+            "UnknownOperationException UnknownOperation InvalidAction NotImplemented",
+        ),
     )
     for code in codes.split()
 }
@@ -124,17 +169,26 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
         Meaning(
             NotConfiguredError,
             "cannot be accessed: no AWS credentials were found",
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with audience for the CI's token",
+            (
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with "
+                "audience for the CI's token"
+            ),
         ),
     ),
     (
         boto.PartialCredentialsError,
-        Meaning(NotConfiguredError, "cannot be accessed: the AWS credentials are incomplete", "set both halves"),
+        Meaning(
+            NotConfiguredError,
+            "cannot be accessed: the AWS credentials are incomplete",
+            "set both halves",
+        ),
     ),
     (
         boto.NoRegionError,
         Meaning(
-            NotConfiguredError, "cannot be accessed: no AWS region is set", "set AWS_REGION, or the store's region"
+            NotConfiguredError,
+            "cannot be accessed: no AWS region is set",
+            "set AWS_REGION, or the store's region",
         ),
     ),
     (
@@ -147,15 +201,28 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (
         boto.ProfileNotFound,
-        Meaning(NotConfiguredError, "cannot be accessed: the AWS profile does not exist", "check AWS_PROFILE"),
+        Meaning(
+            NotConfiguredError,
+            "cannot be accessed: the AWS profile does not exist",
+            "check AWS_PROFILE",
+        ),
     ),
     (
         boto.ConfigParseError,
-        Meaning(NotConfiguredError, "cannot be accessed: AWS's config file cannot be read", "check ~/.aws/config"),
+        Meaning(
+            NotConfiguredError,
+            "cannot be accessed: AWS's config file cannot be read",
+            "check ~/.aws/config",
+        ),
     ),
     (boto.ParamValidationError, _INVALID_NAME),
     (boto.UnauthorizedSSOTokenError, _EXPIRED),
-    (boto.SSOError, Meaning(BackendAuthError, "cannot be accessed: no SSO login to AWS was found", _LOG_IN_AGAIN)),
+    (
+        boto.SSOError,
+        Meaning(
+            BackendAuthError, "cannot be accessed: no SSO login to AWS was found", _LOG_IN_AGAIN
+        ),
+    ),
     (
         boto.TokenRetrievalError,
         Meaning(BackendAuthError, "cannot be accessed: the login to AWS failed", _LOG_IN_AGAIN),
@@ -166,10 +233,16 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (
         boto.ReadTimeoutError,
-        Meaning(UnavailableError, "cannot be {done} now: AWS did not respond in time", _CHECK_NETWORK),
+        Meaning(
+            UnavailableError, "cannot be {done} now: AWS did not respond in time", _CHECK_NETWORK
+        ),
     ),
     (
         boto.ConnectionClosedError,
-        Meaning(UnavailableError, "cannot be {done} now: AWS closed the connection without a response", _CHECK_NETWORK),
+        Meaning(
+            UnavailableError,
+            "cannot be {done} now: AWS closed the connection without a response",
+            _CHECK_NETWORK,
+        ),
     ),
 )

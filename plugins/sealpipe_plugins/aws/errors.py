@@ -1,4 +1,7 @@
-"""Maps errors of AWS and its SDK to errors of the plugin contract. The original text is never shown."""
+"""Maps errors of AWS and its SDK to errors of the plugin contract.
+
+The original text is never shown.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,63}")
 
 
 def map_error(error: Exception, subject: object, action: str, verb: Verb = READ) -> PluginError:
-    """Map one of FAILURES to an error about `subject`; `action` is the permission that the call needs."""
+    """Map one of FAILURES to an error about `subject`; `action` is the permission that the call
+    needs.
+    """
     if isinstance(error, boto.ClientError):
         return _map_response(error.response, subject, action, verb)
     meaning = next((meaning for kind, meaning in SDK if isinstance(error, kind)), None)
@@ -43,10 +48,16 @@ def map_error(error: Exception, subject: object, action: str, verb: Verb = READ)
 
 def error_code(error: Exception) -> str:
     """Return AWS's error code; empty if AWS did not respond."""
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, boto.ClientError) else ""
+    return (
+        str(error.response.get("Error", {}).get("Code", ""))
+        if isinstance(error, boto.ClientError)
+        else ""
+    )
 
 
-def error_for_code(code: str, message: str, subject: object, action: str, verb: Verb = READ) -> PluginError:
+def error_for_code(
+    code: str, message: str, subject: object, action: str, verb: Verb = READ
+) -> PluginError:
     """Map an error of AWS by its code."""
     meaning = CODES.get(code)
     if code == "InvalidRequestException" and re.search("delet", message):
@@ -56,7 +67,9 @@ def error_for_code(code: str, message: str, subject: object, action: str, verb: 
     return _make_error(meaning, subject, action, code, verb, aws_failed=meaning is FAILED)
 
 
-def _map_response(response: Mapping[str, Any], subject: object, action: str, verb: Verb) -> PluginError:
+def _map_response(
+    response: Mapping[str, Any], subject: object, action: str, verb: Verb
+) -> PluginError:
     error, metadata = response.get("Error", {}), response.get("ResponseMetadata", {})
     code = str(error.get("Code", ""))
     status = metadata.get("HTTPStatusCode", 0)
@@ -77,16 +90,24 @@ def _map_connect_error(error: Any, subject: object, verb: Verb) -> PluginError:
 
 
 def _make_error(
-    meaning: Meaning | None, subject: object, action: str, code: str, verb: Verb, *, aws_failed: bool = False
+    meaning: Meaning | None,
+    subject: object,
+    action: str,
+    code: str,
+    verb: Verb,
+    *,
+    aws_failed: bool = False,
 ) -> PluginError:
     if aws_failed and verb.not_repeatable:
         return UnknownOutcomeError(
-            f"{subject}: AWS failed while it was {verb.word}", remedy="run it again: it checks what is stored first"
+            f"{subject}: AWS failed while it was {verb.word}",
+            remedy="run it again: it checks what is stored first",
         )
     if meaning is None:
         safe_code = code if _CODE.fullmatch(code) else "an unknown code"
         return PluginError(
-            f"{subject} cannot be {verb.word}: AWS responded with {safe_code}", remedy="see AWS's list of errors"
+            f"{subject} cannot be {verb.word}: AWS responded with {safe_code}",
+            remedy="see AWS's list of errors",
         )
     read = verb.word == READ.word
     words = {
@@ -95,4 +116,6 @@ def _make_error(
         "coded": "decrypted" if read else "encrypted",
         "key": "kms:Decrypt" if read else "kms:Encrypt, kms:GenerateDataKey and kms:Decrypt",
     }
-    return meaning.kind(f"{subject} {meaning.what.format(**words)}", remedy=meaning.remedy.format(**words))
+    return meaning.kind(
+        f"{subject} {meaning.what.format(**words)}", remedy=meaning.remedy.format(**words)
+    )

@@ -1,7 +1,8 @@
 """The AWS settings, and the credentials for calls.
 
-The default store finds them as AWS's own tools do. A named store uses only the keys, the profile, the source or the
-role in its settings, so AWS_ACCESS_KEY_ID of one account is never used for another.
+The default store finds them as AWS's own tools do. A named store uses only the keys, the profile,
+the source or the role in its settings, so AWS_ACCESS_KEY_ID of one account is never used for
+another.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from sealpipe_plugins.aws.transport import send_through
 
 
 class AwsSettings(PluginSettings):
-    """The settings are named as in AWS's own tools. Without any, the default store behaves like these tools.
+    """The settings are named as in AWS's own tools.
 
-    With `audience`, the role is assumed with the CI's OIDC token; without it, with the credentials found. `timeout` is
-    in seconds, for connecting and for each read.
+    Without any, the default store behaves like these tools.
+
+    With `audience`, the role is assumed with the CI's OIDC token; without it, with the credentials
+    found. `timeout` is in seconds, for connecting and for each read.
     """
 
     region: str | None = None
@@ -48,24 +51,33 @@ _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
     "profile": (None, None, None, None),
     "region": ("region", None, None, None),
 }
-"""The SDK's table of the sources of these settings (config file, variable, default, type), without the variables."""
+"""The SDK's table of the sources of these settings (config file, variable, default, type), without
+the variables.
+"""
 
 
 class ClientFactory(Protocol):
     """A function that makes a client from a session."""
 
-    def __call__(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
+    def __call__(
+        self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False
+    ) -> Any:
         """Make the client."""
 
 
 def make_session(settings: AwsSettings, context: Context, make_client: ClientFactory) -> Session:
-    """Return a session whose clients use the configured credentials. A role is assumed at the first call."""
+    """Return a session whose clients use the configured credentials.
+
+    A role is assumed at the first call.
+    """
     session = _base_session(settings, context)
     with_token = settings.role_arn is not None and settings.audience is not None
     credentials = None if with_token else _configured_credentials(session, settings, context)
     if settings.role_arn is None:
         if settings.audience is not None:
-            raise NotConfiguredError(f"{context.store} has an audience but no role_arn", remedy="set role_arn as well")
+            raise NotConfiguredError(
+                f"{context.store} has an audience but no role_arn", remedy="set role_arn as well"
+            )
         return session if credentials is None else _with_credentials(session, credentials)
     base_session = session if credentials is None else _with_credentials(session, credentials)
 
@@ -78,7 +90,9 @@ def make_session(settings: AwsSettings, context: Context, make_client: ClientFac
 
 
 def _base_session(settings: AwsSettings, context: Context) -> Session:
-    session = Session(session_vars=dict(_WITHOUT_VARIABLES) if context.named else None, profile=settings.profile)
+    session = Session(
+        session_vars=dict(_WITHOUT_VARIABLES) if context.named else None, profile=settings.profile
+    )
     send_through(session, context, settings.timeout)  # for the clients of the SDK's own logins, too
     if settings.profile is not None:
         _check_profile(session, settings.profile, context)
@@ -92,7 +106,8 @@ def _check_profile(session: Session, profile: str, context: Context) -> None:
     except ProfileNotFound:
         pass
     raise NotConfiguredError(
-        f"{context.store}: there is no AWS profile {profile}", remedy="see `aws configure list-profiles`"
+        f"{context.store}: there is no AWS profile {profile}",
+        remedy="see `aws configure list-profiles`",
     )
 
 
@@ -100,17 +115,24 @@ def _configured_credentials(session: Session, settings: AwsSettings, context: Co
     """Return the credentials in the settings; None to let the SDK find them."""
     key, secret, token = settings.access_key_id, settings.secret_access_key, settings.session_token
     if key is not None and secret is not None:
-        return Credentials(key.reveal(), secret.reveal(), token.reveal() if token else None, method="sealpipe")
+        return Credentials(
+            key.reveal(), secret.reveal(), token.reveal() if token else None, method="sealpipe"
+        )
     if key is not None or secret is not None:
         raise NotConfiguredError(
-            f"{context.store} has only half of an AWS access key", remedy="set access_key_id and secret_access_key"
+            f"{context.store} has only half of an AWS access key",
+            remedy="set access_key_id and secret_access_key",
         )
     if settings.credential_source is not None:
         return _load_source(session, settings.credential_source, context)
     if context.named and settings.profile is None:
         raise NotConfiguredError(
-            f"the store {context.store} has no AWS credentials: AWS_* variables apply to the default store only",
-            remedy="set its profile, its role_arn with audience (the CI's own token), its access_key_id and "
+            (
+                f"the store {context.store} has no AWS credentials: AWS_* variables apply to "
+                "the default store only"
+            ),
+            remedy="set its profile, its role_arn with audience (the CI's own token), its "
+            "access_key_id and "
             "secret_access_key, or credential_source = Environment to use those variables",
         )
     return None
@@ -122,7 +144,10 @@ def _load_source(session: Session, source: str, context: Context) -> Any:
     if credentials is None:
         raise NotConfiguredError(
             f"{context.store}: its credential_source {source} provides no credentials here",
-            remedy="choose another one, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for Environment",
+            remedy=(
+                "choose another one, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for "
+                "Environment"
+            ),
         )
     return credentials
 
@@ -140,11 +165,15 @@ class _StaticProvider:
 
 
 def _with_credentials(session: Session, credentials: Any) -> Session:
-    session.register_component("credential_provider", CredentialResolver([_StaticProvider(credentials)]))
+    session.register_component(
+        "credential_provider", CredentialResolver([_StaticProvider(credentials)])
+    )
     return session
 
 
-def _assume_role(sts: Any, settings: AwsSettings, context: Context, *, with_token: bool) -> dict[str, Any]:
+def _assume_role(
+    sts: Any, settings: AwsSettings, context: Context, *, with_token: bool
+) -> dict[str, Any]:
     role = {"RoleArn": settings.role_arn, "RoleSessionName": settings.role_session_name}
     failure: PluginError
     try:
@@ -166,16 +195,28 @@ def _assume_role(sts: Any, settings: AwsSettings, context: Context, *, with_toke
     raise failure
 
 
-def _assume_error(error: Exception, settings: AwsSettings, context: Context, *, with_token: bool) -> PluginError:
+def _assume_error(
+    error: Exception, settings: AwsSettings, context: Context, *, with_token: bool
+) -> PluginError:
     action = "sts:AssumeRoleWithWebIdentity" if with_token else "sts:AssumeRole"
     failure = map_error(error, f"{context.store}:", action)
     code = error_code(error)
-    if code in ("AccessDenied", "AccessDeniedException", "InvalidIdentityToken", "IDPRejectedClaim"):
+    if code in (
+        "AccessDenied",
+        "AccessDeniedException",
+        "InvalidIdentityToken",
+        "IDPRejectedClaim",
+    ):
         identity = "the CI's token" if with_token else "these credentials"
         return BackendAuthError(
             f"AWS does not let {identity} assume the role {settings.role_arn} ({code})",
-            remedy="check the role's trust policy: the identity provider, its audience and the subject that it names"
+            remedy=(
+                "check the role's trust policy: the identity provider, its audience and the "
+                "subject that it names"
+            )
             if with_token
-            else "check the role's trust policy, its external_id, and that sts:AssumeRole is allowed",
+            else (
+                "check the role's trust policy, its external_id, and that sts:AssumeRole is allowed"
+            ),
         )
     return failure

@@ -1,7 +1,9 @@
-"""`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, decrypted. `aws-ssm:/path/` is a map of its parameters.
+"""`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, decrypted.
 
-A version or label follows the name, as in AWS (`/path/name:3`), or is given by `?version=` or `?label=`. A StringList
-is returned as its text, commas included.
+`aws-ssm:/path/` is a map of its parameters.
+
+A version or label follows the name, as in AWS (`/path/name:3`), or is given by `?version=` or
+`?label=`. A StringList is returned as its text, commas included.
 """
 
 from __future__ import annotations
@@ -37,18 +39,28 @@ class AwsSsmSource(AwsPlugin, Source):
         if locator.body.endswith("/"):
             return Document(self._fetch_path(locator))
         region = self._aws.region(locator.body)
-        response = self._aws.call("ssm", "get_parameter", locator, region=region, Name=name, WithDecryption=True)
+        response = self._aws.call(
+            "ssm", "get_parameter", locator, region=region, Name=name, WithDecryption=True
+        )
         return _make_document(response.get("Parameter", {}), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
-        """Fetch ten in a call. If AWS denies one of them, it denies the whole call: then fetch one by one."""
+        """Fetch ten in a call. If AWS denies one of them, it denies the whole call: then fetch one
+        by one.
+        """
         regions: dict[str | None, dict[str, Locator]] = {}
         for locator in locators:
             if _single_name(locator) is not None:
-                # One version of each per call: the response names the parameter without its version.
-                regions.setdefault(self._aws.region(locator.body), {}).setdefault(_base_name(locator.body), locator)
+                # One version of each per call: the response names the parameter without its
+                # version.
+                regions.setdefault(self._aws.region(locator.body), {}).setdefault(
+                    _base_name(locator.body), locator
+                )
         batches = [
-            part for by_name in regions.values() for part in split(list(by_name.values()), BATCH) if len(part) > 1
+            part
+            for by_name in regions.values()
+            for part in split(list(by_name.values()), BATCH)
+            if len(part) > 1
         ]
         return fetch_in_batches(locators, batches, self._fetch_batch, self.fetch, THREADS)
 
@@ -57,7 +69,9 @@ class AwsSsmSource(AwsPlugin, Source):
         region = self._aws.region(locators[0].body)
 
         def read_page() -> Results:
-            page = self._aws.call_raw("ssm", "get_parameters", region=region, Names=list(names), WithDecryption=True)
+            page = self._aws.call_raw(
+                "ssm", "get_parameters", region=region, Names=list(names), WithDecryption=True
+            )
             return _collect_documents(page, names)
 
         return run_batch(read_page, locators, _GET_MANY)[0]
@@ -67,8 +81,15 @@ class AwsSsmSource(AwsPlugin, Source):
         values: dict[str, str] = {}
         more: dict[str, str] = {}
         while True:
-            request: dict[str, Any] = {"Path": path, "Recursive": True, "WithDecryption": True, **more}
-            page = self._aws.call("ssm", "get_parameters_by_path", locator, region=region, **request)
+            request: dict[str, Any] = {
+                "Path": path,
+                "Recursive": True,
+                "WithDecryption": True,
+                **more,
+            }
+            page = self._aws.call(
+                "ssm", "get_parameters_by_path", locator, region=region, **request
+            )
             for parameter in page.get("Parameters", ()):
                 values[str(parameter["Name"]).removeprefix(locator.body)] = str(parameter["Value"])
             if not page.get("NextToken"):
@@ -76,13 +97,18 @@ class AwsSsmSource(AwsPlugin, Source):
             more = {"NextToken": page["NextToken"]}
         if not values:
             raise SecretNotFoundError(
-                f"there is no parameter below {locator}", remedy="check the path, the region and the account"
+                f"there is no parameter below {locator}",
+                remedy="check the path, the region and the account",
             )
         return values
 
 
 def _collect_documents(page: Mapping[str, Any], names: Mapping[str, Locator]) -> Results:
-    values = {str(parameter.get(key)): parameter for parameter in page.get("Parameters", ()) for key in ("Name", "ARN")}
+    values = {
+        str(parameter.get(key)): parameter
+        for parameter in page.get("Parameters", ())
+        for key in ("Name", "ARN")
+    }
     results: Results = {}
     for name, locator in names.items():
         if _base_name(name) in values:
@@ -114,15 +140,22 @@ def _single_name(locator: Locator) -> str | None:
 
 
 def _request_name(locator: Locator) -> str:
-    selectors = [value for value in (locator.param("version"), locator.param("label")) if value is not None]
+    selectors = [
+        value for value in (locator.param("version"), locator.param("label")) if value is not None
+    ]
     is_path = locator.body.endswith("/")
     if not locator.body:
         raise ReferenceValueError(
-            f"{locator.name}: needs the name or the ARN of a parameter", remedy=f"write {locator.name}:/PATH/NAME"
+            f"{locator.name}: needs the name or the ARN of a parameter",
+            remedy=f"write {locator.name}:/PATH/NAME",
         )
     if len(selectors) + (_base_name(locator.body) != locator.body) > 1 or (is_path and selectors):
-        raise ReferenceValueError(f"{locator} names more than one version", remedy="name one version or one label")
+        raise ReferenceValueError(
+            f"{locator} names more than one version", remedy="name one version or one label"
+        )
     version = locator.param("version")
     if version is not None and not re.fullmatch("[1-9][0-9]{0,17}", version):
-        raise ReferenceValueError(f"{locator}: version= must be a number", remedy="use label= for a label")
+        raise ReferenceValueError(
+            f"{locator}: version= must be a number", remedy="use label= for a label"
+        )
     return ":".join([locator.body, *selectors])

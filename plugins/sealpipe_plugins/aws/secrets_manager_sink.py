@@ -1,8 +1,9 @@
 """`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
 
-Without a key the value is the whole secret; keys are members of its JSON object. A new version is created beside the
-current one, read back, and promoted only if the version it was made from is still current. (AWS refuses to move a stage
-from a version that does not have it.) So two concurrent writers lose nothing.
+Without a key the value is the whole secret; keys are members of its JSON object. A new version is
+created beside the current one, read back, and promoted only if the version it was made from is
+still current. (AWS refuses to move a stage from a version that does not have it.) So two concurrent
+writers lose nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from sealpipe_plugins.secret_documents import read_values
 STAGE: Final = "sealpipe"
 """The stage of a version before it becomes the current one."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
+_NAME: Final = re.compile(
+    r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+"
+)
 _UUID_NAMESPACE: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
 """The namespace of our tokens (UUID version 5)."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
@@ -48,7 +51,10 @@ class AwsSmSink(AwsPlugin, VersionedSink):
         if not _NAME.fullmatch(locator.body):
             raise ReferenceValueError(
                 f"{locator} is not a valid secret name",
-                remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
+                remedy=(
+                    f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), "
+                    "or an ARN"
+                ),
             )
         return locator.body, "AWS Secrets Manager"
 
@@ -63,7 +69,9 @@ class AwsSmSink(AwsPlugin, VersionedSink):
         if operation != "create_secret":
             more["SecretId"] = locator.body
         region = self._aws.region(locator.body)
-        return self._aws.call("secretsmanager", operation, subject or locator, verb, region=region, **more)
+        return self._aws.call(
+            "secretsmanager", operation, subject or locator, verb, region=region, **more
+        )
 
 
 class _SecretUpdate(SecretWrite):
@@ -72,7 +80,8 @@ class _SecretUpdate(SecretWrite):
     def __init__(self, sink: AwsSmSink, job: Job) -> None:
         super().__init__(job)
         self._sink = sink
-        next_content(None, job.wanted, job.mode, job.locator)  # an invalid value is rejected before the first call
+        # An invalid value is rejected before the first call.
+        next_content(None, job.wanted, job.mode, job.locator)
 
     def add_marker(self, snapshot: Snapshot) -> None:  # noqa: ARG002 - the tag is read again
         """Add the marker to the tag."""
@@ -95,11 +104,16 @@ class _SecretUpdate(SecretWrite):
         stored = get_stored(content)
         existing = None if stored is None else read_values(stored, whole="" in self._wanted)
         return Snapshot(
-            existing, str(content.get("VersionId", "")), markers_in(described.get("Tags")), {"stored": stored}
+            existing,
+            str(content.get("VersionId", "")),
+            markers_in(described.get("Tags")),
+            {"stored": stored},
         )
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
-        """Write a new version and promote it, only if the version it was made from is still current."""
+        """Write a new version and promote it, only if the version it was made from is still
+        current.
+        """
         if snapshot.raw is None:
             return self._create()
         base, new_content = (
@@ -131,14 +145,22 @@ class _SecretUpdate(SecretWrite):
     def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):
             raise ReferenceValueError(
-                f"{self._locator} does not exist", remedy="name a new secret by its name, not by an ARN"
+                f"{self._locator} does not exist",
+                remedy="name a new secret by its name, not by an ARN",
             )
         new_content = next_content(None, self._wanted, self._mode, self._locator)
-        # A new token for each attempt: AWS accepts a repeated token, so two writers would both believe that the version
-        # is theirs.
+        # A new token for each attempt: AWS accepts a repeated token, so two writers would both
+        # believe that the version is theirs.
         token, tags = str(uuid.uuid4()), tags_with("", self._marker)
-        request = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **new_content}
-        if not self._call("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request):
+        request = {
+            "Name": self._locator.body,
+            "ClientRequestToken": token,
+            "Tags": tags,
+            **new_content,
+        }
+        if not self._call(
+            "create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request
+        ):
             return None
         self.is_marked = True
         self._read_back(token, new_content)
@@ -147,12 +169,16 @@ class _SecretUpdate(SecretWrite):
     def _read_back(self, version: str, new_content: Content) -> None:
         response = self._call("get_secret_value", VersionId=version, expected=_MISSING)
         if not response:
-            raise UnavailableError(f"{self._locator} was written but cannot be read back yet", remedy="run it again")
-        require_same({name: response.get(name) for name in new_content}, dict(new_content), self._locator)
+            raise UnavailableError(
+                f"{self._locator} was written but cannot be read back yet", remedy="run it again"
+            )
+        require_same(
+            {name: response.get(name) for name in new_content}, dict(new_content), self._locator
+        )
 
     def _token(self, base: str, tries: int) -> str:
-        # The token becomes the version's id, which is public, so it must not depend on the value. It depends on the
-        # base version, so that one token never identifies two different contents.
+        # The token becomes the version's id, which is public, so it must not depend on the value.
+        # It depends on the base version, so that one token never identifies two different contents.
         parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
         return str(uuid.uuid5(_UUID_NAMESPACE, json.dumps(parts)))
 
@@ -163,5 +189,7 @@ class _SecretUpdate(SecretWrite):
 def _versions_by_stage(described: Mapping[str, Any]) -> dict[str, str]:
     """Return the version of each stage."""
     return {
-        stage: version for version, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages
+        stage: version
+        for version, stages in (described.get("VersionIdsToStages") or {}).items()
+        for stage in stages
     }

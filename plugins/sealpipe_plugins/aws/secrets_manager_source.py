@@ -42,10 +42,13 @@ class AwsSmSource(AwsPlugin, Source):
         """Fetch the secret's current value, or the value of a version or stage."""
         selectors = {"SecretId": _check_name(locator), "VersionId": locator.param("version")}
         selectors["VersionStage"] = locator.param("stage")
-        request: dict[str, Any] = {name: value for name, value in selectors.items() if value is not None}
+        request: dict[str, Any] = {
+            name: value for name, value in selectors.items() if value is not None
+        }
         region = self._aws.region(locator.body)
         return _make_document(
-            self._aws.call("secretsmanager", "get_secret_value", locator, region=region, **request), locator
+            self._aws.call("secretsmanager", "get_secret_value", locator, region=region, **request),
+            locator,
         )
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
@@ -54,7 +57,12 @@ class AwsSmSource(AwsPlugin, Source):
         for locator in locators:
             if locator.body and locator.param("version") is None and locator.param("stage") is None:
                 regions.setdefault(self._aws.region(locator.body), []).append(locator)
-        batches = [part for same_region in regions.values() for part in split(same_region, BATCH) if len(part) > 1]
+        batches = [
+            part
+            for same_region in regions.values()
+            for part in split(same_region, BATCH)
+            if len(part) > 1
+        ]
         return fetch_in_batches(locators, batches, self._fetch_batch, self.fetch, THREADS)
 
     def _fetch_batch(self, locators: Sequence[Locator]) -> Results:
@@ -72,7 +80,11 @@ class AwsSmSource(AwsPlugin, Source):
         while True:
             region = self._aws.region(names[0])
             page = self._aws.call_raw(
-                "secretsmanager", "batch_get_secret_value", region=region, SecretIdList=names, **more
+                "secretsmanager",
+                "batch_get_secret_value",
+                region=region,
+                SecretIdList=names,
+                **more,
             )
             values += page.get("SecretValues", ())
             errors += page.get("Errors", ())
@@ -87,20 +99,25 @@ class AwsSmSource(AwsPlugin, Source):
                 results[locator] = _document_or_error(by_name[locator.body], locator)
             elif locator.body in failed:
                 error = failed[locator.body]
-                results[locator] = error_for_code(str(error.get("ErrorCode")), str(error.get("Message")), locator, _GET)
+                results[locator] = error_for_code(
+                    str(error.get("ErrorCode")), str(error.get("Message")), locator, _GET
+                )
         return results
 
 
 def _check_name(locator: Locator) -> str:
     if not locator.body:
         raise ReferenceValueError(
-            f"{locator.name}: needs the name or the ARN of a secret", remedy=f"write {locator.name}:NAME"
+            f"{locator.name}: needs the name or the ARN of a secret",
+            remedy=f"write {locator.name}:NAME",
         )
     return locator.body
 
 
 def _known_names(value: Mapping[str, Any]) -> list[str]:
-    """Return the names of a secret: name, ARN, and the ARN without the six characters that AWS appends."""
+    """Return the names of a secret: name, ARN, and the ARN without the six characters that AWS
+    appends.
+    """
     arn = str(value.get("ARN", ""))
     return [str(value.get("Name", "")), arn, arn[:-7]]
 

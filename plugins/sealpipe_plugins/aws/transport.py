@@ -1,7 +1,8 @@
-"""Sends the requests of AWS's SDK over the shared network: the SDK's own HTTP client ignores our deadline and limits.
+"""Sends the requests of AWS's SDK over the shared network: the SDK's own HTTP client ignores our
+deadline and limits.
 
-Before the SDK sends a request, it asks its `before-send` handlers for a response. Its logins (STS, SSO) do so, too;
-instance and container metadata is read in another way.
+Before the SDK sends a request, it asks its `before-send` handlers for a response. Its logins (STS,
+SSO) do so, too; instance and container metadata is read in another way.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import read_body
 
 LIMIT: Final = 8 * 1024 * 1024
-"""Maximum bytes of a response: a secret has at most 64 KiB, and a page of parameters fewer than one secret."""
+"""Maximum bytes of a response: a secret has at most 64 KiB, and a page of parameters fewer than one
+secret.
+"""
 
 
 def send_through(session: Session, context: Context, timeout: float) -> None:
-    """Make this session's clients send over the shared network. `timeout` is in seconds, for each step."""
+    """Make this session's clients send over the shared network.
+
+    `timeout` is in seconds, for each step.
+    """
     step_timeout = httpx.Timeout(timeout, connect=min(10.0, timeout))
 
     def send(request: AWSPreparedRequest, **_: object) -> AWSResponse:
@@ -39,9 +45,15 @@ def _send(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeou
     url = request.url
     try:
         with http.stream(
-            request.method, url, headers=_make_headers(request), content=_read_body(request), timeout=timeout
+            request.method,
+            url,
+            headers=_make_headers(request),
+            content=_read_body(request),
+            timeout=timeout,
         ) as response:
-            return AWSResponse(url, response.status_code, dict(response.headers), _Body(read_body(response, LIMIT)))
+            return AWSResponse(
+                url, response.status_code, dict(response.headers), _Body(read_body(response, LIMIT))
+            )
     except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise boto.ConnectTimeoutError(endpoint_url=url, error=error) from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
@@ -81,9 +93,27 @@ class _Body:
 
 
 _LOGGERS = (
-    *("botocore", "botocore.parsers", "botocore.endpoint", "botocore.auth", "botocore.hooks", "botocore.client"),
-    *("botocore.credentials", "botocore.httpsession", "botocore.awsrequest", "botocore.regions", "botocore.utils"),
-    *("botocore.session", "botocore.retryhandler", "botocore.retries.standard", "botocore.httpchecksum"),
+    *(
+        "botocore",
+        "botocore.parsers",
+        "botocore.endpoint",
+        "botocore.auth",
+        "botocore.hooks",
+        "botocore.client",
+    ),
+    *(
+        "botocore.credentials",
+        "botocore.httpsession",
+        "botocore.awsrequest",
+        "botocore.regions",
+        "botocore.utils",
+    ),
+    *(
+        "botocore.session",
+        "botocore.retryhandler",
+        "botocore.retries.standard",
+        "botocore.httpchecksum",
+    ),
     *("botocore.tokens", "botocore.signers", "botocore.handlers", "botocore.history"),
 )
 _thread_state = threading.local()

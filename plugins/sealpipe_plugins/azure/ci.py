@@ -37,7 +37,9 @@ class AzureCISettings(PluginSettings):
 
     service_connection: str = ""
 
-    own_variables: ClassVar[dict[str, str]] = {"service_connection": "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID"}
+    own_variables: ClassVar[dict[str, str]] = {
+        "service_connection": "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID"
+    }
 
 
 class AzureCI(JobCI):
@@ -52,22 +54,31 @@ class AzureCI(JobCI):
         if not is_stderr_readable():
             raise PluginError("stderr does not reach the agent")
         command = RunnerCommand(
-            self.job.output.format(name=name_variable(name, "the step's variables")), SET_SECRET.percent
+            self.job.output.format(name=name_variable(name, "the step's variables")),
+            SET_SECRET.percent,
         )
         write_text(command.format(value))
 
     def summary(self, markdown: str) -> None:
-        """Upload a file with the summary from the job's temporary folder, which the agent empties."""
+        """Upload a file with the summary from the job's temporary folder, which the agent
+        empties.
+        """
         folder = self.context.environ.get("AGENT_TEMPDIRECTORY")
         if not folder or not is_stderr_readable():
-            raise UnsupportedError("AGENT_TEMPDIRECTORY is not set here", remedy="run it in a step of a job")
+            raise UnsupportedError(
+                "AGENT_TEMPDIRECTORY is not set here", remedy="run it in a step of a job"
+            )
         file = Path(folder) / f"sealpipe-{secrets.token_hex(8)}.md"
         self.context.new_file(file, markdown.encode("utf-8", "replace"))
         write_text(RunnerCommand("##vso[task.uploadsummary]", SET_SECRET.percent).format(str(file)))
 
     def annotate(self, level: Level, message: str) -> None:
         """Log an issue, which the run's page displays."""
-        write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).format(message))
+        write_text(
+            RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).format(
+                message
+            )
+        )
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request the token of the service connection."""
@@ -78,13 +89,27 @@ class AzureCI(JobCI):
         url, bearer = env.get(self.job.oidc), env.get("SYSTEM_ACCESSTOKEN")
         connection = self.settings.service_connection
         if not url or not bearer or not connection:
-            lacking = "SYSTEM_ACCESSTOKEN" if connection and url else "service_connection" if url else self.job.oidc
+            lacking = (
+                "SYSTEM_ACCESSTOKEN"
+                if connection and url
+                else "service_connection"
+                if url
+                else self.job.oidc
+            )
             raise NotConfiguredError(
                 f"this job of Azure Pipelines may not request an OIDC token: it has no {lacking}",
-                remedy=f"{self.job.oidc_setup} (SEALPIPE_PLUGIN_AZURE__SERVICE_CONNECTION) to a connection's ID",
+                remedy=(
+                    f"{self.job.oidc_setup} (SEALPIPE_PLUGIN_AZURE__SERVICE_CONNECTION) to a "
+                    "connection's ID"
+                ),
             )
-        headers: Headers = {"authorization": Secret(f"Bearer {bearer}"), "x-tfs-fedauthredirect": "Suppress"}
-        endpoint = Endpoint(self.context, _ENDPOINT, Secret(url.rstrip("/")), setting=self.job.oidc, headers=headers)
+        headers: Headers = {
+            "authorization": Secret(f"Bearer {bearer}"),
+            "x-tfs-fedauthredirect": "Suppress",
+        }
+        endpoint = Endpoint(
+            self.context, _ENDPOINT, Secret(url.rstrip("/")), setting=self.job.oidc, headers=headers
+        )
         query = urlencode({"api-version": _API_VERSION, "serviceConnectionId": connection})
         reply = endpoint.post(f"?{query}", {}, writes=False)
         if 400 <= reply.status < 500 and reply.status != 429:

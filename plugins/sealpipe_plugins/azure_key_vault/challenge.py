@@ -16,7 +16,9 @@ _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Challenge(NamedTuple):
-    """The tenant that a vault belongs to (empty if unknown), and the resource that a token for it names."""
+    """The tenant that a vault belongs to (empty if unknown), and the resource that a token for it
+    names.
+    """
 
     tenant: str
     resource: str
@@ -29,18 +31,29 @@ def parse_challenge(header: str) -> Challenge | None:
         return None
     parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(rest)}
     resource = parameters.get("resource") or parameters.get("scope", "").removesuffix("/.default")
-    tenant = _path(parameters.get("authorization") or parameters.get("authorization_uri", "")).strip("/").lower()
-    return Challenge(tenant if _GUID.fullmatch(tenant) else "", resource.rstrip("/")) if resource else None
+    tenant = (
+        _path(parameters.get("authorization") or parameters.get("authorization_uri", ""))
+        .strip("/")
+        .lower()
+    )
+    return (
+        Challenge(tenant if _GUID.fullmatch(tenant) else "", resource.rstrip("/"))
+        if resource
+        else None
+    )
 
 
 def require_own_resource(challenge: Challenge, vault: str, tenant: str | None) -> str:
-    """Return the resource. Raises NotConfiguredError unless it is the vault's own domain, and the tenant the login's.
+    """Return the resource. Raises NotConfiguredError unless it is the vault's own domain, and the
+    tenant the login's.
 
-    Otherwise a server could get a token that other vaults accept: a token for vault.azure.net goes to
-    NAME.vault.azure.net and to nobody else.
+    Otherwise a server could get a token that other vaults accept: a token for vault.azure.net goes
+    to NAME.vault.azure.net and to nobody else.
     """
     host, resource = _host(vault), _host(challenge.resource)
-    if not _RESOURCE.fullmatch(challenge.resource) or not (host == resource or host.endswith(f".{resource}")):
+    if not _RESOURCE.fullmatch(challenge.resource) or not (
+        host == resource or host.endswith(f".{resource}")
+    ):
         raise NotConfiguredError(
             f"the server at {host} wants a token for another service, which it does not get",
             remedy="check the vault's name, or the setting url",

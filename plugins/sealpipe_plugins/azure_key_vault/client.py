@@ -1,4 +1,6 @@
-"""The client of Azure Key Vault, by its public REST API (version 7.4): any number of vaults with one login."""
+"""The client of Azure Key Vault, by its public REST API (version 7.4): any number of vaults with
+one login.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class KeyVault:
         return None if reply.status == 404 else parse_bundle(refuse(reply, locator, "get"), locator)
 
     def is_deleted(self, secret: SecretName) -> bool:
-        """Return whether the name belongs to a deleted secret that can be recovered, as far as the login may know."""
+        """Return whether the name belongs to a deleted secret that can be recovered, as far as the
+        login may know.
+        """
         return self.call("GET", secret, folder="deletedsecrets").status == 200
 
     def check(self) -> Health:
@@ -79,11 +83,15 @@ class KeyVault:
         reply = self._send("GET", self._settings.url.rstrip("/"), _LIST, None, writes=False)
         return describe_login(reply, f"logged in as {whose}")
 
-    def _send(self, method: str, vault: str, path: str, body: Mapping[str, Any] | None, *, writes: bool) -> Reply:
+    def _send(
+        self, method: str, vault: str, path: str, body: Mapping[str, Any] | None, *, writes: bool
+    ) -> Reply:
         endpoint = make_endpoint(self._context, SYSTEM, vault, self._settings.timeout)
         token = self._login.token(self._find_resource(endpoint, vault))
         headers = {"authorization": Secret(f"Bearer {token.reveal()}")}
-        return send_logged_in(endpoint, headers, self._login.forget, method, path, body, writes=writes)
+        return send_logged_in(
+            endpoint, headers, self._login.forget, method, path, body, writes=writes
+        )
 
     def _find_resource(self, endpoint: Endpoint, vault: str) -> str:
         """Return what a token for this vault names. A request without a token asks for it, once."""
@@ -106,6 +114,10 @@ def parse_bundle(reply: Reply, locator: Locator) -> Bundle:
     match = _ID.fullmatch(str(reply.member("id")))
     value, tags, content_type = (reply.member(name) for name in ("value", "tags", "contentType"))
     if match is None or not isinstance(value, str) or not isinstance(tags, dict | None):
-        raise PluginError(f"{locator}: the response is not Azure Key Vault's", remedy="check the setting url")
+        raise PluginError(
+            f"{locator}: the response is not Azure Key Vault's", remedy="check the setting url"
+        )
     own_tags = {str(name): str(tag) for name, tag in (tags or {}).items()}
-    return Bundle(match[1], value, own_tags, content_type if isinstance(content_type, str) else None)
+    return Bundle(
+        match[1], value, own_tags, content_type if isinstance(content_type, str) else None
+    )

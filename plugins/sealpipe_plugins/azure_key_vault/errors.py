@@ -1,4 +1,7 @@
-"""What the refusals of Microsoft's login and of Key Vault mean, as tables. No response is quoted."""
+"""What the refusals of Microsoft's login and of Key Vault mean, as tables.
+
+No response is quoted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from sealpipe_plugins.cloud import CodedRefusals, require_allowed, usual_refusal
 from sealpipe_plugins.http_errors import Refusal
 from sealpipe_plugins.http_reply import Reply
 
-_CHECK_LOGIN: Final = "check tenant_id, client_id and client_secret (AZURE_*), and this machine's clock"
+_CHECK_LOGIN: Final = (
+    "check tenant_id, client_id and client_secret (AZURE_*), and this machine's clock"
+)
 _EXPIRED: Final[Refusal] = (
     BackendAuthError,
     "the client secret of the application has expired",
@@ -57,23 +62,50 @@ _LOGIN: Final[Mapping[int, Refusal]] = {
     700211: _NO_TRUST,
     700212: _NO_TRUST,
     700213: _NO_TRUST,
-    700024: (BackendAuthError, "the CI's token has expired", "log in earlier in the job; check the clock"),
+    700024: (
+        BackendAuthError,
+        "the CI's token has expired",
+        "log in earlier in the job; check the clock",
+    ),
     50013: _NO_TRUST,
-    53003: (AccessDeniedError, "a conditional access policy of the tenant forbids the login", "ask its administrator"),
-    500011: (NotConfiguredError, "the tenant has no Key Vault of this cloud", "check url and authority"),
+    53003: (
+        AccessDeniedError,
+        "a conditional access policy of the tenant forbids the login",
+        "ask its administrator",
+    ),
+    500011: (
+        NotConfiguredError,
+        "the tenant has no Key Vault of this cloud",
+        "check url and authority",
+    ),
 }
 """Microsoft's error codes (AADSTS...)."""
 
 
 def login_error(refusal: Reply | None, codes: Any, store: str) -> PluginError:
-    """Return the error for a login that failed. `codes` are Microsoft's, `refusal` is the last refused response."""
-    found = codes if isinstance(codes, list) else refusal.member("error_codes") if refusal is not None else None
+    """Return the error for a login that failed.
+
+    `codes` are Microsoft's, `refusal` is the last refused response.
+    """
+    found = (
+        codes
+        if isinstance(codes, list)
+        else refusal.member("error_codes")
+        if refusal is not None
+        else None
+    )
     numbers = [code for code in found if isinstance(code, int)] if isinstance(found, list) else []
     for number in numbers:
         if number in _LOGIN:
             kind, reason, remedy = _LOGIN[number]
             return kind(f"{store}: {reason} (AADSTS{number})", remedy=remedy)
-    detail = f" (AADSTS{numbers[0]})" if numbers else f" ({refusal.status})" if refusal is not None else ""
+    detail = (
+        f" (AADSTS{numbers[0]})"
+        if numbers
+        else f" ({refusal.status})"
+        if refusal is not None
+        else ""
+    )
     if refusal is not None and refusal.member("error") == "invalid_tenant":
         kind, reason, remedy = _NO_TENANT
         return kind(f"{store}: {reason}{detail}", remedy=remedy)
@@ -111,7 +143,10 @@ _REFUSALS: Final[CodedRefusals] = {
 
 
 def refuse(reply: Reply, locator: Locator, permission: str, done: str = "read") -> Reply:
-    """Return a 2xx reply; raise the error of any other. `permission` is what the call needs, `done` what it does."""
+    """Return a 2xx reply; raise the error of any other.
+
+    `permission` is what the call needs, `done` what it does.
+    """
     code = done if reply.status == 400 else _inner_code(reply)
     return require_allowed(reply, code, _REFUSALS, locator, permission, done)
 

@@ -1,4 +1,6 @@
-"""The login to Azure: access tokens from the configured application or identity, by Microsoft's own library (MSAL)."""
+"""The login to Azure: access tokens from the configured application or identity, by Microsoft's own
+library (MSAL).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ logging.getLogger("msal").setLevel(logging.CRITICAL)
 
 
 class Login:
-    """The login of one store. Thread-safe; logs in at the first call. The library keeps and renews the tokens."""
+    """The login of one store.
+
+    Thread-safe; logs in at the first call. The library keeps and renews the tokens.
+    """
 
     def __init__(self, settings: KeyVaultSettings, context: Context) -> None:
         self._settings = settings
@@ -42,9 +47,19 @@ class Login:
             result: Any = None
             try:
                 if self._acquire is None:
-                    self._acquire = _make_application(self._settings, self._context, self._transport)
+                    self._acquire = _make_application(
+                        self._settings, self._context, self._transport
+                    )
                 result = self._acquire(resource)
-            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MsalError):
+            except (
+                ValueError,
+                LookupError,
+                TypeError,
+                AttributeError,
+                ArithmeticError,
+                RuntimeError,
+                MsalError,
+            ):
                 pass  # their texts may quote a response
             token = result.get("access_token") if isinstance(result, dict) else None
             if isinstance(token, str):
@@ -62,7 +77,10 @@ class Login:
     def describe(self) -> str:
         """Return whose login it is."""
         if uses_machine(self._settings):
-            return f"managed identity {self._settings.managed_identity or self._settings.client_id or 'system'}"
+            return (
+                "managed identity "
+                f"{self._settings.managed_identity or self._settings.client_id or 'system'}"
+            )
         return f"application {self._settings.client_id}"
 
 
@@ -72,21 +90,36 @@ def uses_machine(settings: KeyVaultSettings) -> bool:
 
 
 def _make_transport(settings: KeyVaultSettings, context: Context) -> LoginTransport:
-    if context.named and settings.managed_identity is None and not (settings.tenant_id and settings.client_id):
+    if (
+        context.named
+        and settings.managed_identity is None
+        and not (settings.tenant_id and settings.client_id)
+    ):
         raise NotConfiguredError(
-            f"the store {context.store} has no Azure login: AZURE_* variables apply to the default store only",
-            remedy="set its tenant_id and client_id, with client_secret or for the CI's own token, or its "
+            (
+                f"the store {context.store} has no Azure login: AZURE_* variables apply to the "
+                "default store only"
+            ),
+            remedy="set its tenant_id and client_id, with client_secret or for the CI's own "
+            "token, or its "
             "managed_identity",
         )
-    if settings.tenant_id is not None and settings.client_id is None and settings.managed_identity is None:
+    if (
+        settings.tenant_id is not None
+        and settings.client_id is None
+        and settings.managed_identity is None
+    ):
         raise NotConfiguredError(
-            f"{context.store} has a tenant_id but no client_id", remedy="set client_id (AZURE_CLIENT_ID) as well"
+            f"{context.store} has a tenant_id but no client_id",
+            remedy="set client_id (AZURE_CLIENT_ID) as well",
         )
     kind = MachineTransport if uses_machine(settings) else LoginTransport
     return kind(context, settings.timeout)
 
 
-def _make_application(settings: KeyVaultSettings, context: Context, transport: LoginTransport) -> Callable[[str], Any]:
+def _make_application(
+    settings: KeyVaultSettings, context: Context, transport: LoginTransport
+) -> Callable[[str], Any]:
     """Return what gets a token for a resource. Raises what the library raises."""
     if uses_machine(settings):
         chosen = settings.managed_identity or settings.client_id or "system"
@@ -103,15 +136,18 @@ def _make_application(settings: KeyVaultSettings, context: Context, transport: L
     host = settings.authority if "://" in settings.authority else f"https://{settings.authority}"
     if urlsplit(host).scheme != "https":
         raise NotConfiguredError(
-            f"the setting authority of {context.store} must be an https address", remedy="write https://HOST"
+            f"the setting authority of {context.store} must be an https address",
+            remedy="write https://HOST",
         )
     application = msal.ConfidentialClientApplication(
         settings.client_id,
         client_credential=credential,
         authority=f"{host.rstrip('/')}/{settings.tenant_id}",
         http_client=transport,
-        azure_region=msal.ConfidentialClientApplication.DISABLE_MSAL_FORCE_REGION,  # a variable, for named stores too
-        instance_discovery=False,  # it would ask login.microsoftonline.com about every other authority
+        # a variable, for named stores too
+        azure_region=msal.ConfidentialClientApplication.DISABLE_MSAL_FORCE_REGION,
+        # it would ask login.microsoftonline.com about every other authority
+        instance_discovery=False,
     )
     return lambda resource: application.acquire_token_for_client(scopes=[f"{resource}/.default"])
 

@@ -16,10 +16,10 @@ from sealpipe.plugin.settings import PluginSettings
 class KeyVaultSettings(PluginSettings):
     """The vault of references that name none, and the login.
 
-    The login is an application (`tenant_id`, `client_id`) with its `client_secret`, with a token from
-    `federated_token_file`, or, with neither, with the CI's OIDC token for `audience`. Or it is the machine's
-    `managed_identity`: `system`, or the client id of one that was assigned to it. `timeout` is in seconds, for each
-    step.
+    The login is an application (`tenant_id`, `client_id`) with its `client_secret`, with a token
+    from `federated_token_file`, or, with neither, with the CI's OIDC token for `audience`. Or it is
+    the machine's `managed_identity`: `system`, or the client id of one that was assigned to it.
+    `timeout` is in seconds, for each step.
     """
 
     url: str | None = None
@@ -48,12 +48,17 @@ class SecretName(NamedTuple):
     name: str
 
 
-_REFERENCE: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9])/)?([0-9A-Za-z-]{1,127})")
+_REFERENCE: Final = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9])/)?([0-9A-Za-z-]{1,127})"
+)
 _VERSION: Final = re.compile(r"[0-9A-Fa-f]{32}")
 
 
 def parse_secret(locator: Locator, settings: KeyVaultSettings, store: str) -> SecretName:
-    """Return the secret of a reference. Raises ReferenceValueError, and NotConfiguredError without a vault."""
+    """Return the secret of a reference.
+
+    Raises ReferenceValueError, and NotConfiguredError without a vault.
+    """
     match = _REFERENCE.fullmatch(locator.body)
     if match is None:
         raise ReferenceValueError(
@@ -77,6 +82,7 @@ def parse_version(locator: Locator) -> str:
         return ""
     if _VERSION.fullmatch(version) is None:
         raise ReferenceValueError(
-            f"{locator}: version= must be 32 hexadecimal digits", remedy="leave it out for the newest version"
+            f"{locator}: version= must be 32 hexadecimal digits",
+            remedy="leave it out for the newest version",
         )
     return version

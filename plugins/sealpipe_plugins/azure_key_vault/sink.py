@@ -1,7 +1,9 @@
-"""`azure-kv:VAULT/NAME`: Azure Key Vault. Without a key the value is the whole secret; keys are members.
+"""`azure-kv:VAULT/NAME`: Azure Key Vault.
 
-Key Vault has no condition for a write. After ours, the newest version is read: if it is another writer's, ours is made
-again from it, so that whoever merges last keeps the members of both.
+Without a key the value is the whole secret; keys are members.
+
+Key Vault has no condition for a write. After ours, the newest version is read: if it is another
+writer's, ours is made again from it, so that whoever merges last keeps the members of both.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class KeyVaultSink(VersionedSink):
 
     def open_secret(self, job: Job) -> _SecretUpdate:
         """Return a write to the secret."""
-        return _SecretUpdate(self._vaults, parse_secret(job.locator, self.settings, self.context.store), job)
+        return _SecretUpdate(
+            self._vaults, parse_secret(job.locator, self.settings, self.context.store), job
+        )
 
     def check(self) -> Health:
         """Check the login. Changes nothing."""
@@ -70,7 +74,9 @@ class _SecretUpdate(SecretWrite):
         if existing is not None and existing.content_type is not None:
             body["contentType"] = existing.content_type
         reply = self._vaults.call("PUT", self._secret, "", body, writes=True)
-        version = parse_bundle(refuse(reply, self._locator, "set", "written"), self._locator).version
+        version = parse_bundle(
+            refuse(reply, self._locator, "set", "written"), self._locator
+        ).version
         newest = self._vaults.read(self._secret, "", self._locator)
         if newest is None or newest.version != version:
             return None
@@ -79,12 +85,18 @@ class _SecretUpdate(SecretWrite):
         return version
 
     def next_value(self, existing: Bundle | None) -> str:
-        """Return the value of the next version. Raises UnsupportedError for one that Key Vault does not store."""
-        following = next_document(None if existing is None else existing.value, self._wanted, self._mode, self._locator)
+        """Return the value of the next version.
+
+        Raises UnsupportedError for one that Key Vault does not store.
+        """
+        following = next_document(
+            None if existing is None else existing.value, self._wanted, self._mode, self._locator
+        )
         data = as_bytes(following)
         if not 0 < len(data) <= MAX_SIZE:
             raise UnsupportedError(
-                f"{self._locator}: Key Vault stores 1 to {MAX_SIZE} bytes in a secret", remedy="store it elsewhere"
+                f"{self._locator}: Key Vault stores 1 to {MAX_SIZE} bytes in a secret",
+                remedy="store it elsewhere",
             )
         return decode_text(data, self._locator)
 

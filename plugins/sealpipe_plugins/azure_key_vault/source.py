@@ -1,4 +1,7 @@
-"""`azure-kv:VAULT/NAME`: Azure Key Vault. Text that is a JSON object becomes a map; with `?raw=1` it stays text."""
+"""`azure-kv:VAULT/NAME`: Azure Key Vault.
+
+Text that is a JSON object becomes a map; with `?raw=1` it stays text.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,12 @@ class KeyVaultSource(Source):
             return make_source_document(bundle.value, locator)
         if self._vaults.is_deleted(secret):
             raise SecretNotFoundError(
-                f"{locator} is deleted and can be recovered", remedy="recover it: `az keyvault secret recover`"
+                f"{locator} is deleted and can be recovered",
+                remedy="recover it: `az keyvault secret recover`",
             )
         raise SecretNotFoundError(
-            f"{locator} does not exist, or has no such version", remedy="check the vault, the name and the version"
+            f"{locator} does not exist, or has no such version",
+            remedy="check the vault, the name and the version",
         )
 
     def check(self) -> Health:

@@ -1,6 +1,8 @@
-"""How Microsoft's login library sends: over the shared network; and to the token service of an Azure machine.
+"""How Microsoft's login library sends: over the shared network; and to the token service of an
+Azure machine.
 
-A failure that asks to try again is raised at once, not as the library's own exception: the core repeats.
+A failure that asks to try again is raised at once, not as the library's own exception: the core
+repeats.
 """
 
 from __future__ import annotations
@@ -40,7 +42,12 @@ class LoginTransport(LoginSender):
     setting = "authority (AZURE_AUTHORITY_HOST)"
 
     def get(
-        self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, **_: Any
+        self,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **_: Any,
     ) -> LoginResponse:
         """Send a GET request. Raises PluginError like `exchange`."""
         return self._send("GET", _with_query(url, params), headers, None)
@@ -61,35 +68,52 @@ class LoginTransport(LoginSender):
     def close(self) -> None:
         """Do nothing: the connections are shared."""
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> LoginResponse:
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None
+    ) -> LoginResponse:
         reply = self.exchange(method, url, body, headers)
         return LoginResponse(reply.status, reply.headers, reply.body)
 
 
 class MachineTransport(LoginTransport):
-    """Asks the token service of this machine: without TLS and without a proxy, as Microsoft's own tools do."""
+    """Asks the token service of this machine: without TLS and without a proxy, as Microsoft's own
+    tools do.
+    """
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> LoginResponse:
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None
+    ) -> LoginResponse:
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname:
             try:
                 target = f"{parts.path}?{parts.query}"
                 timeout = min(_MACHINE_TIMEOUT, self._timeout)
-                found = ask_machine(parts.netloc, method, target, body, headers or {}, timeout=timeout)
+                found = ask_machine(
+                    parts.netloc, method, target, body, headers or {}, timeout=timeout
+                )
             except (OSError, HTTPException, ValueError):
                 pass
             else:
                 if found.status == 429 or found.status >= 500:
                     raise UnavailableError(
-                        f"the token service of this machine asks to try again later ({found.status})",
+                        (
+                            "the token service of this machine asks to try again later "
+                            f"({found.status})"
+                        ),
                         remedy="run it again later",
                     )
                 reply = Reply("the token service", *found, writes=False)
                 self.refusal = None if found.status == 200 else reply
                 return LoginResponse(*found)
         raise NotConfiguredError(
-            "no Azure login was found: no application is configured, and this machine has no managed identity",
-            remedy="set AZURE_TENANT_ID and AZURE_CLIENT_ID, with AZURE_CLIENT_SECRET or for the CI's own token",
+            (
+                "no Azure login was found: no application is configured, and this machine has "
+                "no managed identity"
+            ),
+            remedy=(
+                "set AZURE_TENANT_ID and AZURE_CLIENT_ID, with AZURE_CLIENT_SECRET or for the "
+                "CI's own token"
+            ),
         )
 
 

@@ -1,4 +1,7 @@
-"""Buildkite: masks, outputs, annotations and tokens, all by its agent's program. Values are only on its stdin."""
+"""Buildkite: masks, outputs, annotations and tokens, all by its agent's program.
+
+Values are only on its stdin.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,11 @@ class BuildkiteCI(JobCI):
     """A job of Buildkite."""
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Have the agent redact values and each of their lines, if this one can; otherwise a note says that it cannot.
+        """Have the agent redact values and each of their lines, if this one can; otherwise a note
+        says that it cannot.
 
-        --print says that the value is captured, so a job without the agent's program (in a container) gets it, too.
+        --print says that the value is captured, so a job without the agent's program (in a
+        container) gets it, too.
         """
         lines, short = select_maskable_lines(value.reveal() for value in values)
         reason = describe_short_lines(short) if short else ""
@@ -32,7 +37,10 @@ class BuildkiteCI(JobCI):
             write_text(f"sealpipe: not masked in this log: {reason}\n")
 
     def set_output(self, name: str, value: str) -> None:
-        """Set meta-data of the build, which all its jobs can read. An empty value is `-`: Buildkite stores none."""
+        """Set meta-data of the build, which all its jobs can read.
+
+        An empty value is `-`: Buildkite stores none.
+        """
         argv = self.job.output.format(name=re.sub(r"[^A-Za-z0-9_.-]", "_", name)).split()
         if is_missing(self.context, argv[0]):
             raise UnsupportedError(f"{argv[0]} is not on PATH", remedy=self.job.oidc_setup)
@@ -44,7 +52,10 @@ class BuildkiteCI(JobCI):
         self._annotate("info", markdown.rstrip("\n") + "\n")
 
     def annotate(self, level: Level, message: str) -> None:
-        """Append a paragraph to an annotation of the build. The message is text, so it is escaped in Markdown."""
+        """Append a paragraph to an annotation of the build.
+
+        The message is text, so it is escaped in Markdown.
+        """
         self._annotate(_STYLES[level], escape_markdown(message) + "\n\n")
 
     def oidc_token(self, audience: str | None = None) -> Secret:
@@ -53,7 +64,13 @@ class BuildkiteCI(JobCI):
         return request_token(self.context, argv, self.job.oidc_setup)
 
     def _annotate(self, style: str, markdown: str) -> None:
-        argv = ["buildkite-agent", "annotate", "--append", f"--style={style}", f"--context=sealpipe-{style}"]
+        argv = [
+            "buildkite-agent",
+            "annotate",
+            "--append",
+            f"--style={style}",
+            f"--context=sealpipe-{style}",
+        ]
         self._run(argv, markdown)
 
     def _run(self, argv: list[str], content: str) -> str:

@@ -30,7 +30,9 @@ class DiscordSettings(WebhookSettingsBase):
 
 
 MAX_MESSAGE: Final = 2000
-"""Maximum characters of a message in Discord, escapes included; we count UTF-16, as its client does."""
+"""Maximum characters of a message in Discord, escapes included; we count UTF-16, as its client
+does.
+"""
 _LONGEST_WAIT: Final = 1e6
 """Seconds. What is longer is no time that Discord asks for."""
 _SUPPRESS_EMBEDS: Final = 1 << 2
@@ -40,14 +42,25 @@ _REFUSALS: Final[Refusals] = {
         "cannot show this message",
         "shorten the message; a forum needs ?thread_id= in the address",
     ),
-    401: (BackendAuthError, "refused the webhook's token", "copy the webhook's whole address again"),
-    403: (AccessDeniedError, "does not let this machine post", "check the webhook's address, and the network's proxy"),
+    401: (
+        BackendAuthError,
+        "refused the webhook's token",
+        "copy the webhook's whole address again",
+    ),
+    403: (
+        AccessDeniedError,
+        "does not let this machine post",
+        "check the webhook's address, and the network's proxy",
+    ),
     404: (SecretNotFoundError, "no longer knows this webhook", "create a new one and set it"),
 }
 
 
 class DiscordChannel(WebhookChannel):
-    """A webhook of a channel. Previews are switched off, because a preview would open the link; nobody is mentioned."""
+    """A webhook of a channel.
+
+    Previews are switched off, because a preview would open the link; nobody is mentioned.
+    """
 
     system = "Discord"
     scheme = "discord"
@@ -58,7 +71,8 @@ class DiscordChannel(WebhookChannel):
         endpoint, content = self.open_endpoint(to), as_markdown(message)
         if len(content.encode("utf-16-le", "surrogatepass")) // 2 > MAX_MESSAGE:
             raise UnsupportedError(
-                f"Discord rejects messages of more than {MAX_MESSAGE} characters", remedy="shorten it"
+                f"Discord rejects messages of more than {MAX_MESSAGE} characters",
+                remedy="shorten it",
             )
         body = {"content": content, "allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
         reply = _require_accepted(endpoint.post("", body))
@@ -79,6 +93,8 @@ def _require_accepted(reply: Reply) -> Reply:
     seconds = reply.member("retry_after")
     if reply.status == 429 and isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_WAIT:
         raise UnavailableError(
-            "Discord asks to try again later (429)", remedy="run it again later", retry_after=float(seconds)
+            "Discord asks to try again later (429)",
+            remedy="run it again later",
+            retry_after=float(seconds),
         )
     return require_success(reply, _REFUSALS)

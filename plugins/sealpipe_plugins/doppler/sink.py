@@ -15,7 +15,10 @@ from sealpipe_plugins.raw_values import refuse_references
 from sealpipe_plugins.sink_values import variable_values
 
 _NAME: Final = re.compile(rf"(?!(?:{'|'.join(MANAGED)})$)[A-Z_][A-Z0-9_]{{0,199}}")
-_RULE: Final = "use capital letters, digits and _, and begin with no digit; DOPPLER_CONFIG and the like are taken"
+_RULE: Final = (
+    "use capital letters, digits and _, and begin with no digit; DOPPLER_CONFIG and the like "
+    "are taken"
+)
 
 
 class DopplerSink(Sink):
@@ -32,7 +35,9 @@ class DopplerSink(Sink):
         existing = "if none has this name" if mode == "create" else "replacing any with this name"
         return f"store secrets in {config} at Doppler, {existing}; its other secrets stay"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         """Store the secrets in one request, read them back, and add the marker to their notes."""
         values = variable_values(locator, fields, _NAME, _RULE)
         refuse_references(values, NAME, locator)

@@ -11,7 +11,10 @@ from sealpipe_plugins.raw_values import hidden_remark, is_raw
 
 
 class DopplerSource(Source):
-    """The computed values of a config as a map; with raw=1, values as they were written. No leases are issued."""
+    """The computed values of a config as a map; with raw=1, values as they were written.
+
+    No leases are issued.
+    """
 
     concurrency = 8
 
@@ -26,7 +29,9 @@ class DopplerSource(Source):
         secrets = read_config(self._doppler, name).secrets
         values = {key: each.raw if raw else each.computed for key, each in secrets.items()}
         visible = {key: value for key, value in values.items() if value is not None}
-        remark = hidden_remark(len(values) - len(visible), "a service token or a service account can read them")
+        remark = hidden_remark(
+            len(values) - len(visible), "a service token or a service account can read them"
+        )
         return Document(visible, remark=remark)
 
     def check(self) -> Health:
@@ -41,5 +46,9 @@ class DopplerSource(Source):
 def check_token(doppler: Doppler) -> Health:
     """Ask Doppler what the token is."""
     kind = str(doppler.request("GET", "/v3/me").member("type"))
-    detail = f"a token of the type {kind}" if re.fullmatch(r"[a-z_]{1,40}", kind) else "the token is valid"
+    detail = (
+        f"a token of the type {kind}"
+        if re.fullmatch(r"[a-z_]{1,40}", kind)
+        else "the token is valid"
+    )
     return Health(ok=True, detail=f"{detail}; what it may read cannot be checked")

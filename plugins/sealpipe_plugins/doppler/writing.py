@@ -1,8 +1,9 @@
 """Writes secrets of one config in one request, confirms them, and keeps the marker in their notes.
 
-The request names the value that each secret has had, and Doppler refuses it whole if one has changed since. For a
-secret that does not exist yet Doppler documents no such condition. A project's configs share a secret's note, so the
-marker stands there with the config's name; notes are written without a condition, after the values.
+The request names the value that each secret has had, and Doppler refuses it whole if one has
+changed since. For a secret that does not exist yet Doppler documents no such condition. A project's
+configs share a secret's note, so the marker stands there with the config's name; notes are written
+without a condition, after the values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sealpipe.plugin import AccessDeniedError, Locator, Mode, PluginError, SecretNotFoundError, UnsupportedError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Locator,
+    Mode,
+    PluginError,
+    SecretNotFoundError,
+    UnsupportedError,
+)
 from sealpipe_plugins.confirm import Snapshot, entries_snapshot, require_same, store_and_confirm
 from sealpipe_plugins.doppler.api import Doppler
 from sealpipe_plugins.doppler.configs import (
@@ -41,7 +49,9 @@ _REJECTED: Final = (
 class ConfigWrite:
     """A write of some secrets of a config, by name."""
 
-    def __init__(self, doppler: Doppler, name: ConfigName, values: Mapping[str, str], marker: str) -> None:
+    def __init__(
+        self, doppler: Doppler, name: ConfigName, values: Mapping[str, str], marker: str
+    ) -> None:
         self._doppler = doppler
         self._name = name
         self._values = values
@@ -49,8 +59,12 @@ class ConfigWrite:
         self._marker = marker
 
     def store(self, target: Locator, mode: Mode) -> tuple[ConfigContent, bool, bool]:
-        """Return the config as last read, whether the values were read back, and whether they were there before."""
-        outcome = store_and_confirm(self._read, self._write, self._wanted, target, mode, self._marker)
+        """Return the config as last read, whether the values were read back, and whether they were
+        there before.
+        """
+        outcome = store_and_confirm(
+            self._read, self._write, self._wanted, target, mode, self._marker
+        )
         if not outcome.is_written:
             return outcome.snapshot.raw, True, True
         content = read_config(self._doppler, self._name)
@@ -61,7 +75,10 @@ class ConfigWrite:
         return content, not hidden, False
 
     def add_markers(self, content: ConfigContent) -> bool:
-        """Add the marker to each secret's note. Return False if the token may not, or a note has no room."""
+        """Add the marker to each secret's note.
+
+        Return False if the token may not, or a note has no room.
+        """
         mark, refusals = self._mark(content), explain_refusals(self._name, "write the notes of")
         for key in self._values:
             note = content.secrets[key].note
@@ -72,7 +89,8 @@ class ConfigWrite:
                 return False
             try:
                 self._doppler.request(
-                    "POST", "/v3/projects/project/note", {"project": self._name.project or content.project},
+                    "POST", "/v3/projects/project/note",
+                    {"project": self._name.project or content.project},
                     {"secret": key, "note": marked}, {**_explain_rejections(), **refusals},
                 )  # fmt: skip
             except (AccessDeniedError, SecretNotFoundError, UnsupportedError):
@@ -105,10 +123,15 @@ class ConfigWrite:
         return None
 
     def _present_values(self, content: ConfigContent) -> dict[str, bytes]:
-        """Return the values of those secrets that exist. One with the marker counts as having the value to store."""
+        """Return the values of those secrets that exist.
+
+        One with the marker counts as having the value to store.
+        """
         mark = self._mark(content)
         return {
-            key: value if mark in split_markers(content.secrets[key].note)[1] else _comparable(content.secrets[key])
+            key: value
+            if mark in split_markers(content.secrets[key].note)[1]
+            else _comparable(content.secrets[key])
             for key, value in self._wanted.items()
             if key in content.secrets
         }
@@ -124,7 +147,11 @@ def _explain_rejections() -> Refusals:
 def _comparable(secret: ConfigSecret) -> bytes:
     if secret.raw is None:
         return _HIDDEN
-    return secret.raw.encode("utf-8", "surrogatepass") if secret.computed in (None, secret.raw) else _EXPANDED
+    return (
+        secret.raw.encode("utf-8", "surrogatepass")
+        if secret.computed in (None, secret.raw)
+        else _EXPANDED
+    )
 
 
 def _make_change(key: str, value: str, existing: ConfigSecret | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Parses exactly one email address, and rejects anything that a mail system could read as several.
 
-A parser of our own: `email.utils` accepts names, comments, quotes and lists, and no dependency has a stricter one.
+A parser of our own: `email.utils` accepts names, comments, quotes and lists, and no dependency has
+a stricter one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _HINTS: Final = {
 
 
 def parse_address(text: str) -> str:
-    """Return the address with its domain in ASCII. ReferenceValueError names the problem, never the input."""
+    """Return the address with its domain in ASCII. ReferenceValueError names the problem, never the
+    input.
+    """
     for character in text:
         if not character.isprintable() or character.isspace():
             raise _address_error("white space or an invisible character")
@@ -37,7 +40,11 @@ def parse_address(text: str) -> str:
     local, at_sign, domain = text.rpartition("@")
     if not at_sign or "@" in local:
         raise _address_error("not exactly one @")
-    if not _LOCAL.fullmatch(_mask_letters(local)) or local.startswith("-") or len(local.encode()) > _MAX_LOCAL:
+    if (
+        not _LOCAL.fullmatch(_mask_letters(local))
+        or local.startswith("-")
+        or len(local.encode()) > _MAX_LOCAL
+    ):
         raise _address_error("an invalid part before the @")
     address = f"{local}@{_encode_domain(domain)}"
     if len(address.encode()) > _MAX_ADDRESS:
@@ -46,11 +53,14 @@ def parse_address(text: str) -> str:
 
 
 def _mask_letters(local: str) -> str:
-    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return "" for text that is not normalised."""
+    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return "" for text that is not
+    normalised.
+    """
     if unicodedata.normalize("NFKC", local) != local:
         return ""
     return "".join(
-        "x" if character > "\x7f" and unicodedata.category(character)[0] in "LMN" else character for character in local
+        "x" if character > "\x7f" and unicodedata.category(character)[0] in "LMN" else character
+        for character in local
     )
 
 
@@ -69,5 +79,6 @@ def _encode_domain(domain: str) -> str:
 
 def _address_error(what: str) -> ReferenceValueError:
     return ReferenceValueError(
-        f"the recipient is not a single address: it has {what}", remedy="write it as email:name@example.com"
+        f"the recipient is not a single address: it has {what}",
+        remedy="write it as email:name@example.com",
     )

@@ -6,7 +6,15 @@ import re
 from datetime import UTC, datetime
 from email.utils import format_datetime, make_msgid
 
-from sealpipe.plugin import Channel, Context, Delivery, Health, Message, NotConfiguredError, ReferenceValueError
+from sealpipe.plugin import (
+    Channel,
+    Context,
+    Delivery,
+    Health,
+    Message,
+    NotConfiguredError,
+    ReferenceValueError,
+)
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.email.message import Header, NamedAddress, Token, write_mail
 from sealpipe_plugins.email.smtp import MailServer, SmtpSettings
@@ -21,7 +29,9 @@ class EmailChannel(Channel):
     def __init__(self, settings: SmtpSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._sender = _parse_setting(settings.sender, "sender")
-        self._reply_to = None if settings.reply_to is None else _parse_setting(settings.reply_to, "reply_to")
+        self._reply_to = (
+            None if settings.reply_to is None else _parse_setting(settings.reply_to, "reply_to")
+        )
         self._server = MailServer(settings, context)
 
     def validate(self, to: str) -> None:
@@ -37,6 +47,7 @@ class EmailChannel(Channel):
         recipient, sender = parse_address(to), self._sender.address
         message_id = make_msgid(domain=sender.rpartition("@")[2])
         reply_headers = [] if self._reply_to is None else [Header("Reply-To", self._reply_to)]
+        # Suppresses out-of-office replies (RFC 3834).
         headers = [
             Header("From", self._sender),
             Header("To", NamedAddress("", recipient)),
@@ -44,7 +55,7 @@ class EmailChannel(Channel):
             Header("Subject", subject_line(message)),
             Header("Date", Token(format_datetime(datetime.now(UTC)))),
             Header("Message-ID", Token(message_id)),
-            Header("Auto-Submitted", Token("auto-generated")),  # suppresses out-of-office replies (RFC 3834)
+            Header("Auto-Submitted", Token("auto-generated")),
         ]
         content = write_mail(headers, as_plain(message), as_html(message))
         self._server.send(sender, recipient, content, utf8=not content.isascii())
@@ -63,4 +74,6 @@ def _parse_setting(text: str, setting: str) -> NamedAddress:
             return NamedAddress((match[1] or "").strip(), parse_address(match[2] or match[3]))
     except ReferenceValueError:
         pass
-    raise NotConfiguredError(f"the setting {setting} is not a single address", remedy="write Name <name@example.com>")
+    raise NotConfiguredError(
+        f"the setting {setting} is not a single address", remedy="write Name <name@example.com>"
+    )

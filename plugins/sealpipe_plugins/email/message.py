@@ -1,8 +1,9 @@
-"""Encodes a mail so that its text cannot become headers or markup, and parses the result to verify it.
+"""Encodes a mail so that its text cannot become headers or markup, and parses the result to verify
+it.
 
-The headers are not made with `email.message`: it decodes RFC 2047 words when a header is assigned, and their contents,
-line breaks included, then appear in the message (CPython before 3.12.3 and 3.13). So a title such as
-`=?utf-8?q?=0D=0ABcc:...?=` would inject headers.
+The headers are not made with `email.message`: it decodes RFC 2047 words when a header is assigned,
+and their contents, line breaks included, then appear in the message (CPython before 3.12.3 and
+3.13). So a title such as `=?utf-8?q?=0D=0ABcc:...?=` would inject headers.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Header(NamedTuple):
 def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
     """Return the mail: these headers, and a body as plain text and as HTML, with CRLF.
 
-    ASCII, except for other letters in an address (RFC 6532). Raises UnsupportedError if the result would be parsed
-    differently: then it must not be sent.
+    ASCII, except for other letters in an address (RFC 6532). Raises UnsupportedError if the result
+    would be parsed differently: then it must not be sent.
     """
     boundary = f"=_{secrets.token_hex(16)}"  # "=_" cannot occur in quoted-printable text
     encoded = [(name, _encode_value(value)) for name, value in headers]
@@ -68,7 +69,8 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
 def unsafe_mail_error(difference: str) -> PluginError:
     """Return the error for a mail that would be parsed differently. It was not sent."""
     return UnsupportedError(
-        f"the mail would arrive changed: {difference}", remedy="nothing was sent; use a simpler title"
+        f"the mail would arrive changed: {difference}",
+        remedy="nothing was sent; use a simpler title",
     )
 
 
@@ -92,12 +94,20 @@ def _encode_value(value: NamedAddress | Token | str) -> str:
 
 
 def _encode_text(text: str) -> str:
-    """Encode the value of an unstructured header: unchanged if it is unambiguous, otherwise as RFC 2047 words.
+    """Encode the value of an unstructured header: unchanged if it is unambiguous, otherwise as RFC
+    2047 words.
 
     The contents of these words are not decoded again.
     """
-    if text.isascii() and text.isprintable() and "=?" not in text and text == " ".join(text.split()):
-        rows = textwrap.wrap(text, _MAX_COLUMNS - len("Subject: "), break_long_words=False, break_on_hyphens=False)
+    if (
+        text.isascii()
+        and text.isprintable()
+        and "=?" not in text
+        and text == " ".join(text.split())
+    ):
+        rows = textwrap.wrap(
+            text, _MAX_COLUMNS - len("Subject: "), break_long_words=False, break_on_hyphens=False
+        )
         if all(len(row) < _MAX_COLUMNS - len("Subject: ") for row in rows):
             return "\r\n ".join(rows)
     return _encode_words(text)
@@ -110,7 +120,9 @@ def _encode_words(text: str) -> str:
             words.append(chunk)
             chunk = b""
         chunk += character.encode()
-    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(word).decode()}?=" for word in [*words, chunk] if word)
+    return "\r\n ".join(
+        f"=?utf-8?b?{base64.b64encode(word).decode()}?=" for word in [*words, chunk] if word
+    )
 
 
 def _encode_mailbox(mailbox: NamedAddress) -> str:
@@ -133,7 +145,10 @@ def _encode_mailbox(mailbox: NamedAddress) -> str:
     )
 
 
-_PART: Final = (("Content-Type", 'text/{kind}; charset="utf-8"'), ("Content-Transfer-Encoding", "quoted-printable"))
+_PART: Final = (
+    ("Content-Type", 'text/{kind}; charset="utf-8"'),
+    ("Content-Transfer-Encoding", "quoted-printable"),
+)
 
 
 def _encode_part(boundary: str, kind: str, text: str) -> str:
@@ -144,9 +159,14 @@ def _encode_part(boundary: str, kind: str, text: str) -> str:
 
 
 def _find_difference(
-    content: str, encoded: Sequence[tuple[str, str]], expected: Sequence[Header], bodies: tuple[str, str]
+    content: str,
+    encoded: Sequence[tuple[str, str]],
+    expected: Sequence[Header],
+    bodies: tuple[str, str],
 ) -> str:
-    """Parse the finished mail and return how it differs from the input; an empty string if it does not."""
+    """Parse the finished mail and return how it differs from the input; an empty string if it does
+    not.
+    """
     if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n", content):
         return "it has a control character"
     if max(map(len, content.encode().split(b"\r\n"))) > _MAX_LINE:
@@ -159,10 +179,17 @@ def _find_difference(
     for name, value in expected:
         if not _matches(message[name], value):
             return f"its {name} differs"
-    if message.get_content_type() != "multipart/alternative" or message.defects or message.preamble or message.epilogue:
+    if (
+        message.get_content_type() != "multipart/alternative"
+        or message.defects
+        or message.preamble
+        or message.epilogue
+    ):
         return "its body differs"
     parts = list(message.iter_parts())
-    if [_read_part(part) for part in parts] != [(kind, text) for kind, text in zip(_KINDS, bodies, strict=True)]:
+    if [_read_part(part) for part in parts] != [
+        (kind, text) for kind, text in zip(_KINDS, bodies, strict=True)
+    ]:
         return "its body differs"
     return ""
 

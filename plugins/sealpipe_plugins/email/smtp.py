@@ -31,9 +31,10 @@ from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error, iter_causes
 class SmtpSettings(PluginSettings):
     """Settings of the mail server.
 
-    `security` is starttls, tls (from the first byte), none (loopback only) or plain-internal: unencrypted to a relay
-    inside a network, allowed in the config file only. The default is tls on port 465, otherwise starttls.
-    The default port is 465 with tls, otherwise 587. `timeout` is in seconds, for each step.
+    `security` is starttls, tls (from the first byte), none (loopback only) or plain-internal:
+    unencrypted to a relay inside a network, allowed in the config file only. The default is tls on
+    port 465, otherwise starttls. The default port is 465 with tls, otherwise 587. `timeout` is in
+    seconds, for each step.
     """
 
     host: str
@@ -60,15 +61,21 @@ class MailServer:
         if self._security == "none" and not is_loopback(settings.host):
             raise NotConfiguredError(
                 f"mail to {settings.host} would be sent unencrypted",
-                remedy="use starttls or tls; none is only for loopback. For a relay inside your network that has no "
+                remedy="use starttls or tls; none is only for loopback. For a relay inside your "
+                "network that has no "
                 f'TLS, write security = "{_PLAIN_INTERNAL}" into the config file',
             )
         if (settings.username is None) != (settings.password is None):
             missing = "password" if settings.password is None else "username"
             raise NotConfiguredError(
-                f"the login of {context.store} lacks its {missing}", remedy=f"set {missing}, or unset the other"
+                f"the login of {context.store} lacks its {missing}",
+                remedy=f"set {missing}, or unset the other",
             )
-        if self._security == _PLAIN_INTERNAL and settings.username is not None and not is_loopback(settings.host):
+        if (
+            self._security == _PLAIN_INTERNAL
+            and settings.username is not None
+            and not is_loopback(settings.host)
+        ):
             raise NotConfiguredError(
                 f"the login of {context.store} would be sent unencrypted to {settings.host}",
                 remedy="unset username and password, or use a server with TLS",
@@ -93,12 +100,17 @@ class MailServer:
                 smtp.putcmd("QUIT")
             return
         except OSError as error:  # includes smtplib's own errors
-            timed_out = " in time" if any(isinstance(each, TimeoutError) for each in iter_causes(error)) else ""
+            timed_out = (
+                " in time"
+                if any(isinstance(each, TimeoutError) for each in iter_causes(error))
+                else ""
+            )
         finally:
             smtp.close()
         if is_complete:
             raise UnknownOutcomeError(
-                f"{self._server_name} was sent the message and did not respond{timed_out}", remedy=CHECK_FIRST
+                f"{self._server_name} was sent the message and did not respond{timed_out}",
+                remedy=CHECK_FIRST,
             )
         problem = f"did not respond{timed_out}" if timed_out else "closed the connection"
         raise UnavailableError(f"{self._server_name} {problem} before it received the message")
@@ -125,11 +137,19 @@ class MailServer:
         except PluginError as error:
             failure = error
         except smtplib.SMTPResponseException as error:
-            failure = _refusal_error((error.smtp_code, b""), self._server_name, "refuses the connection")
+            failure = _refusal_error(
+                (error.smtp_code, b""), self._server_name, "refuses the connection"
+            )
         except smtplib.SMTPException as error:
             timed_out = any(isinstance(each, TimeoutError) for each in iter_causes(error))
-            problem = "did not respond in time" if timed_out else "closed the connection, or does not speak SMTP"
-            failure = UnavailableError(f"{self._server_name} {problem}", remedy="check host, port and security")
+            problem = (
+                "did not respond in time"
+                if timed_out
+                else "closed the connection, or does not speak SMTP"
+            )
+            failure = UnavailableError(
+                f"{self._server_name} {problem}", remedy="check host, port and security"
+            )
         except OSError as error:
             failure = connect_error(error, "the mail server", f"{self._settings.host}:{self._port}")
         if smtp is not None:
@@ -173,15 +193,21 @@ class MailServer:
         except smtplib.SMTPAuthenticationError as error:
             code = error.smtp_code
             failure = BackendAuthError(
-                f"{self._server_name} refused the login ({code})", remedy="check username and password"
+                f"{self._server_name} refused the login ({code})",
+                remedy="check username and password",
             )
             if 400 <= code < 500:
-                failure = UnavailableError(f"{self._server_name} cannot check the login now ({code})")
+                failure = UnavailableError(
+                    f"{self._server_name} cannot check the login now ({code})"
+                )
         except smtplib.SMTPServerDisconnected:
-            failure = UnavailableError(f"{self._server_name} closed the connection during the login")
+            failure = UnavailableError(
+                f"{self._server_name} closed the connection during the login"
+            )
         except smtplib.SMTPException:
             failure = UnsupportedError(
-                f"{self._server_name} offers no supported login method", remedy="remove username and password"
+                f"{self._server_name} offers no supported login method",
+                remedy="remove username and password",
             )
         except UnicodeError:
             failure = NotConfiguredError("username and password must be ASCII")
@@ -197,10 +223,13 @@ _NO_MAILBOX: Final = (550, 551, 553)
 _Response = tuple[int, bytes]
 
 
-def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
+def _send_envelope(
+    smtp: smtplib.SMTP, server_name: str, sender: str, to: str, size: int, *, utf8: bool
+) -> None:
     if utf8 and not smtp.has_extn("smtputf8"):
         raise UnsupportedError(
-            f"{server_name} does not accept non-ASCII addresses (no SMTPUTF8)", remedy="use an ASCII address"
+            f"{server_name} does not accept non-ASCII addresses (no SMTPUTF8)",
+            remedy="use an ASCII address",
         )
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
     _require_code(
@@ -212,11 +241,15 @@ def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, s
     response = smtp.rcpt(to)
     code, reason = response[0], re.match(rb"5\.(\d{1,3})\.", response[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
-        raise ReferenceValueError(f"{server_name} has no mailbox {to} ({code})", remedy="check the address")
+        raise ReferenceValueError(
+            f"{server_name} has no mailbox {to} ({code})", remedy="check the address"
+        )
     _require_code(response, (250, 251), server_name, f"does not accept mail for {to}")
 
 
-def _require_code(response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str) -> None:
+def _require_code(
+    response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str
+) -> None:
     if response[0] not in codes:
         raise _refusal_error(response, server_name, otherwise)
 
@@ -224,7 +257,11 @@ def _require_code(response: _Response, codes: tuple[int, ...], server_name: str,
 def _refusal_error(response: _Response, server_name: str, problem: str) -> PluginError:
     code = response[0]
     if code in _LOGIN_REQUIRED:
-        return BackendAuthError(f"{server_name} requires a login first ({code})", remedy="set username and password")
+        return BackendAuthError(
+            f"{server_name} requires a login first ({code})", remedy="set username and password"
+        )
     if 400 <= code < 500:
         return UnavailableError(f"{server_name} asks to try again later ({code})")
-    return AccessDeniedError(f"{server_name} {problem} ({code})", remedy="give its administrator this number")
+    return AccessDeniedError(
+        f"{server_name} {problem} ({code})", remedy="give its administrator this number"
+    )

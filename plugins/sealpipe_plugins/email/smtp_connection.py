@@ -14,13 +14,23 @@ _MAX_LINES: Final = 1000
 
 
 class SmtpConnection(smtplib.SMTP):
-    """An SMTP connection over a socket of `network`, with TLS from its first byte if `tls`. `timeout` is in seconds.
+    """An SMTP connection over a socket of `network`, with TLS from its first byte if `tls`.
 
-    With `must_be_loopback`, raises NotConfiguredError before anything is sent if the host resolves to another machine.
+    `timeout` is in seconds.
+
+    With `must_be_loopback`, raises NotConfiguredError before anything is sent if the host resolves
+    to another machine.
     """
 
     def __init__(
-        self, network: Network, host: str, port: int, *, tls: bool, timeout: float, must_be_loopback: bool
+        self,
+        network: Network,
+        host: str,
+        port: int,
+        *,
+        tls: bool,
+        timeout: float,
+        must_be_loopback: bool,
     ) -> None:
         self._network = network
         self._scheme = "tls" if tls else "tcp"
@@ -30,18 +40,29 @@ class SmtpConnection(smtplib.SMTP):
         super().__init__(host, port, "localhost", timeout)
         self.local_hostname = self._own_name
 
-    def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:  # noqa: ARG002 - its signature
+    def connect(
+        self,
+        host: str = "localhost",
+        port: int = 0,
+        source_address: Any = None,  # noqa: ARG002 - its signature
+    ) -> tuple[int, bytes]:
         """Connect like smtplib, with a socket of the network."""
-        # The name whose certificate STARTTLS expects; a newer smtplib sets it in the method that this replaces.
+        # The name whose certificate STARTTLS expects; a newer smtplib sets it in the method that
+        # this replaces.
         self._host = host
         address = f"[{host}]" if ":" in host else host
-        self.sock = connection = self._network.connect(f"{self._scheme}://{address}:{port}", timeout=self.timeout)
+        self.sock = connection = self._network.connect(
+            f"{self._scheme}://{address}:{port}", timeout=self.timeout
+        )
         self.file, self._own_name = None, _client_name(connection)
         peer = str(connection.getpeername()[0])
         if self._must_be_loopback and not is_loopback(peer):
             self.close()
             raise NotConfiguredError(
-                f"the name {host} resolves to another machine ({peer}): the email would be sent unencrypted",
+                (
+                    f"the name {host} resolves to another machine ({peer}): the email would be "
+                    "sent unencrypted"
+                ),
                 remedy="use starttls or tls, or correct how that name is resolved (/etc/hosts)",
             )
         return self.getreply()
@@ -71,7 +92,9 @@ class _LimitedReader:
 
 
 def _client_name(connection: socket.socket) -> str:
-    """Return this machine's name if it has a domain, otherwise its address (RFC 5321, section 4.1.4)."""
+    """Return this machine's name if it has a domain, otherwise its address (RFC 5321, section
+    4.1.4).
+    """
     name = socket.gethostname()
     if re.fullmatch(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", name) and len(name) < 256:
         return name

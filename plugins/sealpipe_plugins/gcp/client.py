@@ -42,14 +42,20 @@ class SecretManager:
         self._login = Login(settings, context)
         self._endpoint = make_endpoint(context, SYSTEM, settings.url, settings.timeout)
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False
+    ) -> Reply:
         """Make one call, as `send_logged_in` does."""
         headers, forget = self._login.headers(), self._login.forget
-        return send_logged_in(self._endpoint, headers, forget, method, f"/v1/{path}", body, writes=writes)
+        return send_logged_in(
+            self._endpoint, headers, forget, method, f"/v1/{path}", body, writes=writes
+        )
 
     def access(self, path: str, locator: Locator) -> Version:
         """Read a version, and check its checksum. Raises PluginError."""
-        return parse_version_value(refuse(self.call("GET", f"{path}:access"), locator, ACCESS), locator)
+        return parse_version_value(
+            refuse(self.call("GET", f"{path}:access"), locator, ACCESS), locator
+        )
 
     def check(self) -> Health:
         """Log in, and list one secret of the project. Reads none."""
@@ -62,7 +68,10 @@ class SecretManager:
 
 
 def parse_version_value(reply: Reply, locator: Locator) -> Version:
-    """Return number and value of a version in a response. Raises UnavailableError if the value was damaged."""
+    """Return number and value of a version in a response.
+
+    Raises UnavailableError if the value was damaged.
+    """
     payload = reply.member("payload")
     number = parse_number(reply)
     if number and isinstance(payload, dict):
@@ -75,9 +84,12 @@ def parse_version_value(reply: Reply, locator: Locator) -> Version:
             pass
         else:
             raise UnavailableError(
-                f"{locator} was damaged on its way: its checksum does not match", remedy="run it again"
+                f"{locator} was damaged on its way: its checksum does not match",
+                remedy="run it again",
             )
-    raise PluginError(f"{locator}: the response is not Google Secret Manager's", remedy="check the setting url")
+    raise PluginError(
+        f"{locator}: the response is not Google Secret Manager's", remedy="check the setting url"
+    )
 
 
 def parse_number(reply: Reply) -> int:

@@ -1,4 +1,7 @@
-"""What the refusals of Google's login and of Secret Manager mean, as tables. No response is quoted."""
+"""What the refusals of Google's login and of Secret Manager mean, as tables.
+
+No response is quoted.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from sealpipe_plugins.gcp.settings import GcpSettings
 from sealpipe_plugins.http_errors import Refusal
 from sealpipe_plugins.http_reply import Reply
 
-_LOG_IN: Final = "log in again (`gcloud auth application-default login`), or create a new key; check the clock as well"
+_LOG_IN: Final = (
+    "log in again (`gcloud auth application-default login`), or create a new key; check the "
+    "clock as well"
+)
 
 _LOGIN: Final[tuple[tuple[str, str, Refusal], ...]] = (
     (
@@ -27,7 +33,10 @@ _LOGIN: Final[tuple[tuple[str, str, Refusal], ...]] = (
         "signature",
         (
             BackendAuthError,
-            "Google does not accept the key of the service account: it was deleted, or is another account's",
+            (
+                "Google does not accept the key of the service account: it was deleted, or is "
+                "another account's"
+            ),
             "create a new key (`gcloud iam service-accounts keys create`)",
         ),
     ),
@@ -36,7 +45,10 @@ _LOGIN: Final[tuple[tuple[str, str, Refusal], ...]] = (
         "account not found",
         (
             BackendAuthError,
-            "Google does not know the service account: it was deleted, or the file is another project's",
+            (
+                "Google does not know the service account: it was deleted, or the file is "
+                "another project's"
+            ),
             "check client_email in the credentials file",
         ),
     ),
@@ -52,16 +64,23 @@ _LOGIN: Final[tuple[tuple[str, str, Refusal], ...]] = (
         (BackendAuthError, "Google does not accept the client of the credentials", _LOG_IN),
     ),
 )
-"""An OAuth error code, words of its description in lower case, and what they mean. The first match counts."""
+"""An OAuth error code, words of its description in lower case, and what they mean.
+
+The first match counts.
+"""
 
 _TRUST: Final = (
-    "check the provider: its issuer, its allowed audience (the setting audience) and its attribute condition"
+    "check the provider: its issuer, its allowed audience (the setting audience) and its "
+    "attribute condition"
 )
 _FEDERATION: Final[Mapping[str, Refusal]] = {
     "invalid_target": (
         NotConfiguredError,
         "Google does not know the workload identity provider",
-        "check workload_identity_provider: projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME",
+        (
+            "check workload_identity_provider: "
+            "projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME"
+        ),
     ),
     "unauthorized_client": (
         AccessDeniedError,
@@ -72,23 +91,39 @@ _FEDERATION: Final[Mapping[str, Refusal]] = {
 
 
 def login_error(refusal: Reply | None, store: str, settings: GcpSettings) -> PluginError:
-    """Return the error for a login that failed. `refusal` is the response to it, None without one."""
+    """Return the error for a login that failed.
+
+    `refusal` is the response to it, None without one.
+    """
     if refusal is None:
         return BackendAuthError(
-            f"the login of {store} to Google failed: its response or its credentials are not valid", remedy=_LOG_IN
+            f"the login of {store} to Google failed: its response or its credentials are not valid",
+            remedy=_LOG_IN,
         )
     code, federated = refusal.member("error"), settings.workload_identity_provider is not None
-    if isinstance(code, dict):  # an error of Google's own APIs: the service account could not be impersonated
+    # An error of Google's own APIs: the service account could not be impersonated.
+    if isinstance(code, dict):
         return AccessDeniedError(
             f"the login of {store} may not act as its service account ({refusal.status})",
-            remedy="grant roles/iam.workloadIdentityUser (or serviceAccountTokenCreator) on the service account, and "
+            remedy="grant roles/iam.workloadIdentityUser (or serviceAccountTokenCreator) on the "
+            "service account, and "
             "enable iamcredentials.googleapis.com",
         )
     description = str(refusal.member("error_description") or "").lower()
-    found = next((each for name, words, each in _LOGIN if name == code and words in description), None)
+    found = next(
+        (each for name, words, each in _LOGIN if name == code and words in description), None
+    )
     if federated:
-        found = _FEDERATION.get(str(code)) or (BackendAuthError, "Google does not accept the CI's token", _TRUST)
-    kind, reason, remedy = found or (BackendAuthError, f"Google refused the login ({refusal.status})", _LOG_IN)
+        found = _FEDERATION.get(str(code)) or (
+            BackendAuthError,
+            "Google does not accept the CI's token",
+            _TRUST,
+        )
+    kind, reason, remedy = found or (
+        BackendAuthError,
+        f"Google refused the login ({refusal.status})",
+        _LOG_IN,
+    )
     return kind(f"{store}: {reason}", remedy=remedy)
 
 
@@ -119,13 +154,20 @@ _REFUSALS: Final[CodedRefusals] = {
         " has no value that can be {done}: the version is disabled or destroyed",
         "enable it (`gcloud secrets versions enable`), or name another one with ?version=",
     ),
-    (400, ""): (ReferenceValueError, " is not valid for Google (400)", "check the project and the name"),
+    (400, ""): (
+        ReferenceValueError,
+        " is not valid for Google (400)",
+        "check the project and the name",
+    ),
 }
 """By the reason in an error's ErrorInfo, or by its status."""
 
 
 def refuse(reply: Reply, locator: Locator, permission: str, done: str = "read") -> Reply:
-    """Return a 2xx reply; raise the error of any other. `permission` is what the call needs, `done` what it does."""
+    """Return a 2xx reply; raise the error of any other.
+
+    `permission` is what the call needs, `done` what it does.
+    """
     code = _error_reason(reply) if reply.status == 403 else str(error_member(reply, "status"))
     return require_allowed(reply, code, _REFUSALS, locator, permission, done)
 

@@ -1,7 +1,8 @@
 """The login to Google: an access token from the configured credentials, by Google's own library.
 
-Nothing but the file, the provider or (for the default store only) the places of Google's own tools is looked at: not
-`google.auth.default()`, which reads the environment and asks for a metadata server on every machine.
+Nothing but the file, the provider or (for the default store only) the places of Google's own tools
+is looked at: not `google.auth.default()`, which reads the environment and asks for a metadata
+server on every machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from sealpipe_plugins.gcp.transport import LoginTransport, MetadataTransport
 
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 STS: Final = "https://sts.googleapis.com/v1/token"
-IAM: Final = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
+IAM: Final = (
+    "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
+)
 
 _ADDRESSES: Final = ("token_url", "token_uri", "service_account_impersonation_url")
 """Members of a credentials file that say where what it names (a token, or any file) is sent."""
@@ -31,7 +34,14 @@ _OLD_KEYS: Final = "accounts.google.com"
 _API: Final = "secretmanager."
 """How the address of Secret Manager begins; the rest is a domain of Google's."""
 
-_OF_ODD_RESPONSES: Final = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+_OF_ODD_RESPONSES: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 """What the library raises for a response with other types or numbers than Google's."""
 
 _FILE_LIMIT: Final = 64 * 1024
@@ -52,7 +62,9 @@ class Login:
         """Return the headers that log a request in. Raises PluginError."""
         with self._lock:
             if self._credentials is None:
-                self._credentials, self._transport = _find_credentials(self._settings, self._context)
+                self._credentials, self._transport = _find_credentials(
+                    self._settings, self._context
+                )
             if not self._credentials.valid:
                 self._refresh()
             quota = self._credentials.quota_project_id
@@ -88,26 +100,36 @@ def _find_credentials(settings: GcpSettings, context: Context) -> tuple[Any, Any
     if settings.service_account is not None:
         raise NotConfiguredError(
             f"{context.store} has a service_account but no workload_identity_provider",
-            remedy="set workload_identity_provider as well, or the service account's credentials_file instead",
+            remedy=(
+                "set workload_identity_provider as well, or the service account's "
+                "credentials_file instead"
+            ),
         )
     file = settings.credentials_file or _default_file(context)
     if file is not None:
         return _load_file(file.expanduser(), settings, context), shared
     if context.named:
         raise NotConfiguredError(
-            f"the store {context.store} has no Google credentials: GOOGLE_APPLICATION_CREDENTIALS and gcloud's login "
+            f"the store {context.store} has no Google credentials: "
+            "GOOGLE_APPLICATION_CREDENTIALS and gcloud's login "
             "apply to the default store only",
-            remedy="set its credentials_file, or its workload_identity_provider for the CI's own token",
+            remedy=(
+                "set its credentials_file, or its workload_identity_provider for the CI's own token"
+            ),
         )
     return _machine_credentials(context)
 
 
 def _default_file(context: Context) -> Path | None:
-    """Return the file of `gcloud auth application-default login`; only the default store uses it."""
+    """Return the file of `gcloud auth application-default login`; only the default store uses
+    it.
+    """
     home, folder = context.environ.get("HOME"), context.environ.get("CLOUDSDK_CONFIG")
     if context.named or not (home or folder):
         return None
-    file = (Path(folder) if folder else Path(home or "", ".config", "gcloud")) / "application_default_credentials.json"
+    file = (
+        Path(folder) if folder else Path(home or "", ".config", "gcloud")
+    ) / "application_default_credentials.json"
     return file if file.is_file() else None
 
 
@@ -116,18 +138,30 @@ def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
     try:
         info = json.loads(read_file(file, _FILE_LIMIT))
         load = _KINDS.get(info["type"])
-        if load is not None and all(is_googles(address, settings.url) for address in _list_addresses(info)):
+        if load is not None and all(
+            is_googles(address, settings.url) for address in _list_addresses(info)
+        ):
             return load(info)
         reason = (
-            "an address in it is not Google's" if load is not None else f"its type is not one of {', '.join(_KINDS)}"
+            "an address in it is not Google's"
+            if load is not None
+            else f"its type is not one of {', '.join(_KINDS)}"
         )
     except OSError as error:
         reason = error.strerror or type(error).__name__
-    except (exceptions.GoogleAuthError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (
+        exceptions.GoogleAuthError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         pass  # their texts may quote the key
     raise NotConfiguredError(
         f"the credentials file of {context.store} cannot be used: {reason}",
-        remedy="check credentials_file (GOOGLE_APPLICATION_CREDENTIALS): it names the JSON file of a service account, "
+        remedy="check credentials_file (GOOGLE_APPLICATION_CREDENTIALS): it names the JSON file "
+        "of a service account, "
         "of gcloud's login, or of workload identity federation",
     )
 
@@ -135,15 +169,23 @@ def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
 def _list_addresses(info: Mapping[str, Any]) -> list[str]:
     parts = (info, info.get("source_credentials") or {})
     # Where no address is named, the library makes it of the domain.
-    domains = [f"https://sts.{part['universe_domain']}" for part in parts if part.get("universe_domain")]
+    domains = [
+        f"https://sts.{part['universe_domain']}" for part in parts if part.get("universe_domain")
+    ]
     return domains + [str(part[name]) for part in parts for name in _ADDRESSES if part.get(name)]
 
 
 def is_googles(address: str, url: str) -> bool:
-    """Return whether an address is in a domain of Google's: that of Secret Manager itself, if it is another one."""
+    """Return whether an address is in a domain of Google's: that of Secret Manager itself, if it is
+    another one.
+    """
     host, api = ((urlsplit(each).hostname or "").lower() for each in (address, url))
     domains = ("googleapis.com", *([api.removeprefix(_API)] if api.startswith(_API) else []))
-    return host == _OLD_KEYS or is_loopback(host) or any(host.endswith(f".{domain}") for domain in domains)
+    return (
+        host == _OLD_KEYS
+        or is_loopback(host)
+        or any(host.endswith(f".{domain}") for domain in domains)
+    )
 
 
 def _load_service_account(info: Mapping[str, Any]) -> Any:
@@ -159,14 +201,17 @@ def _load_user(info: Mapping[str, Any]) -> Any:
 
 
 def _load_external_account(info: Mapping[str, Any]) -> Any:
-    # Only tokens from files and addresses: another kind would start a program or read the variables of AWS.
+    # Only tokens from files and addresses: another kind would start a program or read the variables
+    # of AWS.
     return identity_pool.Credentials.from_info(info, scopes=SCOPES)
 
 
 def _load_impersonated(info: Mapping[str, Any]) -> Any:
     from google.auth import impersonated_credentials
 
-    return impersonated_credentials.Credentials.from_impersonated_service_account_info(info, scopes=SCOPES)
+    return impersonated_credentials.Credentials.from_impersonated_service_account_info(
+        info, scopes=SCOPES
+    )
 
 
 _KINDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
@@ -195,14 +240,19 @@ def _federate(settings: GcpSettings, context: Context) -> Any:
         audience=f"//iam.googleapis.com/{provider}",
         subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 - a type, not a token
         token_url=STS,
-        subject_token_supplier=_CIToken(context, settings.audience or f"https://iam.googleapis.com/{provider}"),
+        subject_token_supplier=_CIToken(
+            context, settings.audience or f"https://iam.googleapis.com/{provider}"
+        ),
         service_account_impersonation_url=None if account is None else IAM.format(account),
         scopes=SCOPES,
     )
 
 
 def _machine_credentials(context: Context) -> tuple[Any, MetadataTransport]:
-    """Return the credentials of the machine's service account. Raises NotConfiguredError if it is not Google's."""
+    """Return the credentials of the machine's service account.
+
+    Raises NotConfiguredError if it is not Google's.
+    """
     machine = MetadataTransport(context.environ.get("GCE_METADATA_HOST"))
     machine.require_server()
     failure: PluginError

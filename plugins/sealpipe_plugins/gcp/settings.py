@@ -16,10 +16,11 @@ from sealpipe.plugin.settings import PluginSettings
 class GcpSettings(PluginSettings):
     """The project of references that name none, and the login.
 
-    With `workload_identity_provider` (projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME), the
-    login is the CI's OIDC token for `audience` (the provider's own one), exchanged for a token of the provider and, if
-    set, of the `service_account`. Otherwise it is the `credentials_file`; the default store looks where Google's own
-    tools do if there is none. `timeout` is in seconds, for each step.
+    With `workload_identity_provider`
+    (projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME), the login is the
+    CI's OIDC token for `audience` (the provider's own one), exchanged for a token of the provider
+    and, if set, of the `service_account`. Otherwise it is the `credentials_file`; the default store
+    looks where Google's own tools do if there is none. `timeout` is in seconds, for each step.
     """
 
     project: str | None = None
@@ -44,12 +45,18 @@ _VERSION: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 
 
 def parse_secret(locator: Locator, settings: GcpSettings, store: str) -> tuple[str, str]:
-    """Return project and name of a secret. Raises ReferenceValueError, and NotConfiguredError without a project."""
+    """Return project and name of a secret.
+
+    Raises ReferenceValueError, and NotConfiguredError without a project.
+    """
     match = _REFERENCE.fullmatch(locator.body)
     if match is None:
         raise ReferenceValueError(
             f"{locator} is not a valid name of a secret",
-            remedy=f"write {locator.name}:PROJECT/SECRET; a secret has at most 255 letters, digits, - and _",
+            remedy=(
+                f"write {locator.name}:PROJECT/SECRET; a secret has at most 255 letters, "
+                "digits, - and _"
+            ),
         )
     project = match[1] or match[2] or settings.project
     if project is None:
@@ -58,7 +65,9 @@ def parse_secret(locator: Locator, settings: GcpSettings, store: str) -> tuple[s
             remedy=f"write {locator.name}:PROJECT/{match[3]}, or set the setting project",
         )
     if re.fullmatch(_PROJECT, project) is None:
-        raise NotConfiguredError(f"the project of {store} is not a project's id", remedy="check the setting project")
+        raise NotConfiguredError(
+            f"the project of {store} is not a project's id", remedy="check the setting project"
+        )
     return project, match[3]
 
 
@@ -67,6 +76,7 @@ def parse_version(locator: Locator) -> str:
     version = locator.param("version", "latest") or ""
     if _VERSION.fullmatch(version) is None:
         raise ReferenceValueError(
-            f"{locator}: version= must be a number or an alias", remedy="leave it out for the newest version"
+            f"{locator}: version= must be a number or an alias",
+            remedy="leave it out for the newest version",
         )
     return version

@@ -1,4 +1,7 @@
-"""`gcp-sm:PROJECT/SECRET`: Google Secret Manager. Without a key the value is the whole secret; keys are members."""
+"""`gcp-sm:PROJECT/SECRET`: Google Secret Manager.
+
+Without a key the value is the whole secret; keys are members.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ class GcpSink(VersionedSink):
 
     def open_secret(self, job: Job) -> SecretUpdate:
         """Return a write to the secret."""
-        return SecretUpdate(self._manager, parse_secret(job.locator, self.settings, self.context.store), job)
+        return SecretUpdate(
+            self._manager, parse_secret(job.locator, self.settings, self.context.store), job
+        )
 
     def check(self) -> Health:
         """Check the login. Changes nothing."""

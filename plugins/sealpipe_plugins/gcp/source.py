@@ -1,4 +1,7 @@
-"""`gcp-sm:PROJECT/SECRET`: Google Secret Manager. Text that is a JSON object becomes a map; with `?raw=1` it stays."""
+"""`gcp-sm:PROJECT/SECRET`: Google Secret Manager.
+
+Text that is a JSON object becomes a map; with `?raw=1` it stays.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""How Google's login library sends: over the shared network; and to the metadata server of a Google machine.
+"""How Google's login library sends: over the shared network; and to the metadata server of a Google
+machine.
 
-Neither logs anything. A failure that the library would wait for and repeat is raised at once: the core repeats.
+Neither logs anything. A failure that the library would wait for and repeat is raised at once: the
+core repeats.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.machine_service import ask_machine
 
 METADATA_HOST: Final = "169.254.169.254"
-"""The metadata server's address. Its name would first be asked for in the DNS, which may take long elsewhere."""
+"""The metadata server's address.
+
+Its name would first be asked for in the DNS, which may take long elsewhere.
+"""
 _METADATA_NAME: Final = "metadata.google.internal"
 _METADATA_TIMEOUT: Final = 2.0
 """Seconds for each step: it is on the same machine, or there is none."""
@@ -56,7 +61,9 @@ class LoginTransport(LoginSender, transport.Request):
 
 
 class MetadataTransport(transport.Request):
-    """Asks the metadata server, and nothing else: without TLS and without a proxy, as Google's tools do."""
+    """Asks the metadata server, and nothing else: without TLS and without a proxy, as Google's
+    tools do.
+    """
 
     refusal: Reply | None = None
 
@@ -82,7 +89,9 @@ class MetadataTransport(transport.Request):
         if parts.netloc in (_METADATA_NAME, METADATA_HOST, self._host):
             try:
                 target = f"{parts.path}?{parts.query}"
-                reply = ask_machine(self._host, method, target, body, headers or {}, timeout=_METADATA_TIMEOUT)
+                reply = ask_machine(
+                    self._host, method, target, body, headers or {}, timeout=_METADATA_TIMEOUT
+                )
                 if reply.headers.get("metadata-flavor") == "Google":
                     return LoginResponse(*reply)
                 reason = "this machine's metadata server is not Google's"
@@ -90,6 +99,7 @@ class MetadataTransport(transport.Request):
                 pass
         raise NotConfiguredError(
             f"no Google credentials were found: there is no credentials file, and {reason}",
-            remedy="set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, or set "
+            remedy="set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default "
+            "login`, or set "
             "workload_identity_provider for the CI's own token",
         )

@@ -1,7 +1,8 @@
 """A write to one secret of Google's.
 
-Google adds a version without a condition, but numbers it. If the number does not follow that of the version that ours
-was made from, another writer was between: then theirs is merged with ours, or put back where ours must not replace it.
+Google adds a version without a condition, but numbers it. If the number does not follow that of the
+version that ours was made from, another writer was between: then theirs is merged with ours, or put
+back where ours must not replace it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from google_crc32c import value as crc32c
 from sealpipe.plugin import UnavailableError, WriteConflictError
 from sealpipe_plugins.cloud import Job, SecretWrite, check_size
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same
-from sealpipe_plugins.gcp.client import ACCESS, SecretManager, Version, parse_number, parse_version_value
+from sealpipe_plugins.gcp.client import (
+    ACCESS,
+    SecretManager,
+    Version,
+    parse_number,
+    parse_version_value,
+)
 from sealpipe_plugins.gcp.errors import error_member, refuse
 from sealpipe_plugins.secret_documents import (
     Stored,
@@ -67,7 +74,11 @@ class SecretUpdate(SecretWrite):
             return None
         base: Version = snapshot.raw or _NO_VERSION
         stored = as_stored(base.data) if base.number else None
-        content, seen, own = next_document(stored, self._wanted, self._mode, self._locator), base.number, set[int]()
+        content, seen, own = (
+            next_document(stored, self._wanted, self._mode, self._locator),
+            base.number,
+            set[int](),
+        )
         for _ in range(TRIES):
             number = self._add(content)
             if self._mode == "replace":
@@ -81,7 +92,8 @@ class SecretUpdate(SecretWrite):
             content, seen = merged, number
             own.add(number)
         raise UnavailableError(
-            f"{self._locator} cannot be written now: other writers keep changing it", remedy="run it again later"
+            f"{self._locator} cannot be written now: other writers keep changing it",
+            remedy="run it again later",
         )
 
     def add_marker(self, snapshot: Snapshot) -> None:  # noqa: ARG002 - it is read again
@@ -95,10 +107,18 @@ class SecretUpdate(SecretWrite):
             body = {"etag": secret.get("etag", ""), "annotations": annotations}
             reply = self._manager.call("PATCH", f"{self._path}?updateMask=annotations", body)
             if error_member(reply, "status") not in ("ABORTED", "FAILED_PRECONDITION"):
-                refuse(reply, self._locator, "secretmanager.secrets.update", "marked, though it holds the value")
+                refuse(
+                    reply,
+                    self._locator,
+                    "secretmanager.secrets.update",
+                    "marked, though it holds the value",
+                )
                 return
         raise UnavailableError(
-            f"{self._locator} is stored, but its marker cannot be written now: other writers keep changing it",
+            (
+                f"{self._locator} is stored, but its marker cannot be written now: other "
+                "writers keep changing it"
+            ),
             remedy="run it again later",
         )
 
@@ -110,19 +130,28 @@ class SecretUpdate(SecretWrite):
             self._add(as_stored(self._access(others[0]).data))
             raise WriteConflictError(
                 f"{self._locator}: another writer stored a value at the same moment",
-                remedy="use another target, or allow a change: ?mode=merge or ?mode=replace in the target",
+                remedy=(
+                    "use another target, or allow a change: ?mode=merge or ?mode=replace in "
+                    "the target"
+                ),
             )
         for number in others:
             theirs = as_stored(self._access(number).data)
             is_object = isinstance(theirs, str) and find_members(theirs) is not None
             if is_object and "" not in self._wanted:
-                values = {**read_values(content, whole=False), **read_values(theirs, whole=False), **self._wanted}
+                values = {
+                    **read_values(content, whole=False),
+                    **read_values(theirs, whole=False),
+                    **self._wanted,
+                }
                 content = next_document(content, values, "merge", self._locator)
         return content
 
     def _create(self) -> bool:
         secret = {"replication": {"automatic": {}}, "annotations": self._annotation("")}
-        reply = self._manager.call("POST", f"{self._folder}?secretId={self._name}", secret, writes=True)
+        reply = self._manager.call(
+            "POST", f"{self._folder}?secretId={self._name}", secret, writes=True
+        )
         if reply.status == 409:
             return False
         refuse(reply, self._locator, "secretmanager.secrets.create", "created")
@@ -134,7 +163,9 @@ class SecretUpdate(SecretWrite):
         check_size(content, MAX_SIZE, "Google", self._locator)
         data = as_bytes(content)
         payload = {"data": base64.b64encode(data).decode("ascii"), "dataCrc32c": str(crc32c(data))}
-        reply = self._manager.call("POST", f"{self._path}:addVersion", {"payload": payload}, writes=True)
+        reply = self._manager.call(
+            "POST", f"{self._path}:addVersion", {"payload": payload}, writes=True
+        )
         number = parse_number(refuse(reply, self._locator, "secretmanager.versions.add", "written"))
         require_same(self._access(number).data, data, self._locator)
         return number
@@ -162,7 +193,9 @@ class SecretUpdate(SecretWrite):
                 remedy="enable it (`gcloud secrets versions enable`), or store with --mode replace",
             )
         described = self._manager.call("GET", f"{self._path}/versions/latest")
-        return Version(parse_number(refuse(described, self._locator, "secretmanager.versions.get")), b"")
+        return Version(
+            parse_number(refuse(described, self._locator, "secretmanager.versions.get")), b""
+        )
 
     def _annotation(self, markers: str) -> dict[str, str]:
         return {ANNOTATION: add_marker(markers, self._marker, ANNOTATION_LIMIT)}

@@ -1,7 +1,9 @@
-"""Draw random values and count exactly how many are possible. All randomness comes from the operating system.
+"""Draw random values and count exactly how many are possible.
 
-All values of a kind are equally likely, so the entropy is the logarithm of their number. It is computed in integers
-and rounded down, so it is never overstated.
+All randomness comes from the operating system.
+
+All values of a kind are equally likely, so the entropy is the logarithm of their number. It is
+computed in integers and rounded down, so it is never overstated.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ WORD_COUNT: Final = 7776
 
 @cache
 def read_words() -> tuple[str, ...]:
-    """Return EFF's large word list; origin and licence are in eff_large_wordlist.md. Raises OSError, ValueError."""
+    """Return EFF's large word list; origin and licence are in eff_large_wordlist.md.
+
+    Raises OSError, ValueError.
+    """
     text = Path(__file__).with_name("eff_large_wordlist.txt").read_text(encoding="ascii")
     words = tuple(line.partition("\t")[2] for line in text.splitlines())
     if len(set(words)) != WORD_COUNT or not all(words):
@@ -35,7 +40,10 @@ PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """The kinds of characters of a password without symbols: 62 characters."""
 
 WITH_SYMBOLS: Final = (*PLAIN, "+-.:=_")
-"""The same and six symbols: 68. Shells, dotenv files, a URL's userinfo and GitLab need no escapes for them."""
+"""The same and six symbols: 68.
+
+Shells, dotenv files, a URL's userinfo and GitLab need no escapes for them.
+"""
 
 ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
 """The same and all 32 symbols of ASCII: 94, every printable character except the space."""
@@ -70,7 +78,10 @@ def count_passwords(length: int, kinds: Sequence[str]) -> int:
 
 
 def draw_passphrase(count: int, separator: str, word_list: Sequence[str]) -> str:
-    """Return words drawn independently. No word is a prefix of another, so every separator is unambiguous."""
+    """Return words drawn independently.
+
+    No word is a prefix of another, so every separator is unambiguous.
+    """
     return separator.join(secrets.choice(word_list) for _ in range(count))
 
 
@@ -97,17 +108,25 @@ def entropy_bits(choices: int) -> int:
 def draw_ssh_key_pair(comment: str = "") -> dict[str, str]:
     """Make an ed25519 key pair for SSH; the comment goes into its public line.
 
-    `private` is OpenSSH's format without a passphrase, `public` a line for authorized_keys, `fingerprint` SHA256:...
+    `private` is OpenSSH's format without a passphrase, `public` a line for authorized_keys,
+    `fingerprint` SHA256:...
     """
     # imported only when a key is needed
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
 
     key = Ed25519PrivateKey.generate()
     line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
     digest = hashlib.sha256(base64.b64decode(line.split()[1])).digest()
     return {
-        "private": key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii"),
+        "private": key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode(
+            "ascii"
+        ),
         "public": f"{line} {comment}".rstrip(),
         "fingerprint": "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("="),
     }

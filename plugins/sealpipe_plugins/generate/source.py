@@ -1,4 +1,5 @@
-"""`gen:password`, `gen:passphrase`, `gen:pin`, `gen:hex`, `gen:uuid`, `gen:ssh`: new secrets, drawn here.
+"""`gen:password`, `gen:passphrase`, `gen:pin`, `gen:hex`, `gen:uuid`, `gen:ssh`: new secrets, drawn
+here.
 
 A secret drawn here exists only in the share. Its document states the bits of entropy.
 """
@@ -27,19 +28,25 @@ MAX_SEPARATOR, MAX_COMMENT = 16, 200
 
 
 class GenSource(Source):
-    """New secrets. Each reference gets a separate one, but references with the same `name=` share one."""
+    """New secrets. Each reference gets a separate one, but references with the same `name=` share
+    one.
+    """
 
     def fetch(self, locator: Locator) -> Document:
         """Draw a new value. ReferenceValueError names an invalid parameter and its valid values."""
         kind = KINDS.get(locator.body)
         if kind is None:
             raise ReferenceValueError(
-                "gen: has no such kind of secret", locator="gen:", remedy="write gen: and one of " + ", ".join(KINDS)
+                "gen: has no such kind of secret",
+                locator="gen:",
+                remedy="write gen: and one of " + ", ".join(KINDS),
             )
         for name, _ in locator.params:
             if name not in kind.params:
                 raise _parameter_error(
-                    locator, f"takes no {name}=", f"it takes {' and '.join(f'{p}=' for p in kind.params)}"
+                    locator,
+                    f"takes no {name}=",
+                    f"it takes {' and '.join(f'{p}=' for p in kind.params)}",
                 )
         return kind.make(locator)
 
@@ -57,7 +64,9 @@ _ALPHABETS: Final = {"0": drawing.PLAIN, "1": drawing.WITH_SYMBOLS, "all": drawi
 def _make_password(locator: Locator) -> Document:
     kinds = _ALPHABETS.get(locator.param("symbols", "1") or "")
     if kinds is None:
-        raise _parameter_error(locator, "has an invalid symbols=", "symbols= is 0 (none), 1 (+-.:=_) or all")
+        raise _parameter_error(
+            locator, "has an invalid symbols=", "symbols= is 0 (none), 1 (+-.:=_) or all"
+        )
     length = _parse_number(locator, "length", LENGTH)
     choices = drawing.count_passwords(length, kinds)
     _refuse_weak(locator, "length", length, lambda minimum: drawing.count_passwords(minimum, kinds))
@@ -91,7 +100,11 @@ def _make_uuid(locator: Locator) -> Document:  # noqa: ARG001 - it has no parame
 def _make_ssh(locator: Locator) -> Document:
     comment = _parse_text(locator, "comment", "", MAX_COMMENT)
     pair = drawing.draw_ssh_key_pair(comment)
-    return Document(pair, public=drawing.PUBLIC_PARTS, remark=f"ed25519 (128 bits of strength), {pair['fingerprint']}")
+    return Document(
+        pair,
+        public=drawing.PUBLIC_PARTS,
+        remark=f"ed25519 (128 bits of strength), {pair['fingerprint']}",
+    )
 
 
 class SecretKind(NamedTuple):
@@ -115,14 +128,18 @@ def _parse_number(locator: Locator, name: str, bounds: Bounds) -> int:
     default, minimum, maximum = bounds
     text = locator.param(name, str(default)) or ""
     if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or not minimum <= int(text) <= maximum:
-        raise _parameter_error(locator, f"has an invalid {name}=", f"{name}= is a whole number, {minimum} to {maximum}")
+        raise _parameter_error(
+            locator, f"has an invalid {name}=", f"{name}= is a whole number, {minimum} to {maximum}"
+        )
     return int(text)
 
 
 def _parse_text(locator: Locator, name: str, default: str, max_length: int) -> str:
     text = locator.param(name, default) or ""
     if len(text) > max_length or not text.isprintable():
-        raise _parameter_error(locator, f"has an invalid {name}=", f"{name}= is at most {max_length} characters")
+        raise _parameter_error(
+            locator, f"has an invalid {name}=", f"{name}= is at most {max_length} characters"
+        )
     return text
 
 
@@ -131,11 +148,15 @@ def _refuse_weak(locator: Locator, name: str, number: int, choices: Callable[[in
     if drawing.entropy_bits(choices(number)) >= MIN_BITS:
         return
     enough = next(
-        candidate for candidate in range(number, LENGTH[2]) if drawing.entropy_bits(choices(candidate)) >= MIN_BITS
+        candidate
+        for candidate in range(number, LENGTH[2])
+        if drawing.entropy_bits(choices(candidate)) >= MIN_BITS
     )
     bits = drawing.entropy_bits(choices(number))
     raise _parameter_error(
-        locator, f"would have {bits} bits: too few to be safe", f"{name}={enough} or more is safe ({MIN_BITS} bits)"
+        locator,
+        f"would have {bits} bits: too few to be safe",
+        f"{name}={enough} or more is safe ({MIN_BITS} bits)",
     )
 
 

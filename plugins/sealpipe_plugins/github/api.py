@@ -14,13 +14,19 @@ from sealpipe_plugins.http_reply import Reply
 
 
 class GitHubSettings(PluginSettings):
-    """`api_url` is https://HOST/api/v3 for GitHub Enterprise Server. `public` allows public repositories."""
+    """`api_url` is https://HOST/api/v3 for GitHub Enterprise Server.
+
+    `public` allows public repositories.
+    """
 
     token: Secret | None = None
     api_url: str = "https://api.github.com"
     public: bool = False
 
-    own_variables: ClassVar[Mapping[str, str]] = {"token": "GITHUB_TOKEN", "api_url": "GITHUB_API_URL"}
+    own_variables: ClassVar[Mapping[str, str]] = {
+        "token": "GITHUB_TOKEN",
+        "api_url": "GITHUB_API_URL",
+    }
 
 
 class GitHub:
@@ -29,14 +35,17 @@ class GitHub:
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         if settings.token is None:
             raise NotConfiguredError(
-                "no GitHub token is set", remedy="set GITHUB_TOKEN, or the setting token of the store"
+                "no GitHub token is set",
+                remedy="set GITHUB_TOKEN, or the setting token of the store",
             )
         headers: dict[str, str | Secret] = {
             "accept": "application/vnd.github+json",
             "authorization": Secret(f"Bearer {settings.token.reveal()}"),
             "x-github-api-version": "2022-11-28",
         }
-        self._endpoint = Endpoint(context, "GitHub", settings.api_url, setting="api_url", headers=headers)
+        self._endpoint = Endpoint(
+            context, "GitHub", settings.api_url, setting="api_url", headers=headers
+        )
 
     def check_token(self) -> None:
         """Read the token's rate limit, which does not count against it. Raises BackendAuthError."""
@@ -50,7 +59,9 @@ class GitHub:
         """Send a POST request, once."""
         return _require_success(self._endpoint.post(path, members), refusals)
 
-    def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
+    def put(
+        self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool
+    ) -> Reply:
         """Send a PUT request. With `once`, raises UnknownOutcomeError if the outcome is unknown."""
         return _require_success(self._endpoint.put(path, members, writes=once), refusals)
 
@@ -64,5 +75,7 @@ def _require_success(reply: Reply, refusals: Refusals | None) -> Reply:
             reset = reply.headers.get("x-ratelimit-reset", "")
             if wait is None and is_exhausted and reset.isascii() and reset.isdigit():
                 wait = max(0.0, int(reset[:12]) - time.time())
-            raise UnavailableError(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
+            raise UnavailableError(
+                f"GitHub's rate limit is reached ({reply.status})", retry_after=wait
+            )
     return require_success(reply, refusals)

@@ -38,7 +38,9 @@ class GitHubCI(JobCI):
         try:
             entry = format_output(name, value)
         except ValueError:
-            raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name") from None
+            raise PluginError(
+                "this output cannot be written", remedy="use letters, digits and _ in its name"
+            ) from None
         self._append(self.job.output, entry)
 
     def summary(self, markdown: str) -> None:
@@ -56,17 +58,23 @@ class GitHubCI(JobCI):
         env = self.context.environ
         url, bearer = env.get(self.job.oidc), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
-            raise NotConfiguredError("this GitHub job may not request an OIDC token", remedy=self.job.oidc_setup)
+            raise NotConfiguredError(
+                "this GitHub job may not request an OIDC token", remedy=self.job.oidc_setup
+            )
         if audience is not None:
             url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
         headers = {"authorization": Secret(f"bearer {bearer}")}
-        endpoint = Endpoint(self.context, _ENDPOINT, Secret(url), setting=self.job.oidc, headers=headers)
+        endpoint = Endpoint(
+            self.context, _ENDPOINT, Secret(url), setting=self.job.oidc, headers=headers
+        )
         return _read_token(endpoint.get(""), self.job.oidc_setup)
 
     def _append(self, variable: str, text: str) -> None:
         file = self.context.environ.get(variable)
         if not file:
-            raise UnsupportedError(f"{variable} is not set here", remedy="run it in a step of a job")
+            raise UnsupportedError(
+                f"{variable} is not set here", remedy="run it in a step of a job"
+            )
         with Path(file).open("a", encoding="utf-8") as stream:
             stream.write(text)
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sealpipe.plugin import AccessDeniedError, Context, Health, ReferenceValueError, SecretNotFoundError
-from sealpipe_plugins.comments import PAGE, CommentChannel, comment_id, public_error, read_pages, search_start
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Health,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
+from sealpipe_plugins.comments import (
+    PAGE,
+    CommentChannel,
+    comment_id,
+    public_error,
+    read_pages,
+    search_start,
+)
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
-_TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
+_TO: Final = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})"
+)
 
 
 class GitHubChannel(CommentChannel):
@@ -50,8 +65,14 @@ class _IssueThread:
 
     def find(self, body: str) -> str | None:
         query = f"since={search_start()}&per_page={PAGE}"
-        pages = read_pages(lambda page: self._github.get(f"{self._issue_comments}?{query}&page={page}", self._refusals))
-        return next((str(row.get("id")) for rows in pages for row in rows if row.get("body") == body), None)
+        pages = read_pages(
+            lambda page: self._github.get(
+                f"{self._issue_comments}?{query}&page={page}", self._refusals
+            )
+        )
+        return next(
+            (str(row.get("id")) for rows in pages for row in rows if row.get("body") == body), None
+        )
 
     def create(self, body: str) -> str:
         return comment_id(self._github.post(self._issue_comments, {"body": body}, self._refusals))
@@ -64,7 +85,8 @@ def _parse_target(to: str) -> tuple[str, str]:
     match = _TO.fullmatch(to)
     if match is None:
         raise ReferenceValueError(
-            "the recipient is not one issue or pull request", remedy="write it as github-comment:owner/repo#123"
+            "the recipient is not one issue or pull request",
+            remedy="write it as github-comment:owner/repo#123",
         )
     return match[1], match[2]
 
@@ -77,8 +99,20 @@ def _explain_refusals(what: str) -> Refusals:
             f"does not let this token comment on {what}",
             "give it issues: write and pull-requests: write",
         ),
-        404: (SecretNotFoundError, not_found, "check the name, and which repositories the token may see"),
-        410: (SecretNotFoundError, f"no longer has {what}", "check the number, and that issues are switched on"),
-        422: (AccessDeniedError, f"rejects a comment on {what}", "it may be locked, or the comment too long"),
+        404: (
+            SecretNotFoundError,
+            not_found,
+            "check the name, and which repositories the token may see",
+        ),
+        410: (
+            SecretNotFoundError,
+            f"no longer has {what}",
+            "check the number, and that issues are switched on",
+        ),
+        422: (
+            AccessDeniedError,
+            f"rejects a comment on {what}",
+            "it may be locked, or the comment too long",
+        ),
         **explain_redirects(what),
     }

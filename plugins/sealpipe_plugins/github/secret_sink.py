@@ -1,6 +1,8 @@
-"""`github-secret:OWNER/REPO#NAME`, `github-secret:OWNER/REPO/ENVIRONMENT#NAME`, `github-secret:ORGANISATION#NAME`.
+"""`github-secret:OWNER/REPO#NAME`, `github-secret:OWNER/REPO/ENVIRONMENT#NAME`,
+`github-secret:ORGANISATION#NAME`.
 
-Secrets of GitHub Actions. GitHub never returns a value: only the ledger knows what an earlier run stored.
+Secrets of GitHub Actions. GitHub never returns a value: only the ledger knows what an earlier run
+stored.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class GitHubSecretSink(Sink):
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._github = GitHub(settings, context)
-        # Values that an earlier failed call stored, so that the core's retry does not take them for a conflict.
+        # Values that an earlier failed call stored, so that the core's retry does not take them for
+        # a conflict.
         self._stored_before: set[tuple[str, str, str]] = set()
 
     def describe(self, locator: Locator, mode: Mode) -> str:
@@ -54,23 +57,39 @@ class GitHubSecretSink(Sink):
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
         existing = "if none has this name" if mode == "create" else "replacing any with this name"
         audience = f" (a new one for {_VISIBILITIES[visibility]})" if owner.is_organisation else ""
-        return f"store secrets of {owner.what} at GitHub, {existing}{audience}; its other secrets stay"
+        return (
+            f"store secrets of {owner.what} at GitHub, {existing}{audience}; its other secrets stay"
+        )
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         """Seal and store. `version` is GitHub's time of the change; `known` is False."""
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
         wanted = _wanted_values(locator, fields)
         secrets = ActionsSecrets(self._github, owner)
-        stored_before = {name for name in wanted if (owner.path, name, marker) in self._stored_before}
+        stored_before = {
+            name for name in wanted if (owner.path, name, marker) in self._stored_before
+        }
         to_store = [name for name in wanted if mode != "create" or name not in stored_before]
-        existing = {name: secrets.read(name) for name in to_store if mode == "create" or owner.is_organisation}
+        existing = {
+            name: secrets.read(name)
+            for name in to_store
+            if mode == "create" or owner.is_organisation
+        }
         conflicts = [name for name in existing if existing[name] is not None]
         if mode == "create" and conflicts:
             raise WriteConflictError(
-                f"{', '.join(conflicts)} of {owner.what} exists already, and GitHub does not return its value",
+                (
+                    f"{', '.join(conflicts)} of {owner.what} exists already, and GitHub does "
+                    "not return its value"
+                ),
                 remedy="name another one, or use --mode replace",
             )
-        audiences = {name: secrets.visibility_members(name, existing.get(name), visibility) for name in to_store}
+        audiences = {
+            name: secrets.visibility_members(name, existing.get(name), visibility)
+            for name in to_store
+        }
         for number, name in enumerate(to_store):
             try:
                 self._store(secrets, name, wanted[name], audiences[name], once=mode == "create")
@@ -89,17 +108,30 @@ class GitHubSecretSink(Sink):
         self._github.check_token()
         return Health(ok=True, detail="the token is valid; its write permissions cannot be checked")
 
-    def _store(self, secrets: ActionsSecrets, name: str, value: str, members: Mapping[str, Any], *, once: bool) -> None:
+    def _store(
+        self,
+        secrets: ActionsSecrets,
+        name: str,
+        value: str,
+        members: Mapping[str, Any],
+        *,
+        once: bool,
+    ) -> None:
         what = secrets.owner.what
         try:
             is_new = secrets.write(name, value.encode(), members, once=once)
         except UnknownOutcomeError:
             is_new = None
         if is_new is None:
-            raise UnknownOutcomeError(f"GitHub did not say whether it stored {name} of {what}", remedy=_CHECK_THERE)
+            raise UnknownOutcomeError(
+                f"GitHub did not say whether it stored {name} of {what}", remedy=_CHECK_THERE
+            )
         if once and not is_new:
             raise UnknownOutcomeError(
-                f"another writer stored {name} of {what} at the same moment; this value has replaced theirs",
+                (
+                    f"another writer stored {name} of {what} at the same moment; this value "
+                    "has replaced theirs"
+                ),
                 remedy=_CHECK_THERE,
             )
 
@@ -110,14 +142,18 @@ _VISIBILITIES: Final = {"private": "its private repositories", "all": "all its r
 
 
 def _confirm(secrets: ActionsSecrets, name: str) -> str:
-    """Return GitHub's time of the change; an empty string if unknown. GitHub has already accepted the write."""
+    """Return GitHub's time of the change; an empty string if unknown.
+
+    GitHub has already accepted the write.
+    """
     try:
         secret = secrets.read(name)
     except PluginError:
         return ""
     if secret is None:
         raise UnknownOutcomeError(
-            f"GitHub accepted {name} of {secrets.owner.what} but does not have it", remedy=_CHECK_THERE
+            f"GitHub accepted {name} of {secrets.owner.what} but does not have it",
+            remedy=_CHECK_THERE,
         )
     updated_at = str(secret.get("updated_at"))
     return updated_at if re.fullmatch(r"[0-9TZ:.+-]{1,40}", updated_at) else ""
@@ -125,10 +161,12 @@ def _confirm(secrets: ActionsSecrets, name: str) -> str:
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, str]:
     values = variable_values(locator, fields, _NAME, _RULE)
-    wanted = {name.upper(): value for name, value in values.items()}  # GitHub stores names in upper case
+    # GitHub stores names in upper case.
+    wanted = {name.upper(): value for name, value in values.items()}
     if len(wanted) < len(values):
         raise ReferenceValueError(
-            f"{locator} names the same secret twice", remedy="upper and lower case are the same secret"
+            f"{locator} names the same secret twice",
+            remedy="upper and lower case are the same secret",
         )
     for name, value in wanted.items():
         if len(value.encode()) > LIMIT:
@@ -143,15 +181,23 @@ def _parse_owner(locator: Locator) -> SecretOwner:
     match = _TARGET.fullmatch(locator.body)
     if match is None or match[3] in (".", ".."):
         raise ReferenceValueError(
-            f"{locator} is not an owner of secrets", remedy="write OWNER/REPO, OWNER/REPO/ENVIRONMENT or ORGANISATION"
+            f"{locator} is not an owner of secrets",
+            remedy="write OWNER/REPO, OWNER/REPO/ENVIRONMENT or ORGANISATION",
         )
     owner, repo, environment = match.groups()
     if repo is None:
         needs = "the organisation permission Secrets: write (a classic token: admin:org)"
-        return SecretOwner(f"/orgs/{owner}/actions/secrets", f"the organisation {owner}", needs, is_organisation=True)
+        return SecretOwner(
+            f"/orgs/{owner}/actions/secrets",
+            f"the organisation {owner}",
+            needs,
+            is_organisation=True,
+        )
     if environment is None:
         needs = "the permission Secrets: write (a classic token: repo)"
-        return SecretOwner(f"/repos/{owner}/{repo}/actions/secrets", f"the repository {owner}/{repo}", needs)
+        return SecretOwner(
+            f"/repos/{owner}/{repo}/actions/secrets", f"the repository {owner}/{repo}", needs
+        )
     path = f"/repos/{owner}/{repo}/environments/{quote(environment, safe='')}/secrets"
     needs = "the permission Environments: write (a classic token: repo)"
     return SecretOwner(path, f"the environment {environment} of {owner}/{repo}", needs)

@@ -1,4 +1,7 @@
-"""The Actions secrets of a repository, an environment or an organisation. GitHub never returns a value."""
+"""The Actions secrets of a repository, an environment or an organisation.
+
+GitHub never returns a value.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ PAGES: Final = 50
 
 
 class SecretOwner(NamedTuple):
-    """The owner of secrets. `path` is the API path, `what` is for messages, `needs` is the token's permission."""
+    """The owner of secrets. `path` is the API path, `what` is for messages, `needs` is the token's
+    permission.
+    """
 
     path: str
     what: str
@@ -56,39 +61,57 @@ class ActionsSecrets:
         self._key = self.newest_key()
 
     def newest_key(self) -> SealingKey:
-        """Fetch the current key. Raises SecretNotFoundError for an owner that the token cannot see."""
+        """Fetch the current key.
+
+        Raises SecretNotFoundError for an owner that the token cannot see.
+        """
         reply = self._github.get(f"{self.owner.path}/public-key", _explain_refusals(self.owner))
         number, text = reply.member("key_id"), reply.member("key")
         try:
             public = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
         except (ValueError, binascii.Error):
             public = b""
-        if isinstance(number, bool) or not isinstance(number, str | int) or len(public) != PublicKey.SIZE:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, str | int)
+            or len(public) != PublicKey.SIZE
+        ):
             raise PluginError(
-                f"the response is not GitHub's: it has no public key for the secrets of {self.owner.what}"
+                "the response is not GitHub's: it has no public key for the secrets of "
+                f"{self.owner.what}"
             )
         return SealingKey(str(number), public)
 
     def read(self, name: str) -> Mapping[str, Any] | None:
         """Read a secret's metadata, or return None."""
         try:
-            metadata = self._github.get(f"{self.owner.path}/{name}", _explain_refusals(self.owner)).json
+            metadata = self._github.get(
+                f"{self.owner.path}/{name}", _explain_refusals(self.owner)
+            ).json
         except SecretNotFoundError:
             return None
         if not isinstance(metadata, dict) or str(metadata.get("name")).upper() != name:
-            raise PluginError(f"the response is not GitHub's: it has no {name} of {self.owner.what}")
+            raise PluginError(
+                f"the response is not GitHub's: it has no {name} of {self.owner.what}"
+            )
         return metadata
 
-    def visibility_members(self, name: str, metadata: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
+    def visibility_members(
+        self, name: str, metadata: Mapping[str, Any] | None, default: str
+    ) -> dict[str, Any]:
         """Return the members that preserve the list of repositories of an organisation's secret."""
         if not self.owner.is_organisation:
             return {}
         visibility = default if metadata is None else str(metadata.get("visibility"))
         return {"visibility": visibility} | (
-            {"selected_repository_ids": self._selected_repositories(name)} if visibility == "selected" else {}
+            {"selected_repository_ids": self._selected_repositories(name)}
+            if visibility == "selected"
+            else {}
         )
 
-    def write(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
+    def write(
+        self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool
+    ) -> bool:
         """Store a value and return whether the secret is new.
 
         With `once`, raises UnknownOutcomeError if the outcome is unknown.
@@ -103,10 +126,19 @@ class ActionsSecrets:
             raise rejection
         return self._put(name, value, extra_members, once=once)
 
-    def _put(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
-        members = {**extra_members, "encrypted_value": self._key.seal(value), "key_id": self._key.id}
+    def _put(
+        self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool
+    ) -> bool:
+        members = {
+            **extra_members,
+            "encrypted_value": self._key.seal(value),
+            "key_id": self._key.id,
+        }
         refusals = _explain_refusals(self.owner, name, once=once)
-        return self._github.put(f"{self.owner.path}/{name}", members, refusals, once=once).status == 201
+        return (
+            self._github.put(f"{self.owner.path}/{name}", members, refusals, once=once).status
+            == 201
+        )
 
     def _selected_repositories(self, name: str) -> list[int]:
         ids: list[int] = []
@@ -124,7 +156,11 @@ class ActionsSecrets:
 
 def _repository_ids(reply: Reply, name: str) -> list[int]:
     rows = reply.member("repositories")
-    ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
+    ids = (
+        [row.get("id") if isinstance(row, dict) else None for row in rows]
+        if isinstance(rows, list)
+        else [None]
+    )
     if not all(isinstance(each, int) for each in ids):
         raise PluginError(f"the response is not GitHub's: it has no repositories of {name}")
     return [each for each in ids if each is not None]
@@ -134,7 +170,11 @@ def _explain_refusals(owner: SecretOwner, name: str = "", *, once: bool = False)
     what, needs = owner.what, owner.needs
     unknown_outcome = (UnknownOutcomeError, "failed after the secret was sent", "")
     return {
-        401: (BackendAuthError, "refused the token", "check that it is complete, not expired, and for this GitHub"),
+        401: (
+            BackendAuthError,
+            "refused the token",
+            "check that it is complete, not expired, and for this GitHub",
+        ),
         403: (
             AccessDeniedError,
             f"does not let this token write the secrets of {what}",
@@ -146,11 +186,18 @@ def _explain_refusals(owner: SecretOwner, name: str = "", *, once: bool = False)
             f"check the name, and that the token has {needs}",
         ),
         409: (UnavailableError, f"is already changing {name or 'the secrets'} of {what}", ""),
-        413: (UnsupportedError, f"rejects the value for {name} as too long", "a secret has at most 48 KB"),
+        413: (
+            UnsupportedError,
+            f"rejects the value for {name} as too long",
+            "a secret has at most 48 KB",
+        ),
         422: (
             UnsupportedError,
             f"does not take {name or 'that'} as a secret of {what}",
-            "a repository or an environment holds 100 secrets, an organisation 1,000: delete some, or check the name",
+            (
+                "a repository or an environment holds 100 secrets, an organisation 1,000: "
+                "delete some, or check the name"
+            ),
         ),
         **({503: unknown_outcome} if once else {}),
         **explain_redirects(what, PluginError),

@@ -13,8 +13,10 @@ from sealpipe_plugins.http_reply import Reply
 
 
 class GitLabSettings(PluginSettings):
-    """`api_url` is `url` with /api/v4 unless set. `internal` notes are visible to members from Reporter on;
-    `public` allows notes in public projects."""
+    """`api_url` is `url` with /api/v4 unless set.
+
+    `internal` notes are visible to members from Reporter on; `public` allows notes in public
+    projects."""
 
     token: Secret | None = None
     url: str = "https://gitlab.com"
@@ -36,13 +38,18 @@ class GitLab:
         if settings.token is None:
             raise NotConfiguredError(
                 "no GitLab token is set",
-                remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token with the scope api "
+                remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token "
+                "with the scope api "
                 "(a job's own token, CI_JOB_TOKEN, cannot write notes or variables)",
             )
         url = settings.api_url or f"{settings.url.rstrip('/')}/api/v4"
         headers: dict[str, str | Secret] = {"private-token": settings.token}
         self._endpoint = Endpoint(
-            context, "GitLab", url, setting="api_url" if settings.api_url else "url", headers=headers
+            context,
+            "GitLab",
+            url,
+            setting="api_url" if settings.api_url else "url",
+            headers=headers,
         )
 
     def version(self) -> str:
@@ -53,7 +60,9 @@ class GitLab:
         """Send a GET request."""
         return require_success(self._endpoint.get(path), refusals)
 
-    def post(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
+    def post(
+        self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None
+    ) -> Reply:
         """Send a POST request, once."""
         return require_success(self._endpoint.post(path, members), refusals)
 

@@ -11,10 +11,11 @@ from sealpipe_plugins.ci import JobCI, format_assignment, name_variable
 
 
 class GitLabCISettings(PluginSettings):
-    """`id_token_variable` is the variable that the job's `id_tokens` declares (default: VAULT_ID_TOKEN).
+    """`id_token_variable` is the variable that the job's `id_tokens` declares (default:
+    VAULT_ID_TOKEN).
 
-    `dotenv` is the file that the job declares as its dotenv report: outputs are written there, with upper-case names
-    after `dotenv_prefix`.
+    `dotenv` is the file that the job declares as its dotenv report: outputs are written there, with
+    upper-case names after `dotenv_prefix`.
     """
 
     id_token_variable: str = ""
@@ -32,7 +33,10 @@ class GitLabCI(JobCI):
     """A job of GitLab CI. GitLab masks only variables that were masked when the job started."""
 
     def set_output(self, name: str, value: str) -> None:
-        """Write to the job's dotenv report, if set: plain text for all later jobs. An empty value removes the line."""
+        """Write to the job's dotenv report, if set: plain text for all later jobs.
+
+        An empty value removes the line.
+        """
         if self.settings.dotenv is None:
             raise UnsupportedError(
                 "GitLab passes values on only in a dotenv report",
@@ -49,5 +53,8 @@ class GitLabCI(JobCI):
         lines += [line] if value else []
         content = b"".join(line + b"\n" for line in lines)
         if len(lines) > MAX_VARIABLES or len(content) > MAX_BYTES:
-            raise PluginError(f"the dotenv report has no room for {key}", remedy="give each job a report of its own")
+            raise PluginError(
+                f"the dotenv report has no room for {key}",
+                remedy="give each job a report of its own",
+            )
         self.settings.dotenv.write_bytes(content)

@@ -1,4 +1,6 @@
-"""gitlab-note:group/project!45 and gitlab-note:group/project#45, a note on a merge request or an issue."""
+"""gitlab-note:group/project!45 and gitlab-note:group/project#45, a note on a merge request or an
+issue.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,21 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.plugin import AccessDeniedError, Context, Health, ReferenceValueError, SecretNotFoundError
-from sealpipe_plugins.comments import PAGE, CommentChannel, comment_id, public_error, read_pages, search_start
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Health,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
+from sealpipe_plugins.comments import (
+    PAGE,
+    CommentChannel,
+    comment_id,
+    public_error,
+    read_pages,
+    search_start,
+)
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
@@ -34,10 +49,15 @@ class GitLabChannel(CommentChannel):
         project, kind, iid = _parse_target(to)
         path = f"/projects/{quote(project, safe='')}"
         project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))
-        if project_reply.member("visibility") not in ("private", "internal") and not self.settings.public:
+        if (
+            project_reply.member("visibility") not in ("private", "internal")
+            and not self.settings.public
+        ):
             raise public_error(f"project {project}", "note")
         notes = f"{path}/{_KINDS[kind]}/{iid}/notes"
-        return _NoteThread(self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal)
+        return _NoteThread(
+            self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal
+        )
 
     def check(self) -> Health:
         """Check that the token is valid."""
@@ -55,7 +75,9 @@ class _NoteThread:
 
     def find(self, body: str) -> str | None:
         since, query = search_start(), f"order_by=created_at&sort=desc&per_page={PAGE}"
-        for rows in read_pages(lambda page: self._gitlab.get(f"{self._path}?{query}&page={page}", self._refusals)):
+        for rows in read_pages(
+            lambda page: self._gitlab.get(f"{self._path}?{query}&page={page}", self._refusals)
+        ):
             for note in rows:
                 if _is_same_text(note.get("body"), body):
                     return str(note.get("id"))
@@ -90,7 +112,10 @@ def _explain_refusals(what: str) -> Refusals:
         403: (
             AccessDeniedError,
             f"does not let this token write to {what}",
-            "give it the scope api and the role Reporter, which internal notes need (or set internal = false)",
+            (
+                "give it the scope api and the role Reporter, which internal notes need (or "
+                "set internal = false)"
+            ),
         ),
         404: (
             SecretNotFoundError,

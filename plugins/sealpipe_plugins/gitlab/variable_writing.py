@@ -19,10 +19,14 @@ from sealpipe_plugins.confirm import Snapshot, store_and_confirm
 from sealpipe_plugins.gitlab.variables import Variable, Variables, add_mark
 
 LIMIT: Final = 128 * 1024
-"""Maximum bytes of NAME=VALUE with its final NUL in a Linux environment; a longer one makes every job fail."""
+"""Maximum bytes of NAME=VALUE with its final NUL in a Linux environment; a longer one makes every
+job fail.
+"""
 
 _MASKABLE: Final = re.compile(r"[^ \t\r\n\f\v]{8,}")
-"""Values that GitLab can mask, with expansion off: one line without spaces, at least 8 characters."""
+"""Values that GitLab can mask, with expansion off: one line without spaces, at least 8
+characters.
+"""
 
 
 class VariableWrite(NamedTuple):
@@ -43,7 +47,8 @@ def members_to_write(
 ) -> tuple[dict[str, Any], bool]:
     """Return the members to write (possibly none), and whether the value was stored before.
 
-    Raises WriteConflictError, or UnsupportedError for a value that GitLab cannot mask or pass to a job.
+    Raises WriteConflictError, or UnsupportedError for a value that GitLab cannot mask or pass to a
+    job.
     """
     value, what = job.value.encode(), f"{job.key} of {variables.owner.what}"
     has_mark = existing is not None and job.marker in existing.marks
@@ -56,18 +61,32 @@ def members_to_write(
         if existing is None:
             flags = {"protected": True, "masked": True} | job.flags
             _check_value(job, what, masked=flags["masked"])
-            return {"value": job.value, "raw": True, "description": add_mark("", job.marker), **flags}, False
+            return {
+                "value": job.value,
+                "raw": True,
+                "description": add_mark("", job.marker),
+                **flags,
+            }, False
         text = existing.description_with(job.marker)
         if after is None:
             needs_mark = not has_mark and text != existing.description
             return ({"value": job.value, "description": text} if needs_mark else {}), True
         _check_value(job, what, masked=job.flags.get("masked", existing.masked))
-        return {"value": job.value, "raw": True, **job.flags, **({} if text is None else {"description": text})}, False
+        return {
+            "value": job.value,
+            "raw": True,
+            **job.flags,
+            **({} if text is None else {"description": text}),
+        }, False
     raise WriteConflictError(f"{what} exists already with another value", remedy=remedy)
 
 
-def store_variable(variables: Variables, job: VariableWrite, existing: Variable | None) -> tuple[Variable, bool]:
-    """Store one variable, even under concurrent writes. Return it, and whether it had the value before.
+def store_variable(
+    variables: Variables, job: VariableWrite, existing: Variable | None
+) -> tuple[Variable, bool]:
+    """Store one variable, even under concurrent writes.
+
+    Return it, and whether it had the value before.
 
     `existing` is the variable as last read.
     """
@@ -95,9 +114,12 @@ def store_variable(variables: Variables, job: VariableWrite, existing: Variable 
         return None
 
     what = f"{job.key} of {variables.owner.what}"
-    outcome = store_and_confirm(read, write, {job.key: job.value.encode()}, what, job.mode, job.marker)
+    outcome = store_and_confirm(
+        read, write, {job.key: job.value.encode()}, what, job.mode, job.marker
+    )
     if not outcome.is_written:
-        to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)  # adds the marker if it is missing
+        # Adds the marker if it is missing.
+        to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)
         if not to_write:
             return outcome.snapshot.raw, True
         _add_marker(variables, job, to_write)
@@ -120,10 +142,14 @@ def _read_back(
 ) -> Variable:
     what = f"{job.key} of {variables.owner.what}"
     if variable is None or variable.value not in (None, job.value):
-        raise PluginError(f"GitLab accepted {what} but has another value now", remedy="check what else writes to it")
+        raise PluginError(
+            f"GitLab accepted {what} but has another value now",
+            remedy="check what else writes to it",
+        )
     if "$" in job.value and not variable.raw:
         raise UnsupportedError(
-            f"{what} is stored, but this GitLab expands the $ in it", remedy="use GitLab 15.7 or newer, or a file"
+            f"{what} is stored, but this GitLab expands the $ in it",
+            remedy="use GitLab 15.7 or newer, or a file",
         )
     wrong_flags = [
         name
@@ -132,7 +158,8 @@ def _read_back(
     ]
     if wrong_flags:
         raise PluginError(
-            f"GitLab stored {what} with other flags than requested: {', '.join(wrong_flags)}", remedy="check it there"
+            f"GitLab stored {what} with other flags than requested: {', '.join(wrong_flags)}",
+            remedy="check it there",
         )
     return variable
 
@@ -140,10 +167,17 @@ def _read_back(
 def _check_value(job: VariableWrite, what: str, *, masked: bool) -> None:
     if masked and not _MASKABLE.fullmatch(job.value):
         raise UnsupportedError(
-            f"GitLab could not mask the value for {what}: it would appear in the logs of jobs that print it",
-            remedy="a masked value is one line without spaces, 8 characters or more; masked=0 stores it unmasked",
+            (
+                f"GitLab could not mask the value for {what}: it would appear in the logs of "
+                "jobs that print it"
+            ),
+            remedy=(
+                "a masked value is one line without spaces, 8 characters or more; masked=0 "
+                "stores it unmasked"
+            ),
         )
     if len(job.key) + len(job.value.encode()) + 2 > LIMIT:
         raise UnsupportedError(
-            f"the value for {what} is too long: no job could start with it", remedy="store it elsewhere"
+            f"the value for {what} is too long: no job could start with it",
+            remedy="store it elsewhere",
         )

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    PluginError,
+    SecretNotFoundError,
+    UnsupportedError,
+)
 from sealpipe_plugins.gitlab.api import GitLab
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
 from sealpipe_plugins.text_markers import append_marker, split_markers
@@ -16,7 +22,10 @@ MAX_DESCRIPTION: Final = 255
 
 
 class VariableOwner(NamedTuple):
-    """The owner of variables. `path` is the API path, `what` is for messages, `role` is required to write."""
+    """The owner of variables.
+
+    `path` is the API path, `what` is for messages, `role` is required to write.
+    """
 
     path: str
     what: str
@@ -24,7 +33,9 @@ class VariableOwner(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable. `value` is None if GitLab hides it, `description` is None if GitLab does not support descriptions."""
+    """A variable. `value` is None if GitLab hides it, `description` is None if GitLab does not
+    support descriptions.
+    """
 
     value: str | None
     masked: bool
@@ -40,7 +51,11 @@ class Variable(NamedTuple):
         """The value that a job gets; if unknown, bytes that never equal a value."""
         if self.value is None:
             return b"\0hidden"
-        return b"\0expanded" if "$" in self.value and not self.raw else self.value.encode("utf-8", "surrogatepass")
+        return (
+            b"\0expanded"
+            if "$" in self.value and not self.raw
+            else self.value.encode("utf-8", "surrogatepass")
+        )
 
     @property
     def marks(self) -> list[str]:
@@ -53,7 +68,9 @@ class Variable(NamedTuple):
 
 
 def add_mark(text: str, marker: str) -> str:
-    """Append a marker to a description and drop the oldest ones if necessary; unchanged if it does not fit."""
+    """Append a marker to a description and drop the oldest ones if necessary; unchanged if it does
+    not fit.
+    """
     return append_marker(text, marker, MAX_DESCRIPTION)
 
 
@@ -70,30 +87,49 @@ class Variables:
     def read(self, key: str) -> Variable | None:
         """Read a variable, or return None. A missing owner is reported by the write, not here."""
         try:
-            variable = self._gitlab.get(f"{self._path}/{key}{self._filter}", _explain_refusals(self.owner, key)).json
+            variable = self._gitlab.get(
+                f"{self._path}/{key}{self._filter}", _explain_refusals(self.owner, key)
+            ).json
         except SecretNotFoundError:
             return None
-        value = variable.get("value") if isinstance(variable, dict) and variable.get("key") == key else 0
+        value = (
+            variable.get("value")
+            if isinstance(variable, dict) and variable.get("key") == key
+            else 0
+        )
         if not isinstance(value, str) and (value is not None or variable.get("hidden") is not True):
             raise PluginError(f"the response is not GitLab's: it has no {key} of {self.owner.what}")
-        if variable.get("environment_scope", "*") != self.scope:  # an old GitLab that does not know the filter
+        # An old GitLab that does not know the filter.
+        if variable.get("environment_scope", "*") != self.scope:
             return None
-        masked, protected, raw = (variable.get(name) is True for name in ("masked", "protected", "raw"))
+        masked, protected, raw = (
+            variable.get(name) is True for name in ("masked", "protected", "raw")
+        )
         return Variable(value, masked, protected, raw, _read_description(variable))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
-        """Create a variable. Raises UnsupportedError if GitLab refuses it, for example because it now exists."""
+        """Create a variable. Raises UnsupportedError if GitLab refuses it, for example because it
+        now exists.
+        """
         all_members = {"key": key, "environment_scope": self.scope, **members}
         reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:
             raise PluginError(
-                f"GitLab stored {key} of {self.owner.what} for every environment: it has no scopes there",
-                remedy="delete it there, or leave environment= out (groups have scopes from Premium on)",
+                (
+                    f"GitLab stored {key} of {self.owner.what} for every environment: it has "
+                    "no scopes there"
+                ),
+                remedy=(
+                    "delete it there, or leave environment= out (groups have scopes from "
+                    "Premium on)"
+                ),
             )
 
     def change(self, key: str, members: Mapping[str, Any]) -> None:
         """Change a variable. Raises SecretNotFoundError if it no longer exists."""
-        self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _explain_refusals(self.owner, key))
+        self._gitlab.put(
+            f"{self._path}/{key}{self._filter}", members, _explain_refusals(self.owner, key)
+        )
 
 
 def _read_description(variable: Mapping[str, Any]) -> str | None:
@@ -108,7 +144,10 @@ def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
         401: (
             BackendAuthError,
             "refused the token",
-            f"use an unexpired access token with {' and '.join(needs)}; a job's own CI_JOB_TOKEN cannot write any",
+            (
+                f"use an unexpired access token with {' and '.join(needs)}; a job's own "
+                "CI_JOB_TOKEN cannot write any"
+            ),
         ),
         403: (
             AccessDeniedError,
@@ -132,6 +171,7 @@ def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
 
 
 _CHECK_SCOPE: Final = (
-    "check the environment's name; if it is masked, GitLab before 16 accepts only letters, digits and _+=/@:.~-: "
+    "check the environment's name; if it is masked, GitLab before 16 accepts only letters, "
+    "digits and _+=/@:.~-: "
     "masked=0 stores it unmasked"
 )

@@ -12,7 +12,9 @@ from sealpipe_plugins.http_errors import Refusals, explain_redirects
 from sealpipe_plugins.infisical.api import Infisical, unexpected_response
 
 SECRETS: Final = "/api/v3/secrets/raw"
-"""The endpoints of Infisical's own SDK: they take a project's slug, and are on every self-hosted version."""
+"""The endpoints of Infisical's own SDK: they take a project's slug, and are on every self-hosted
+version.
+"""
 
 _PART: Final = r"[A-Za-z0-9_-]{1,99}"
 _BODY: Final = re.compile(rf"({_PART})/({_PART})((?:/{_PART})*)/?")
@@ -51,21 +53,37 @@ def parse_folder(locator: Locator) -> Folder:
     if match is None:
         raise ReferenceValueError(
             f"{locator} does not name a project and an environment",
-            remedy="write infisical:PROJECT/ENVIRONMENT/path/to/folder#NAME, the project by its id or slug",
+            remedy=(
+                "write infisical:PROJECT/ENVIRONMENT/path/to/folder#NAME, the project by its "
+                "id or slug"
+            ),
         )
     return Folder(match[1], match[2], match[3] or "/")
 
 
-def read_folder(infisical: Infisical, folder: Folder, *, is_expanded: bool) -> dict[str, FolderSecret]:
-    """Read the secrets of a folder; with `is_expanded`, also imported ones, and references to others are replaced."""
+def read_folder(
+    infisical: Infisical, folder: Folder, *, is_expanded: bool
+) -> dict[str, FolderSecret]:
+    """Read the secrets of a folder; with `is_expanded`, also imported ones, and references to
+    others are replaced.
+    """
     flag = "true" if is_expanded else "false"
-    params = {**folder.members("workspaceSlug"), "expandSecretReferences": flag, "include_imports": flag}
-    found = infisical.request("GET", SECRETS, params, refusals=explain_refusals(folder, "read")).json
+    params = {
+        **folder.members("workspaceSlug"),
+        "expandSecretReferences": flag,
+        "include_imports": flag,
+    }
+    found = infisical.request(
+        "GET", SECRETS, params, refusals=explain_refusals(folder, "read")
+    ).json
     if not isinstance(found, dict) or not _is_list_of_objects(found.get("imports") or []):
         raise unexpected_response()
     secrets: dict[str, FolderSecret] = {}
     # Of two imports the later one counts; the folder's own secrets count most.
-    for part in (*(each.get("secrets") for each in found.get("imports") or []), found.get("secrets")):
+    for part in (
+        *(each.get("secrets") for each in found.get("imports") or []),
+        found.get("secrets"),
+    ):
         if not isinstance(part, list):
             raise unexpected_response()
         secrets.update(_parse_secret(each) for each in part)
@@ -97,7 +115,11 @@ def explain_refusals(folder: Folder, do: str) -> Refusals:
 def _parse_secret(secret: Any) -> tuple[str, FolderSecret]:
     if not isinstance(secret, dict):
         raise unexpected_response()
-    key, value, metadata = secret.get("secretKey"), secret.get("secretValue"), secret.get("secretMetadata") or []
+    key, value, metadata = (
+        secret.get("secretKey"),
+        secret.get("secretValue"),
+        secret.get("secretMetadata") or [],
+    )
     if secret.get("secretValueHidden") is True:
         value = None
     elif not isinstance(value, str):

@@ -1,4 +1,6 @@
-"""`infisical:PROJECT/ENVIRONMENT/FOLDER#NAME`: the secrets of a folder of Infisical, all in one request."""
+"""`infisical:PROJECT/ENVIRONMENT/FOLDER#NAME`: the secrets of a folder of Infisical, all in one
+request.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from sealpipe_plugins.raw_values import hidden_remark, is_raw
 
 
 class InfisicalSource(Source):
-    """The secrets of a folder as a map, with those that it imports; with raw=1, only its own, as they were written."""
+    """The secrets of a folder as a map, with those that it imports; with raw=1, only its own, as
+    they were written.
+    """
 
     concurrency = 8
 
@@ -27,7 +31,9 @@ class InfisicalSource(Source):
                 remedy="check the folder, and the environment's slug",
             )
         visible = {key: each.value for key, each in secrets.items() if each.value is not None}
-        remark = hidden_remark(len(secrets) - len(visible), "give the identity the permission to read values")
+        remark = hidden_remark(
+            len(secrets) - len(visible), "give the identity the permission to read values"
+        )
         return Document(visible, remark=remark)
 
     def check(self) -> Health:

@@ -1,4 +1,5 @@
-"""Writes secrets of one folder, each in one request with the marker in its metadata, and confirms them.
+"""Writes secrets of one folder, each in one request with the marker in its metadata, and confirms
+them.
 
 Creating one fails if it exists. Infisical has no condition for changing one.
 """
@@ -20,7 +21,13 @@ from sealpipe_plugins.confirm import (
 )
 from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.infisical.api import NAME, Infisical
-from sealpipe_plugins.infisical.folders import Folder, FolderSecret, explain_refusals, read_folder, secret_path
+from sealpipe_plugins.infisical.folders import (
+    Folder,
+    FolderSecret,
+    explain_refusals,
+    read_folder,
+    secret_path,
+)
 
 ENTRY: Final = "sealpipe.dev/submissions"
 """Key of the metadata that lists the markers, separated by spaces."""
@@ -36,7 +43,9 @@ Content = Mapping[str, FolderSecret]
 class FolderWrite:
     """A write of some secrets of a folder, by name."""
 
-    def __init__(self, infisical: Infisical, folder: Folder, values: Mapping[str, str], marker: str) -> None:
+    def __init__(
+        self, infisical: Infisical, folder: Folder, values: Mapping[str, str], marker: str
+    ) -> None:
         self._infisical = infisical
         self._folder = folder
         self._values = values
@@ -45,7 +54,9 @@ class FolderWrite:
 
     def store(self, target: Locator, mode: Mode) -> tuple[bool, bool]:
         """Return whether the values were read back, and whether they were there before."""
-        outcome = store_and_confirm(self._read, self._write, self._wanted, target, mode, self._marker)
+        outcome = store_and_confirm(
+            self._read, self._write, self._wanted, target, mode, self._marker
+        )
         if not outcome.is_written:
             self._add_markers(outcome.snapshot.raw)
             return True, True
@@ -94,25 +105,42 @@ class FolderWrite:
             f"rejects {key} of {self._folder}",
             "check its name, the length of its value, and whether the folder exists",
         )
-        refusals: Refusals = {**dict.fromkeys((400, 409, 422), rejected), **explain_refusals(self._folder, "write")}
+        refusals: Refusals = {
+            **dict.fromkeys((400, 409, 422), rejected),
+            **explain_refusals(self._folder, "write"),
+        }
         body = {**self._folder.members("projectSlug"), "type": "shared", **members}
         reply = self._infisical.request(method, secret_path(key), members=body, refusals=refusals)
         if reply.member("approval") is not None:
             raise UnsupportedError(
-                f"{NAME} did not store {key} of {self._folder}: a policy wants the change to be approved",
-                remedy="approve it there and run it again, or store it in a folder without such a policy",
+                (
+                    f"{NAME} did not store {key} of {self._folder}: a policy wants the change "
+                    "to be approved"
+                ),
+                remedy=(
+                    "approve it there and run it again, or store it in a folder without such a "
+                    "policy"
+                ),
             )
 
     def _metadata(self, secret: FolderSecret | None) -> dict[str, Any]:
-        """Return the metadata with the marker. A write replaces all of it, so encrypted metadata is left alone."""
-        others = [] if secret is None else [each for each in secret.metadata if each.get("key") != ENTRY]
+        """Return the metadata with the marker.
+
+        A write replaces all of it, so encrypted metadata is left alone.
+        """
+        others = (
+            [] if secret is None else [each for each in secret.metadata if each.get("key") != ENTRY]
+        )
         if any(each.get("isEncrypted") is True for each in others):
             return {}
         markers = add_marker(_markers_of(secret), self._marker, MAX_ENTRY)
         return {"secretMetadata": [*others, {"key": ENTRY, "value": markers}]}
 
     def _present_values(self, secrets: Content) -> dict[str, bytes]:
-        """Return the values of those secrets that exist. One with the marker counts as having the value to store."""
+        """Return the values of those secrets that exist.
+
+        One with the marker counts as having the value to store.
+        """
         return {
             key: value if self._is_marked(secrets, key) else _comparable(secrets[key])
             for key, value in self._wanted.items()

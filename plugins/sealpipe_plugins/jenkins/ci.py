@@ -6,6 +6,8 @@ from sealpipe.plugin.settings import PluginSettings
 
 
 class JenkinsCISettings(PluginSettings):
-    """`id_token_variable` is the variable that the job binds an OIDC token to (default: ID_TOKEN)."""
+    """`id_token_variable` is the variable that the job binds an OIDC token to (default:
+    ID_TOKEN).
+    """
 
     id_token_variable: str = ""

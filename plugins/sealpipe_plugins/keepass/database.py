@@ -12,7 +12,14 @@ from typing import Any, Final
 from pykeepass import PyKeePass
 from pykeepass.exceptions import CredentialsError
 
-from sealpipe.plugin import BackendAuthError, Context, Locator, NotConfiguredError, PluginError, ReferenceValueError
+from sealpipe.plugin import (
+    BackendAuthError,
+    Context,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+)
 from sealpipe_plugins.keepass.settings import KeepassSettings
 from sealpipe_plugins.setting_files import read_setting_file
 
@@ -29,7 +36,9 @@ class Opener:
         self._context = context
         self._password = settings.password
         file = settings.key_file
-        self._key = None if file is None else read_setting_file(file, "key_file", context, _KEY_FILE_LIMIT)
+        self._key = (
+            None if file is None else read_setting_file(file, "key_file", context, _KEY_FILE_LIMIT)
+        )
         if self._password is None and self._key is None:
             raise NotConfiguredError(
                 f"{context.store} has neither a password nor a key file to open its database",
@@ -37,7 +46,9 @@ class Opener:
             )
 
     def open(self, content: bytes) -> Any:
-        """Return a database. Raises BackendAuthError if the password is wrong, PluginError if it is damaged."""
+        """Return a database. Raises BackendAuthError if the password is wrong, PluginError if it is
+        damaged.
+        """
         if not content.startswith(_KDBX):
             raise PluginError(
                 f"the database of {self._context.store} is not a KeePass database",
@@ -72,7 +83,9 @@ def dump(database: Any) -> bytes:
 def parse_path(locator: Locator) -> str:
     """Return the path of an entry. Raises ReferenceValueError."""
     if not all(locator.body.split("/")):
-        raise ReferenceValueError(f"{locator} names no entry", remedy=f"write {locator.name}:GROUP/TITLE#FIELD")
+        raise ReferenceValueError(
+            f"{locator} names no entry", remedy=f"write {locator.name}:GROUP/TITLE#FIELD"
+        )
     return locator.body
 
 
@@ -81,6 +94,7 @@ def find_entry(index: Mapping[str, list[Any]], path: str, locator: Locator) -> A
     found = index.get(path, [])
     if len(found) > 1:
         raise ReferenceValueError(
-            f"{locator} names {len(found)} entries", remedy="give each a title or group of its own in KeePass"
+            f"{locator} names {len(found)} entries",
+            remedy="give each a title or group of its own in KeePass",
         )
     return found[0] if found else None

@@ -29,7 +29,9 @@ _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def canonical_name(name: str) -> str:
-    """Return a field's name: KeePass's own fields in its spelling, in whichever case they are written."""
+    """Return a field's name: KeePass's own fields in its spelling, in whichever case they are
+    written.
+    """
     return _STANDARD.get(name.lower(), name)
 
 
@@ -39,10 +41,15 @@ def is_writable(text: str) -> bool:
 
 
 class EntryFields(Mapping[str, "str | bytes"]):
-    """What an entry holds, for selectors. All its fields are listed but empty ones; attachments are found by name."""
+    """What an entry holds, for selectors.
+
+    All its fields are listed but empty ones; attachments are found by name.
+    """
 
     def __init__(self, fields: Mapping[str, str], files: Mapping[str, bytes]) -> None:
-        self._fields = {name: value for name, value in fields.items() if name not in (TITLE, MARKER)}
+        self._fields = {
+            name: value for name, value in fields.items() if name not in (TITLE, MARKER)
+        }
         self._files = files
 
     def __getitem__(self, name: str) -> str | bytes:
@@ -57,7 +64,9 @@ class EntryFields(Mapping[str, "str | bytes"]):
 
 
 def index_entries(tree: Any) -> dict[str, list[Any]]:
-    """Return the entries by path: the groups below the root and the title, with slashes between them."""
+    """Return the entries by path: the groups below the root and the title, with slashes between
+    them.
+    """
     found: dict[str, list[Any]] = {}
     for path, entry in _walk(_find_root(tree), ""):
         found.setdefault(path, []).append(entry)
@@ -67,29 +76,43 @@ def index_entries(tree: Any) -> dict[str, list[Any]]:
 def list_ids(tree: Any) -> set[str]:
     """Return the ids of all groups and entries, without those in histories."""
     return {
-        element.findtext("UUID") or "" for element in _find_root(tree).iter("Group", "Entry") if _is_current(element)
+        element.findtext("UUID") or ""
+        for element in _find_root(tree).iter("Group", "Entry")
+        if _is_current(element)
     }
 
 
 def read_fields(entry: Any) -> dict[str, str]:
     """Return an entry's fields by name."""
-    return {each.findtext("Key") or "": each.findtext("Value") or "" for each in entry.findall("String")}
+    return {
+        each.findtext("Key") or "": each.findtext("Value") or "" for each in entry.findall("String")
+    }
 
 
 def read_file_numbers(entry: Any) -> dict[str, int]:
     """Return the attachments of an entry by name, as numbers of the database's binaries."""
-    numbers = {each.findtext("Key") or "": each.find("Value").get("Ref") or "" for each in entry.findall("Binary")}
+    numbers = {
+        each.findtext("Key") or "": each.find("Value").get("Ref") or ""
+        for each in entry.findall("Binary")
+    }
     return {name: int(number) for name, number in numbers.items() if number.isdecimal()}
 
 
 def add_entry(tree: Any, path: str) -> Any:
-    """Make an entry without fields, and the groups on its path that are missing. Returns the entry."""
+    """Make an entry without fields, and the groups on its path that are missing.
+
+    Returns the entry.
+    """
     *names, title = path.split("/")
     group = _find_root(tree)
     for name in names:
-        below = next((each for each in group.findall("Group") if each.findtext("Name") == name), None)
+        below = next(
+            (each for each in group.findall("Group") if each.findtext("Name") == name), None
+        )
         if below is None:
-            below = E.Group(E.UUID(_new_id()), E.Name(name), E.IconID("48"), _new_times(), E.IsExpanded("True"))
+            below = E.Group(
+                E.UUID(_new_id()), E.Name(name), E.IconID("48"), _new_times(), E.IsExpanded("True")
+            )
             group.append(below)
         group = below
     entry = E.Entry(E.UUID(_new_id()), E.IconID("0"), _new_times())
@@ -103,7 +126,9 @@ def add_entry(tree: Any, path: str) -> Any:
 
 
 def save_history(tree: Any, entry: Any) -> None:
-    """Keep what an entry is now in its history, as KeePass does, with at most as many items as the database wants."""
+    """Keep what an entry is now in its history, as KeePass does, with at most as many items as the
+    database wants.
+    """
     copy = deepcopy(entry)
     for nested in copy.findall("History"):
         copy.remove(nested)
@@ -153,7 +178,12 @@ def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _read_title(entry: Any) -> str:
     return next(
-        (each.findtext("Value") or "" for each in entry.iterfind("String") if each.findtext("Key") == TITLE), ""
+        (
+            each.findtext("Value") or ""
+            for each in entry.iterfind("String")
+            if each.findtext("Key") == TITLE
+        ),
+        "",
     )
 
 
@@ -170,7 +200,13 @@ def _new_id() -> str:
 
 
 def _new_times() -> Any:
-    names = ("CreationTime", "LastModificationTime", "LastAccessTime", "ExpiryTime", "LocationChanged")
+    names = (
+        "CreationTime",
+        "LastModificationTime",
+        "LastAccessTime",
+        "ExpiryTime",
+        "LocationChanged",
+    )
     times = E.Times(*(etree.Element(name) for name in names), E.Expires("False"), E.UsageCount("0"))
     for name in names:
         times.find(name).text = _now()
@@ -179,4 +215,6 @@ def _new_times() -> Any:
 
 def _now() -> str:
     """Return the time as KDBX 4 has it: seconds since the year 1, in base64."""
-    return base64.b64encode(struct.pack("<Q", int((datetime.now(UTC) - _YEAR_ONE).total_seconds()))).decode()
+    return base64.b64encode(
+        struct.pack("<Q", int((datetime.now(UTC) - _YEAR_ONE).total_seconds()))
+    ).decode()

@@ -1,4 +1,6 @@
-"""`keepass:GROUP/TITLE#FIELD=PROMPT`: fields of an entry of a KeePass database, with its history."""
+"""`keepass:GROUP/TITLE#FIELD=PROMPT`: fields of an entry of a KeePass database, with its
+history.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +33,26 @@ _MARKERS_LIMIT: Final = 2000
 _PLACEHOLDER: Final = re.compile(
     r"\{(?:(?:REF|CMD|S|URL|T-[A-Z-]+):|(?:TITLE|USERNAME|URL|PASSWORD|NOTES)\})", re.IGNORECASE
 )
-"""What KeePass replaces: by fields of any entry (also put together from two placeholders), or by a program's output."""
+"""What KeePass replaces: by fields of any entry (also put together from two placeholders), or by a
+program's output.
+"""
 _PROGRAM: Final = "cmd:"
 """How an address begins that KeePass starts as a program."""
 _KDBX: Final = 4
 _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
     "create": "make the entry {path} in the KeePass database",
     "replace": "write the entry {path} of the KeePass database; what it was stays in its history",
-    "merge": "set fields of the entry {path} of the KeePass database; what it was stays in its history",
+    "merge": (
+        "set fields of the entry {path} of the KeePass database; what it was stays in its history"
+    ),
 }
 
 
 class KeepassSink(Sink):
-    """The database of the settings. It is replaced as a whole, and only if nobody changed it in between."""
+    """The database of the settings.
+
+    It is replaced as a whole, and only if nobody changed it in between.
+    """
 
     def __init__(self, settings: KeepassSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -57,8 +66,12 @@ class KeepassSink(Sink):
         """Describe the write."""
         return _DESCRIPTIONS[mode].format(path=parse_path(locator))
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Write the entry with its marker, check the new database before it replaces the old one, and read it back."""
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        """Write the entry with its marker, check the new database before it replaces the old one,
+        and read it back.
+        """
         path = parse_path(locator)
         wanted = _parse_fields(locator, fields)
 
@@ -68,7 +81,9 @@ class KeepassSink(Sink):
             if entry is None:
                 return Snapshot(None, raw=content)
             held = entries.read_fields(entry)
-            return Snapshot(_as_values(held, wanted), markers=held.get(entries.MARKER, ""), raw=content)
+            return Snapshot(
+                _as_values(held, wanted), markers=held.get(entries.MARKER, ""), raw=content
+            )
 
         def write(snapshot: Snapshot, after: Mapping[str, bytes], _: int) -> str | None:
             markers = add_marker(snapshot.markers, marker, _MARKERS_LIMIT)
@@ -84,14 +99,22 @@ class KeepassSink(Sink):
     def check(self) -> Health:
         """Open the database. Writes nothing."""
         with self._lock:
-            database = self._open(self._read(Locator(self.context.store, "", text=self.context.store)))
-        return Health(ok=True, detail=f"the database opens, entries and groups: {len(entries.list_ids(database.tree))}")
+            database = self._open(
+                self._read(Locator(self.context.store, "", text=self.context.store))
+            )
+        return Health(
+            ok=True,
+            detail=(
+                f"the database opens, entries and groups: {len(entries.list_ids(database.tree))}"
+            ),
+        )
 
     def _read(self, locator: Locator) -> bytes:
         file = files.read_state(locator, self._path, limit=SIZE_LIMIT)
         if file is None:
             raise NotConfiguredError(
-                f"the database of {self.context.store} does not exist", remedy="make it in KeePass, or check database"
+                f"the database of {self.context.store} does not exist",
+                remedy="make it in KeePass, or check database",
             )
         return file.content
 
@@ -101,7 +124,10 @@ class KeepassSink(Sink):
         database = self._known[1]
         if database.version[0] != _KDBX:
             raise UnsupportedError(
-                f"the database of {self.context.store} has the format KDBX {database.version[0]}, which is only read",
+                (
+                    f"the database of {self.context.store} has the format KDBX "
+                    f"{database.version[0]}, which is only read"
+                ),
                 remedy="change it to KDBX 4 in KeePass",
             )
         return database
@@ -112,7 +138,10 @@ class KeepassSink(Sink):
         """Write the entry; None if others changed the database in between."""
         database = self._open(before)
         self._known = (b"", None)  # about to be changed
-        ids, entry = entries.list_ids(database.tree), find_entry(entries.index_entries(database.tree), path, locator)
+        ids, entry = (
+            entries.list_ids(database.tree),
+            find_entry(entries.index_entries(database.tree), path, locator),
+        )
         if entry is None:
             entry = entries.add_entry(database.tree, path)
         else:
@@ -136,9 +165,15 @@ class KeepassSink(Sink):
 
 
 def _as_values(held: Mapping[str, str], wanted: Collection[str]) -> dict[str, bytes]:
-    """Return the fields of an entry that hold something or are wanted: KeePass gives each entry some empty ones."""
+    """Return the fields of an entry that hold something or are wanted: KeePass gives each entry
+    some empty ones.
+    """
     names = (entries.TITLE, entries.MARKER)
-    return {name: value.encode() for name, value in held.items() if name not in names and (value or name in wanted)}
+    return {
+        name: value.encode()
+        for name, value in held.items()
+        if name not in names and (value or name in wanted)
+    }
 
 
 def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
@@ -147,11 +182,18 @@ def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, by
     wanted = values_by_key(named, locator)
     for name, value in wanted.items():
         if name in (entries.TITLE, entries.MARKER) or not entries.is_writable(name):
-            raise ReferenceValueError(f"{locator}: no value can be stored as {name!a}", remedy="name another field")
+            raise ReferenceValueError(
+                f"{locator}: no value can be stored as {name!a}", remedy="name another field"
+            )
         text = decode_text(value, locator)
-        if _PLACEHOLDER.search(text) or (name == "URL" and text.strip().lower().startswith(_PROGRAM)):
+        if _PLACEHOLDER.search(text) or (
+            name == "URL" and text.strip().lower().startswith(_PROGRAM)
+        ):
             raise UnsupportedError(
-                f"{locator}: a value has a placeholder ({{REF:...}}) or a program (cmd://), which KeePass would act on",
+                (
+                    f"{locator}: a value has a placeholder ({{REF:...}}) or a program "
+                    "(cmd://), which KeePass would act on"
+                ),
                 remedy="ask for it as base64 text and read it with decode=base64",
             )
         if not entries.is_writable(text):

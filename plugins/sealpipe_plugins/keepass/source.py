@@ -5,9 +5,22 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from sealpipe.plugin import Context, Document, Health, Locator, PluginError, SecretNotFoundError, Source
+from sealpipe.plugin import (
+    Context,
+    Document,
+    Health,
+    Locator,
+    PluginError,
+    SecretNotFoundError,
+    Source,
+)
 from sealpipe_plugins.keepass.database import SIZE_LIMIT, Opener, find_entry, parse_path
-from sealpipe_plugins.keepass.entries import EntryFields, index_entries, read_fields, read_file_numbers
+from sealpipe_plugins.keepass.entries import (
+    EntryFields,
+    index_entries,
+    read_fields,
+    read_file_numbers,
+)
 from sealpipe_plugins.keepass.settings import KeepassSettings
 from sealpipe_plugins.setting_files import read_setting_file
 
@@ -23,19 +36,28 @@ class KeepassSource(Source):
         self._index: dict[str, list[Any]] = {}
 
     def fetch(self, locator: Locator) -> Document:
-        """Return an entry's fields, and its attachments by name. References to fields of others are followed."""
+        """Return an entry's fields, and its attachments by name.
+
+        References to fields of others are followed.
+        """
         path = parse_path(locator)
         with self._lock:
             database = self._open()
             entry = find_entry(self._index, path, locator)
             if entry is None:
                 raise SecretNotFoundError(
-                    f"{locator} is not in the database", remedy="check the groups below the root, and the title"
+                    f"{locator} is not in the database",
+                    remedy="check the groups below the root, and the title",
                 )
-            fields = {name: _follow(database, value, locator) for name, value in read_fields(entry).items()}
+            fields = {
+                name: _follow(database, value, locator)
+                for name, value in read_fields(entry).items()
+            }
             binaries = database.binaries if entry.find("Binary") is not None else []
             numbers = read_file_numbers(entry)
-            files = {name: binaries[number] for name, number in numbers.items() if number < len(binaries)}
+            files = {
+                name: binaries[number] for name, number in numbers.items() if number < len(binaries)
+            }
         return Document(EntryFields(fields, files))
 
     def check(self) -> Health:
@@ -47,7 +69,9 @@ class KeepassSource(Source):
     def _open(self) -> Any:
         if self._database is None:
             file = self.settings.database
-            self._database = self._opener.open(read_setting_file(file, "database", self.context, SIZE_LIMIT))
+            self._database = self._opener.open(
+                read_setting_file(file, "database", self.context, SIZE_LIMIT)
+            )
             self._index = index_entries(self._database.tree)
         return self._database
 
@@ -62,4 +86,6 @@ def _follow(database: Any, value: str, locator: Locator) -> str:
         followed = None
     if isinstance(followed, str):
         return followed
-    raise PluginError(f"{locator} refers to an entry that does not exist", remedy="correct the entry in KeePass")
+    raise PluginError(
+        f"{locator} refers to an entry that does not exist", remedy="correct the entry in KeePass"
+    )

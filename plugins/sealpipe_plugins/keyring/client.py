@@ -1,8 +1,8 @@
 """The system's keyring through the package `keyring`, without prompting.
 
-If a keyring is locked, the package opens a dialog or a terminal prompt, and a pipeline would hang. So Secret Service
-keyrings are used through `secretstorage`, a dependency of keyring (module secret_service), and a backend that always
-prompts is refused.
+If a keyring is locked, the package opens a dialog or a terminal prompt, and a pipeline would hang.
+So Secret Service keyrings are used through `secretstorage`, a dependency of keyring (module
+secret_service), and a backend that always prompts is refused.
 """
 
 from __future__ import annotations
@@ -41,14 +41,17 @@ _PROMPTING: Final = {
 """Backends that always prompt."""
 
 _NO_BACKEND: Final = (
-    "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in PYTHON_KEYRING_BACKEND"
+    "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in "
+    "PYTHON_KEYRING_BACKEND"
 )
 _PLAIN_TEXT: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
 """Backends that store in plain text."""
 
 
 class KeyringSettings(PluginSettings):
-    """`backend` is the name of a backend in keyring, such as `keyring.backends.SecretService.Keyring`."""
+    """`backend` is the name of a backend in keyring, such as
+    `keyring.backends.SecretService.Keyring`.
+    """
 
     backend: str = ""
 
@@ -63,7 +66,10 @@ class KeyringClient:
         self._deadline = deadline
 
     def read(self, service: str, username: str) -> bytes | str | None:
-        """Return the stored password, or None. Raises AccessDeniedError if the keyring is locked."""
+        """Return the stored password, or None.
+
+        Raises AccessDeniedError if the keyring is locked.
+        """
         return self._in_time(lambda: self._find(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
@@ -73,13 +79,16 @@ class KeyringClient:
         """
         self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
 
-    def _in_time(self, work: Callable[[], T], timeout_error: type[PluginError] = UnavailableError) -> T:
+    def _in_time(
+        self, work: Callable[[], T], timeout_error: type[PluginError] = UnavailableError
+    ) -> T:
         """Run within the deadline: a keyring is another process behind its own socket."""
         try:
             return run_with_timeout(self._deadline, work)
         except TimeoutError:
             failure = timeout_error(
-                "the keyring did not respond in time", remedy="check the D-Bus session, and restart it"
+                "the keyring did not respond in time",
+                remedy="check the D-Bus session, and restart it",
             )
         raise failure
 
@@ -89,7 +98,9 @@ class KeyringClient:
         if type(backend).__module__ in _SECRET_SERVICE:
             from sealpipe_plugins.keyring import secret_service
 
-            secret_service.write(secret_service.SecretServiceEntry(backend, service, username), value)
+            secret_service.write(
+                secret_service.SecretServiceEntry(backend, service, username), value
+            )
             return
         try:
             text = value.decode()
@@ -107,20 +118,26 @@ class KeyringClient:
             failure = AccessDeniedError("the keyring is locked", remedy="unlock it first")
         except (PasswordSetError, NotImplementedError):
             failure = AccessDeniedError(
-                f"{kind} refused the value", remedy="check that it is writable, and how large a value may be"
+                f"{kind} refused the value",
+                remedy="check that it is writable, and how large a value may be",
             )
         else:
             return
         raise failure
 
     def describe_writable(self) -> str:
-        """Describe the keyring for a write. Raises like `describe`, and UnsupportedError for a plain-text backend."""
+        """Describe the keyring for a write.
+
+        Raises like `describe`, and UnsupportedError for a plain-text backend.
+        """
         description = self.describe()
         self._in_time(lambda: _require_encrypted(self._usable_backends()[0]))
         return description
 
     def _find(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
-        """Return the keyring that has the entry, and the password; the first keyring and None if none has it."""
+        """Return the keyring that has the entry, and the password; the first keyring and None if
+        none has it.
+        """
         backends = self._usable_backends()
         for each in backends:
             password = _read_password(each, service, username)
@@ -129,7 +146,10 @@ class KeyringClient:
         return backends[0], None
 
     def describe(self) -> str:
-        """Describe the keyrings. Raises NotConfiguredError if there are none, AccessDeniedError if one is locked."""
+        """Describe the keyrings.
+
+        Raises NotConfiguredError if there are none, AccessDeniedError if one is locked.
+        """
         return self._in_time(self._describe)
 
     def _describe(self) -> str:
@@ -143,16 +163,23 @@ class KeyringClient:
         backends = list(_iter_backends(self._configured_backend()))
         modules = [type(each).__module__ for each in backends]
         if _SECRET_SERVICE[0] in modules:
-            backends = [each for each, module in zip(backends, modules, strict=True) if module != _SECRET_SERVICE[1]]
+            backends = [
+                each
+                for each, module in zip(backends, modules, strict=True)
+                if module != _SECRET_SERVICE[1]
+            ]
         for each in backends:
             name = _qualified_name(each)
             if name == "keyring.backends.null.Keyring":
-                raise NotConfiguredError("keyring is disabled here (its null backend)", remedy=_NO_BACKEND)
+                raise NotConfiguredError(
+                    "keyring is disabled here (its null backend)", remedy=_NO_BACKEND
+                )
             if name == "keyring.backends.fail.Keyring":
                 raise NotConfiguredError("this machine has no keyring", remedy=_NO_BACKEND)
             if name in _PROMPTING:
                 raise UnsupportedError(
-                    f"{_PROMPTING[name]} prompts for a password, which sealpipe never does", remedy=_NO_BACKEND
+                    f"{_PROMPTING[name]} prompts for a password, which sealpipe never does",
+                    remedy=_NO_BACKEND,
                 )
         if not backends:
             raise NotConfiguredError("this machine has no keyring", remedy=_NO_BACKEND)
@@ -208,6 +235,8 @@ def parse_entry(locator: Locator) -> tuple[str, str]:
     if not service or not username:
         raise ReferenceValueError(
             f"{locator.name}: needs a service and a user name",
-            remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
+            remedy=(
+                f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME"
+            ),
         )
     return service, username

@@ -1,4 +1,6 @@
-"""The Secret Service, in the format of keyring's backend, but with AccessDeniedError instead of a prompt."""
+"""The Secret Service, in the format of keyring's backend, but with AccessDeniedError instead of a
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,17 @@ from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableEr
 
 T = TypeVar("T")
 
-UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
+UNLOCK: Final = (
+    "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
+)
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""While connections of one process come and go at once, gnome-keyring sometimes says that an entry does not exist."""
+"""While connections of one process come and go at once, gnome-keyring sometimes says that an entry
+does not exist.
+"""
 
-_CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which creates one"
+_CREATE_KEYRING: Final = (
+    "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which creates one"
+)
 
 
 class SecretServiceEntry(NamedTuple):
@@ -75,7 +83,9 @@ def _find_item(collection: Any, entry: SecretServiceEntry) -> Any:
 
 
 def _run_in_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
-    path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
+    path = getattr(
+        entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION
+    )
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
         with _ONE_AT_A_TIME, closing(secretstorage.dbus_init()) as connection:
@@ -85,11 +95,14 @@ def _run_in_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T
                 raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)
             return work(collection)
     except exceptions.ItemNotFoundException:
-        failure = NotConfiguredError("the Secret Service has no default keyring", remedy=_CREATE_KEYRING)
+        failure = NotConfiguredError(
+            "the Secret Service has no default keyring", remedy=_CREATE_KEYRING
+        )
     except (exceptions.LockedException, exceptions.PromptDismissedException):
         failure = AccessDeniedError("the keyring is locked", remedy=UNLOCK)
     except exceptions.SecretStorageException:
         failure = UnavailableError(
-            "the Secret Service did not respond", remedy="check the D-Bus session, and restart the keyring"
+            "the Secret Service did not respond",
+            remedy="check the D-Bus session, and restart the keyring",
         )
     raise failure

@@ -43,7 +43,8 @@ class KeyringSource(Source):
         stored_value = self._keyrings.read(service, username)
         if stored_value is None:
             raise SecretNotFoundError(
-                f"{locator} is not in the keyring", remedy="check both names; `keyring set SERVICE USERNAME` stores it"
+                f"{locator} is not in the keyring",
+                remedy="check both names; `keyring set SERVICE USERNAME` stores it",
             )
         return Document(stored_value)
 
@@ -53,7 +54,10 @@ class KeyringSource(Source):
 
 
 class KeyringSink(Sink):
-    """The keyring of this session, without prompting. It stores no marker: equal content counts as stored."""
+    """The keyring of this session, without prompting.
+
+    It stores no marker: equal content counts as stored.
+    """
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -64,11 +68,20 @@ class KeyringSink(Sink):
         service, user = parse_entry(locator)
         return _DESCRIPTIONS[mode].format(service=service, user=user)
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
+    def put(
+        self,
+        locator: Locator,
+        fields: Sequence[SinkField],
+        *,
+        mode: Mode,
+        marker: str,  # noqa: ARG002
+    ) -> WriteResult:
         """Store the value and read it back. The marker is not stored."""
         service, user = parse_entry(locator)
         if len(fields) != 1:
-            raise ReferenceValueError(f"{locator} holds one value", remedy="name one entry for each value")
+            raise ReferenceValueError(
+                f"{locator} holds one value", remedy="name one entry for each value"
+            )
         (wanted,) = values_by_key(fields, locator).values()
         if merge_fields(self._read(service, user), {"": wanted}, mode=mode, marked=False) is None:
             return WriteResult(locator, already=True)

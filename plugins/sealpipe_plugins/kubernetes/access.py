@@ -1,4 +1,6 @@
-"""The cluster and the credentials for it: from the settings, a kubeconfig, or the pod's service account."""
+"""The cluster and the credentials for it: from the settings, a kubeconfig, or the pod's service
+account.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig
 
 
 class K8sSettings(PluginSettings):
-    """A cluster: its `server`, or a `context` of a kubeconfig (several files are separated as in KUBECONFIG).
+    """A cluster: its `server`, or a `context` of a kubeconfig (several files are separated as in
+    KUBECONFIG).
 
-    Without either, the default store uses what kubectl would use: ~/.kube/config, or in a pod its service account.
-    `timeout` is in seconds.
+    Without either, the default store uses what kubectl would use: ~/.kube/config, or in a pod its
+    service account. `timeout` is in seconds.
     """
 
     server: str | None = None
@@ -47,7 +50,11 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
         resolved = resolved._replace(namespace=settings.namespace)
     resolved = resolved._replace(server=resolved.server.rstrip("/"))
     parts = urlsplit(resolved.server)
-    if is_cleartext(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
+    if (
+        is_cleartext(parts.scheme, parts.hostname or "")
+        or not parts.hostname
+        or parts.username is not None
+    ):
         raise NotConfiguredError(
             f"the server of {context.store} is not an https address",
             remedy="write https://HOST:PORT; http is only for loopback (kubectl proxy)",
@@ -58,7 +65,9 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
 def _find_access(settings: K8sSettings, context: Context) -> Access:
     token, file = settings.token, settings.token_file
     if token is not None and file is not None:
-        raise NotConfiguredError(f"{context.store} has both a token and a token_file", remedy="remove one of them")
+        raise NotConfiguredError(
+            f"{context.store} has both a token and a token_file", remedy="remove one of them"
+        )
     has_token = token is not None or file is not None
     if settings.server is not None:
         if not has_token:
@@ -77,7 +86,11 @@ def _find_access(settings: K8sSettings, context: Context) -> Access:
     raise NotConfiguredError(
         f"no cluster is configured for {context.store}",
         remedy="set its server and token, or its kubeconfig or context"
-        + ("" if context.named else "; without them, ~/.kube/config or a pod's service account is used"),
+        + (
+            ""
+            if context.named
+            else "; without them, ~/.kube/config or a pod's service account is used"
+        ),
     )
 
 
@@ -85,7 +98,8 @@ def _kubeconfig_files(settings: K8sSettings, context: Context) -> list[Path]:
     if settings.kubeconfig is not None:
         return [Path(name).expanduser() for name in settings.kubeconfig.split(os.pathsep) if name]
     default_file = Path(context.environ.get("HOME") or "/", ".kube", "config")
-    # A context names one of the user's own clusters; without one, a named store uses no cluster implicitly.
+    # A context names one of the user's own clusters; without one, a named store uses no cluster
+    # implicitly.
     has_context = settings.context is not None
     return [default_file] if has_context or (not context.named and default_file.is_file()) else []
 
@@ -99,6 +113,8 @@ def _in_cluster_access(folder: Path, context: Context) -> Access | None:
     authorities = read_text(folder / "ca.crt", "the service account's").reveal()
     namespace_file = folder / "namespace"
     namespace = (
-        read_text(namespace_file, "the service account's").reveal().strip() if namespace_file.is_file() else None
+        read_text(namespace_file, "the service account's").reveal().strip()
+        if namespace_file.is_file()
+        else None
     )
     return Access(f"https://{host}:{port}", authorities, token_file=token, namespace=namespace)

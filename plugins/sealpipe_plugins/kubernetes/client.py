@@ -1,4 +1,6 @@
-"""The connection to a Kubernetes cluster over HTTPS, with the cluster's own certificate authority."""
+"""The connection to a Kubernetes cluster over HTTPS, with the cluster's own certificate
+authority.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,19 @@ if TYPE_CHECKING:
     import httpx
 
 BODY_LIMIT: Final = 8 * 1024 * 1024
-"""Maximum bytes of a response: a Secret has at most 1 MiB, and an annotation may hold a second copy."""
+"""Maximum bytes of a response: a Secret has at most 1 MiB, and an annotation may hold a second
+copy.
+"""
 
 _RUN_AGAIN: Final = "run it again: it checks what is stored first"
 _REFUSALS: Final[Refusals] = {
     401: (
         BackendAuthError,
         "does not accept the login",
-        "the token may have expired or belong to another cluster: create a new one (`kubectl create token`)",
+        (
+            "the token may have expired or belong to another cluster: create a new one "
+            "(`kubectl create token`)"
+        ),
     )
 }
 _FAILED_WRITE: Final = (UnknownOutcomeError, "failed during the write", _RUN_AGAIN)
@@ -53,10 +60,14 @@ class Cluster:
         """The server's host and port, for messages."""
         return self._connect().endpoint.host
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
-        """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and BackendAuthError for 401.
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False
+    ) -> Reply:
+        """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and
+        BackendAuthError for 401.
 
-        With `writes`, the call changes something: raises UnknownOutcomeError if the outcome is unknown.
+        With `writes`, the call changes something: raises UnknownOutcomeError if the outcome is
+        unknown.
         """
         connection = self._connect()
         headers: dict[str, str | Secret] = {}
@@ -70,7 +81,9 @@ class Cluster:
         status = reply.status
         if status in (401, 429) or 300 <= status < 400 or status >= 500:
             failures = dict.fromkeys(range(500, 600), _FAILED_WRITE) if writes else {}
-            require_success(reply._replace(system=f"Kubernetes at {self.host}"), {**_REFUSALS, **failures})
+            require_success(
+                reply._replace(system=f"Kubernetes at {self.host}"), {**_REFUSALS, **failures}
+            )
         return reply
 
     def close(self) -> None:
@@ -93,7 +106,9 @@ class _Connection:
     def __init__(self, settings: K8sSettings, context: Context) -> None:
         self.access: Access = resolve_access(settings, context)
         self._network = context.network
-        needs_own_client = self.access.authorities is not None or self.access.certificate is not None
+        needs_own_client = (
+            self.access.authorities is not None or self.access.certificate is not None
+        )
         self.endpoint = Endpoint(
             context,
             "Kubernetes",
@@ -114,7 +129,9 @@ class _Connection:
     def _own_client(self) -> httpx.Client:
         if self.access.certificate is None:
             return self._network.http(authorities=self.access.authorities)
-        with tempfile.TemporaryDirectory(prefix="sealpipe-k8s-") as folder:  # 0700; TLS takes only files
+        with tempfile.TemporaryDirectory(
+            prefix="sealpipe-k8s-"
+        ) as folder:  # 0700; TLS takes only files
             files = Path(folder, "certificate"), Path(folder, "key")
             for file, content in zip(files, self.access.certificate, strict=True):
                 file.write_bytes(content.reveal_bytes())

@@ -14,8 +14,8 @@ _FILE_LIMIT: Final = 4 * 1024 * 1024
 class Access(NamedTuple):
     """A cluster and the credentials for it.
 
-    `authorities` is PEM text (None: the system's), `certificate` the client's certificate and key as PEM. A token file
-    is read again for each call, because a pod's token is replaced every hour.
+    `authorities` is PEM text (None: the system's), `certificate` the client's certificate and key
+    as PEM. A token file is read again for each call, because a pod's token is replaced every hour.
     """
 
     server: str
@@ -32,4 +32,6 @@ def read_text(path: Path, what: str) -> Secret:
         return Secret(read_file(path.expanduser(), _FILE_LIMIT).decode("utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-    raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path and its permissions")
+    raise NotConfiguredError(
+        f"{what} {path} cannot be read: {reason}", remedy="check the path and its permissions"
+    )

@@ -1,4 +1,7 @@
-"""Reads a kubeconfig, except for auth plugins that run a program. Unsupported settings are errors, never ignored."""
+"""Reads a kubeconfig, except for auth plugins that run a program.
+
+Unsupported settings are errors, never ignored.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ _UNSUPPORTED_USER: Final = dict.fromkeys(
 def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bool) -> Access:
     """Return the cluster of a context (None: the current one), and its user if `with_user`.
 
-    If several files define a name, the first one wins, as in kubectl. Raises NotConfiguredError, UnsupportedError.
+    If several files define a name, the first one wins, as in kubectl. Raises NotConfiguredError,
+    UnsupportedError.
     """
     configs = [(file, _load(file)) for file in files]
     file_name = files[0] if len(files) == 1 else "the kubeconfig files"
@@ -34,7 +38,9 @@ def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bo
         (str(each["current-context"]) for _, each in configs if each.get("current-context")), None
     )
     if context_name is None:
-        raise NotConfiguredError(f"{file_name} has no current context", remedy="set the store's context")
+        raise NotConfiguredError(
+            f"{file_name} has no current context", remedy="set the store's context"
+        )
     _, names = _find_entry(configs, "context", context_name)
     home, cluster = _find_entry(configs, "cluster", str(names.get("cluster", "")))
     _refuse_unsupported(cluster, _UNSUPPORTED_CLUSTER, f"the cluster of the context {context_name}")
@@ -51,7 +57,10 @@ def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bo
 
 
 def _add_user(resolved: Access, user: Mapping[str, Any], home: Path, context_name: str) -> Access:
-    certificate, key = _read_pem(user, "client-certificate", home), _read_pem(user, "client-key", home)
+    certificate, key = (
+        _read_pem(user, "client-certificate", home),
+        _read_pem(user, "client-key", home),
+    )
     if certificate is not None and key is not None:
         resolved = resolved._replace(certificate=(Secret(certificate), Secret(key)))
     if user.get("tokenFile"):  # takes precedence over the token, as in kubectl
@@ -60,7 +69,8 @@ def _add_user(resolved: Access, user: Mapping[str, Any], home: Path, context_nam
         return resolved._replace(token=Secret(str(user["token"])))
     if resolved.certificate is None:
         raise NotConfiguredError(
-            f"the user of the context {context_name} has neither a token nor a certificate", remedy=_TOKEN_REMEDY
+            f"the user of the context {context_name} has neither a token nor a certificate",
+            remedy=_TOKEN_REMEDY,
         )
     return resolved
 
@@ -73,14 +83,18 @@ def _load(file: Path) -> Mapping[str, Any]:
     if yaml is None:
         from sealpipe.installation import format_command  # for an error only
 
-        raise NotConfiguredError("reading a kubeconfig needs PyYAML", remedy=format_command(["sealpipe[yaml]"]))
+        raise NotConfiguredError(
+            "reading a kubeconfig needs PyYAML", remedy=format_command(["sealpipe[yaml]"])
+        )
     text = read_text(file, "the kubeconfig")
     try:
         config = yaml.safe_load(text.reveal())
     except (yaml.YAMLError, RecursionError, ValueError):
         config = None
     if not isinstance(config, Mapping):
-        raise NotConfiguredError(f"the kubeconfig {file} is not a valid kubeconfig", remedy="mend it")
+        raise NotConfiguredError(
+            f"the kubeconfig {file} is not a valid kubeconfig", remedy="mend it"
+        )
     return config
 
 
@@ -91,15 +105,23 @@ def _find_entry(
     for file, config in configs:
         entries = config.get(f"{kind}s") or ()
         for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, Mapping) and entry.get("name") == name and isinstance(entry.get(kind), Mapping):
+            if (
+                isinstance(entry, Mapping)
+                and entry.get("name") == name
+                and isinstance(entry.get(kind), Mapping)
+            ):
                 return file.parent, entry[kind]
-    raise NotConfiguredError(f"the kubeconfig has no {kind} {name[:100]!r}", remedy="see `kubectl config view`")
+    raise NotConfiguredError(
+        f"the kubeconfig has no {kind} {name[:100]!r}", remedy="see `kubectl config view`"
+    )
 
 
 def _refuse_unsupported(entry: Mapping[str, Any], unsupported: Mapping[str, str], of: str) -> None:
     for name, remedy in unsupported.items():
         if entry.get(name):
-            raise UnsupportedError(f"{of} has {name}, which sealpipe does not support", remedy=remedy)
+            raise UnsupportedError(
+                f"{of} has {name}, which sealpipe does not support", remedy=remedy
+            )
 
 
 def _read_pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
@@ -109,5 +131,7 @@ def _read_pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
             return base64.b64decode(str(data), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             pass
-        raise NotConfiguredError(f"{name}-data of the kubeconfig is not base64 of PEM", remedy="mend it")
+        raise NotConfiguredError(
+            f"{name}-data of the kubeconfig is not base64 of PEM", remedy="mend it"
+        )
     return read_text(home / str(entry[name]), name).reveal() if entry.get(name) else None

@@ -1,6 +1,7 @@
 """`k8s:NAMESPACE/NAME#key`: a Kubernetes Secret, a map of keys to bytes.
 
-Each patch names the resource version it is based on. If another writer was faster, the patch is made again.
+Each patch names the resource version it is based on. If another writer was faster, the patch is
+made again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from sealpipe.plugin import (
     WriteConflictError,
     WriteResult,
 )
-from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.confirm import (
+    TRIES,
+    Snapshot,
+    add_marker,
+    has_marker,
+    require_same,
+    store_and_confirm,
+)
 from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
@@ -59,7 +67,10 @@ class K8sSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
         namespace, name = parse_target(locator)
-        where = f"the Secret {name} in {f'the namespace {namespace}' if namespace else 'the namespace of the store'}"
+        where = (
+            f"the Secret {name} in "
+            f"{f'the namespace {namespace}' if namespace else 'the namespace of the store'}"
+        )
         action = {
             "create": "create {} of Kubernetes",
             "replace": "create {} of Kubernetes, or remove its other keys",
@@ -67,11 +78,18 @@ class K8sSink(Sink):
         }
         return action[mode].format(where)
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store the values with the marker in an annotation, and read them back. Returns no version."""
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        """Store the values with the marker in an annotation, and read them back.
+
+        Returns no version.
+        """
         namespace, name = parse_target(locator)
         wanted = _wanted_values(locator, fields)
-        secret = _K8sSecretUpdate(self._cluster, locator, namespace or self._cluster.namespace, name, marker)
+        secret = _K8sSecretUpdate(
+            self._cluster, locator, namespace or self._cluster.namespace, name, marker
+        )
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not outcome.is_written:
             secret.ensure_marker(outcome.snapshot)
@@ -89,7 +107,9 @@ class K8sSink(Sink):
 class _K8sSecretUpdate:
     """A write to one Secret."""
 
-    def __init__(self, cluster: Cluster, locator: Locator, namespace: str, name: str, marker: str) -> None:
+    def __init__(
+        self, cluster: Cluster, locator: Locator, namespace: str, name: str, marker: str
+    ) -> None:
         self._cluster, self._locator, self._namespace, self._name, self._marker = (
             cluster,
             locator,
@@ -108,13 +128,21 @@ class _K8sSecretUpdate:
         secret, meta = reply.json, _read_metadata(reply)
         if meta.get("deletionTimestamp") is not None:
             raise WriteConflictError(
-                f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again"
+                f"{self._locator} is being deleted",
+                remedy="wait until it is gone, then run it again",
             )
         markers = (meta.get("annotations") or {}).get(ANNOTATION, "")
-        return Snapshot(decode_values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), secret)
+        return Snapshot(
+            decode_values(reply, self._locator),
+            str(meta.get("resourceVersion", "")),
+            str(markers),
+            secret,
+        )
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
-        """Write values and marker in one patch, if the Secret has not changed since the snapshot."""
+        """Write values and marker in one patch, if the Secret has not changed since the
+        snapshot.
+        """
         if sum(len(data) for data in after.values()) > MAX_SIZE:
             raise UnsupportedError(
                 f"{self._locator}: Kubernetes stores at most {MAX_SIZE} bytes in a Secret",
@@ -127,7 +155,9 @@ class _K8sSecretUpdate:
                 f"{self._locator} is immutable and cannot be changed",
                 remedy="name another Secret, or delete this one and run it again",
             )
-        changed = {key: _encode(value) for key, value in after.items() if snapshot.values.get(key) != value}
+        changed = {
+            key: _encode(value) for key, value in after.items() if snapshot.values.get(key) != value
+        }
         removed = dict.fromkeys(snapshot.values.keys() - after.keys())
         return self._confirm(self._patch(snapshot, {"data": {**removed, **changed}}), after)
 
@@ -140,14 +170,27 @@ class _K8sSecretUpdate:
                 return
             snapshot = self.read()
         raise UnavailableError(
-            f"{self._locator} is stored, but its marker cannot be written now: other writers keep changing it",
+            (
+                f"{self._locator} is stored, but its marker cannot be written now: other "
+                "writers keep changing it"
+            ),
             remedy="run it again later",
         )
 
     def _create(self, after: Mapping[str, bytes]) -> Reply | None:
-        meta = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations_with("")}
+        meta = {
+            "name": self._name,
+            "namespace": self._namespace,
+            "annotations": self._annotations_with(""),
+        }
         data = {key: _encode(value) for key, value in after.items()}
-        secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "Opaque",
+            "metadata": meta,
+            "data": data,
+        }
         reply = self._cluster.call("POST", secret_path(self._namespace), secret, writes=True)
         if reply.status == 409:
             return None
@@ -157,9 +200,15 @@ class _K8sSecretUpdate:
 
     def _patch(self, snapshot: Snapshot, change: Mapping[str, Any]) -> Reply | None:
         # Because of resourceVersion, the patch is refused (409) if the Secret has changed since.
-        meta = {"resourceVersion": snapshot.version, "annotations": self._annotations_with(snapshot.markers)}
+        meta = {
+            "resourceVersion": snapshot.version,
+            "annotations": self._annotations_with(snapshot.markers),
+        }
         reply = self._cluster.call(
-            "PATCH", secret_path(self._namespace, self._name), {**change, "metadata": meta}, writes=True
+            "PATCH",
+            secret_path(self._namespace, self._name),
+            {**change, "metadata": meta},
+            writes=True,
         )
         if reply.status in (404, 409):
             return None
@@ -171,7 +220,9 @@ class _K8sSecretUpdate:
         return reply
 
     def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
-        """Read the Secret back. If it has changed since, check the response to the write instead."""
+        """Read the Secret back. If it has changed since, check the response to the write
+        instead.
+        """
         if reply is None:
             return None
         version = _read_metadata(reply).get("resourceVersion")
@@ -191,7 +242,8 @@ class _K8sSecretUpdate:
         if status == 403:
             resource = f"secrets/{self._name}" if verb != "create" else "secrets"
             return AccessDeniedError(
-                f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes denies `{verb}` to this"
+                f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes "
+                f"denies `{verb}` to this"
                 " login, or a rule or quota of the cluster forbids it (403)",
                 remedy=permission_remedy(verb, resource, self._namespace),
             )
@@ -202,19 +254,25 @@ class _K8sSecretUpdate:
                 remedy="keep its keys with --mode merge, or name another Secret",
             )
         if status == 413:
-            return UnsupportedError(f"{where}: it is too large for Kubernetes (413)", remedy="store it elsewhere")
+            return UnsupportedError(
+                f"{where}: it is too large for Kubernetes (413)", remedy="store it elsewhere"
+            )
         return PluginError(
-            f"{where} cannot be stored: Kubernetes responded with {status}", remedy="see the cluster's log"
+            f"{where} cannot be stored: Kubernetes responded with {status}",
+            remedy="see the cluster's log",
         )
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
     wanted = values_by_key(fields, locator)
     if "" in wanted:
-        raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
+        raise ReferenceValueError(
+            f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT"
+        )
     if not all(_KEY.fullmatch(key) and key != "." and not key.startswith("..") for key in wanted):
         raise ReferenceValueError(
-            f"{locator}: a key is not valid in a Secret", remedy="use at most 253 letters, digits or -._"
+            f"{locator}: a key is not valid in a Secret",
+            remedy="use at most 253 letters, digits or -._",
         )
     return wanted
 

@@ -60,7 +60,9 @@ class K8sSource(Source):
         self._cluster.close()
 
 
-def _missing_secret_error(cluster: Cluster, locator: Locator, namespace: str, name: str) -> SecretNotFoundError:
+def _missing_secret_error(
+    cluster: Cluster, locator: Locator, namespace: str, name: str
+) -> SecretNotFoundError:
     """Return the error for a missing Secret or namespace, which Kubernetes does not distinguish."""
     status = cluster.call("GET", f"/api/v1/namespaces/{namespace}").status
     if status == 404:

@@ -1,1 +1,3 @@
-"""Sources, sinks and channels on this machine: variables, files, standard input, programs, the terminal."""
+"""Sources, sinks and channels on this machine: variables, files, standard input, programs, the
+terminal.
+"""

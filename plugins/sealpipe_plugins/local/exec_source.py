@@ -1,6 +1,7 @@
 """`exec:NAME?arg=VALUE`: the standard output of a command from the user's config file.
 
-A reference names a command and may fill in one argument, but cannot choose the program. No shell is used.
+A reference names a command and may fill in one argument, but cannot choose the program. No shell is
+used.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from sealpipe_plugins import program
 
 
 class Command(BaseModel):
-    """A command. In `argv`, `{arg}` is replaced by the reference's `arg=`, except in the first word.
+    """A command. In `argv`, `{arg}` is replaced by the reference's `arg=`, except in the first
+    word.
 
-    `arg_pattern` is a regular expression that must match the whole `arg=`. `timeout` is in seconds (None: the
-    plugin's); with `allow_dash`, `arg=` may begin with a dash.
+    `arg_pattern` is a regular expression that must match the whole `arg=`. `timeout` is in seconds
+    (None: the plugin's); with `allow_dash`, `arg=` may begin with a dash.
     """
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
@@ -49,7 +51,10 @@ class ExecSettings(PluginSettings):
 
 
 PLACEHOLDER: Final = "{arg}"
-_CONFIGURE: Final = 'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the config file'
+_CONFIGURE: Final = (
+    'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the '
+    "config file"
+)
 
 
 class ExecSource(Source):
@@ -63,9 +68,16 @@ class ExecSource(Source):
             "plugins.", "stores." if context.named else "plugins."
         )
         for name, command in settings.commands.items():
-            if not command.argv[0] or PLACEHOLDER in command.argv[0] or any("\0" in word for word in command.argv):
+            if (
+                not command.argv[0]
+                or PLACEHOLDER in command.argv[0]
+                or any("\0" in word for word in command.argv)
+            ):
                 raise NotConfiguredError(
-                    f"{context.store}: the command {name[:40]} has no program: the first word of argv is its path",
+                    (
+                        f"{context.store}: the command {name[:40]} has no program: the first "
+                        "word of argv is its path"
+                    ),
                     remedy=self._remedy,
                 )
 
@@ -74,25 +86,37 @@ class ExecSource(Source):
         name, command = self._find_command(locator)
         environ = self.context.child_environ()
         argv = _fill_arguments(command, name, locator)
-        path = program.find_program(argv[0], environ, f"correct argv of the command {name} in the config file")
+        path = program.find_program(
+            argv[0], environ, f"correct argv of the command {name} in the config file"
+        )
         is_configured = command.timeout is not None or "timeout" in self.settings.model_fields_set
         timeout = program.effective_timeout(
-            command.timeout or self.settings.timeout, self.context.deadline, is_configured=is_configured
+            command.timeout or self.settings.timeout,
+            self.context.deadline,
+            is_configured=is_configured,
         )
         try:
-            result = program.run_program([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
+            result = program.run_program(
+                [path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout
+            )
         except program.ProgramTimeoutError:
             result = None
         if result is None:
             # not UnavailableError, which is retried: the command may not be safe to run twice
             raise PluginError(
                 f"the command {name} did not finish within {timeout:g} s and was killed",
-                remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
+                remedy=(
+                    "it gets no standard input and no terminal: if it needs none, set a longer "
+                    "timeout for it"
+                ),
             )
         if result.status:
-            stderr_note = f" ({result.errors_length} bytes, not shown here)" if result.errors_length else ""
+            stderr_note = (
+                f" ({result.errors_length} bytes, not shown here)" if result.errors_length else ""
+            )
             raise PluginError(
-                f"the command {name} {result.outcome}", remedy=f"run it by hand: its stderr says why{stderr_note}"
+                f"the command {name} {result.outcome}",
+                remedy=f"run it by hand: its stderr says why{stderr_note}",
             )
         return Document(result.out)
 
@@ -104,8 +128,12 @@ class ExecSource(Source):
                 program.find_program(command.argv[0], self.context.child_environ(), "")
             except NotConfiguredError as error:
                 missing.append(f"{name}: {error.message}")
-        names = ", ".join(sorted(self.settings.commands)) or f"no command is configured; {self._remedy}"
-        return Health(ok=bool(self.settings.commands) and not missing, detail="; ".join(missing) or names)
+        names = (
+            ", ".join(sorted(self.settings.commands)) or f"no command is configured; {self._remedy}"
+        )
+        return Health(
+            ok=bool(self.settings.commands) and not missing, detail="; ".join(missing) or names
+        )
 
     def _find_command(self, locator: Locator) -> tuple[str, Command]:
         commands = self.settings.commands
@@ -121,12 +149,16 @@ class ExecSource(Source):
         raise ReferenceValueError(
             f"{locator.name}: the config file has no such command",
             locator=f"{locator.name}:",
-            remedy=f"write {locator.name}:NAME; the commands are {', '.join(sorted(commands)[:20])}",
+            remedy=(
+                f"write {locator.name}:NAME; the commands are {', '.join(sorted(commands)[:20])}"
+            ),
         )
 
 
 def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
-    """Return argv. `arg=` stays within one argument, and cannot be an option unless the config allows it."""
+    """Return argv. `arg=` stays within one argument, and cannot be an option unless the config
+    allows it.
+    """
     argv, value = list(command.argv), locator.param("arg")
     takes_argument = any(PLACEHOLDER in word for word in argv)
     if value is None and takes_argument:
@@ -136,9 +168,13 @@ def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
     if value is None:
         return argv
     if not takes_argument:
-        raise ReferenceValueError(f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}")
+        raise ReferenceValueError(
+            f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}"
+        )
     if not value:
-        raise ReferenceValueError(f"the argument of the command {name} is empty", remedy="give arg= a value")
+        raise ReferenceValueError(
+            f"the argument of the command {name} is empty", remedy="give arg= a value"
+        )
     if value.startswith("-") and not command.allow_dash:
         raise ReferenceValueError(
             f"the argument of the command {name} begins with a dash, as an option does",

@@ -23,16 +23,26 @@ class FileChannel(Channel):
 
     def validate(self, to: str) -> None:
         """Raise ReferenceValueError if no new file can be created at this path."""
-        if not to.strip() or not to.isprintable() or to.endswith(("/", "/.", "/..")) or to in (".", ".."):
+        if (
+            not to.strip()
+            or not to.isprintable()
+            or to.endswith(("/", "/.", "/.."))
+            or to in (".", "..")
+        ):
             raise ReferenceValueError("the path names no file", remedy="write file:PATH")
         path = Path(self.canonical(to))
         if os.path.lexists(path):
-            raise ReferenceValueError("the path exists already", remedy="remove it, or name another file")
+            raise ReferenceValueError(
+                "the path exists already", remedy="remove it, or name another file"
+            )
         if not path.parent.is_dir():
-            raise ReferenceValueError("its folder does not exist", remedy="create the folder or name another")
+            raise ReferenceValueError(
+                "its folder does not exist", remedy="create the folder or name another"
+            )
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise ReferenceValueError(
-                "its folder cannot be written", remedy="name a file in a folder that this user can write"
+                "its folder cannot be written",
+                remedy="name a file in a folder that this user can write",
             )
 
     def canonical(self, to: str) -> str:
@@ -49,7 +59,8 @@ class FileChannel(Channel):
             pass  # possibly by our own interrupted attempt
         except PermissionError:
             raise AccessDeniedError(
-                "this user has no permission to write there", remedy="give this user the right to write there"
+                "this user has no permission to write there",
+                remedy="give this user the right to write there",
             ) from None
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -59,5 +70,6 @@ class FileChannel(Channel):
             if has_content(path, content):
                 return Delivery(str(path), confirmed=True)
         raise WriteConflictError(
-            "the path exists with other content", remedy="remove it: existing files are never overwritten"
+            "the path exists with other content",
+            remedy="remove it: existing files are never overwritten",
         )

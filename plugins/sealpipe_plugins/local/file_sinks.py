@@ -1,4 +1,7 @@
-"""`file:PATH`: one value as a 0600 file, byte for byte. `dir:FOLDER`: each value as such a file, named by its key."""
+"""`file:PATH`: one value as a 0600 file, byte for byte.
+
+`dir:FOLDER`: each value as such a file, named by its key.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,26 @@ class FileSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
         path = files.parse_path(locator)
-        return f"write the new file {path}" if mode == "create" else f"write {path}, replacing what is there"
+        return (
+            f"write the new file {path}"
+            if mode == "create"
+            else f"write {path}, replacing what is there"
+        )
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
+    def put(
+        self,
+        locator: Locator,
+        fields: Sequence[SinkField],
+        *,
+        mode: Mode,
+        marker: str,  # noqa: ARG002
+    ) -> WriteResult:
         """Write the file and read it back."""
         path = files.parse_path(locator)
         if len(fields) != 1:
-            raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
+            raise ReferenceValueError(
+                f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:"
+            )
         content = files.encode_value(fields[0])
         already = files.write_when_needed(
             self.context, locator, path, mode, lambda existing: new_content(existing, content, mode)
@@ -53,13 +69,24 @@ class DirSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
         folder = _parse_folder(locator)
-        existing_note = "if none exists" if mode == "create" else "replacing those of the same names"
+        existing_note = (
+            "if none exists" if mode == "create" else "replacing those of the same names"
+        )
         return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
+    def put(
+        self,
+        locator: Locator,
+        fields: Sequence[SinkField],
+        *,
+        mode: Mode,
+        marker: str,  # noqa: ARG002
+    ) -> WriteResult:
         """Check all files first, then write and read them back."""
         folder = _parse_folder(locator)
-        contents = {key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()}
+        contents = {
+            key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()
+        }
         for key in contents:
             _check_key(key)
         with _open_folder(locator, folder) as folder_path:
@@ -73,13 +100,17 @@ class DirSink(Sink):
                     self.context, targets[key], folder_path / key, mode, _make_decide(content, mode)
                 )
             for key, content in contents.items():
-                confirm_content(targets[key], files.read_state(targets[key], folder_path / key), content)
+                confirm_content(
+                    targets[key], files.read_state(targets[key], folder_path / key), content
+                )
         return WriteResult(locator, already=already)
 
 
 def new_content(existing: bytes | None, content: bytes, mode: Mode) -> bytes | None:
     """Return the content to write; None if the file already has it. Raises WriteConflictError."""
-    after = merge_fields(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
+    after = merge_fields(
+        None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False
+    )
     return None if after is None else after[""]
 
 
@@ -87,7 +118,8 @@ def confirm_content(locator: Locator, file: files.FileState | None, content: byt
     """Raise WriteConflictError if the file does not have the content that was written."""
     if file is None or file.content != content:
         raise WriteConflictError(
-            f"{locator} was changed by another process while it was written", remedy="check what else writes to it"
+            f"{locator} was changed by another process while it was written",
+            remedy="check what else writes to it",
         )
 
 
@@ -97,7 +129,9 @@ def _make_decide(content: bytes, mode: Mode) -> files.Decide:
 
 def _parse_folder(locator: Locator) -> Path:
     if not locator.body.strip() or not locator.body.isprintable():
-        raise ReferenceValueError(f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT")
+        raise ReferenceValueError(
+            f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT"
+        )
     return Path(locator.body)
 
 
@@ -109,30 +143,42 @@ def _check_key(key: str) -> None:
     if not _KEY.fullmatch(key):
         raise ReferenceValueError(
             "a key is not a valid file name",
-            remedy="use at most 100 letters, digits, . _ or -, not . or - first: #db-password=PROMPT",
+            remedy=(
+                "use at most 100 letters, digits, . _ or -, not . or - first: #db-password=PROMPT"
+            ),
         )
 
 
 @contextmanager
 def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
-    """Create the folder if missing, and yield a path that stays valid even if the folder is replaced."""
+    """Create the folder if missing, and yield a path that stays valid even if the folder is
+    replaced.
+    """
     with files.translate_errors(locator):
         for each in reversed((folder, *folder.parents)):
             _make_folder(each)
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode):
-            what = "a symbolic link, which is not followed" if stat.S_ISLNK(status.st_mode) else "not a folder"
-            raise WriteConflictError(f"{locator} is {what}", remedy="name a folder or an unused path")
+            what = (
+                "a symbolic link, which is not followed"
+                if stat.S_ISLNK(status.st_mode)
+                else "not a folder"
+            )
+            raise WriteConflictError(
+                f"{locator} is {what}", remedy="name a folder or an unused path"
+            )
         descriptor = os.open(folder, _FOLDER)
     try:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid():
             raise WriteConflictError(
-                f"{locator} belongs to another user", remedy="name a folder that this user owns, or a new one"
+                f"{locator} belongs to another user",
+                remedy="name a folder that this user owns, or a new one",
             )
         if stat.S_IMODE(status.st_mode) & 0o022:
             raise WriteConflictError(
-                f"other users can write to {locator}", remedy="chmod go-w the folder, or name a new one"
+                f"other users can write to {locator}",
+                remedy="chmod go-w the folder, or name a new one",
             )
         # Only Linux has such paths; elsewhere a folder that replaced this one would be written to.
         yield _DESCRIPTOR_PATHS / str(descriptor) if _DESCRIPTOR_PATHS.exists() else folder

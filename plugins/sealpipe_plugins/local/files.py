@@ -26,8 +26,9 @@ from sealpipe.plugin import (
 )
 
 _TRIES = 100
-"""Attempts while others change the file. The loop of `confirm` is for networks: no outcome is unknown here, and no
-attempt has to wait."""
+"""Attempts while others change the file.
+
+The loop of `confirm` is for networks: no outcome is unknown here, and no attempt has to wait."""
 _NO_NAMES = ("", ".", "..")
 _REPLACED_BY = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
 """The kind of file that replaced a path, by the error of opening it."""
@@ -49,7 +50,9 @@ def parse_path(locator: Locator) -> Path:
     """Return the path of a target. Raises ReferenceValueError if it cannot be a file."""
     body = locator.body
     if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
-        raise ReferenceValueError(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
+        raise ReferenceValueError(
+            f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH"
+        )
     return Path(body)
 
 
@@ -57,7 +60,9 @@ def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
     """Return the fields by key. Raises ReferenceValueError for a repeated key, or for no field."""
     by_key = {field.key: field for field in fields}
     if len(by_key) != len(fields) or not fields:
-        raise ReferenceValueError("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
+        raise ReferenceValueError(
+            "every value needs a key of its own", remedy="name each key once: #KEY=PROMPT"
+        )
     return by_key
 
 
@@ -65,11 +70,16 @@ def encode_value(field: SinkField) -> bytes:
     """Return a value's bytes. Raises UnsupportedError for a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
-    raise UnsupportedError("a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again")
+    raise UnsupportedError(
+        "a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again"
+    )
 
 
 def read_state(locator: Locator, path: Path, *, limit: int = PLAINTEXT_LIMIT) -> FileState | None:
-    """Read a file of at most `limit` bytes, or return None. Raises WriteConflictError for a link or a folder."""
+    """Read a file of at most `limit` bytes, or return None.
+
+    Raises WriteConflictError for a link or a folder.
+    """
     with translate_errors(locator):
         try:
             # checked before it is opened, because opening a device may have side effects
@@ -82,15 +92,27 @@ def read_state(locator: Locator, path: Path, *, limit: int = PLAINTEXT_LIMIT) ->
             content = file.read(limit + 1)
     if len(content) > limit:
         raise UnsupportedError(
-            f"{locator} has more than {limit // 1024 // 1024} MiB", remedy="remove it, or name another file"
+            f"{locator} has more than {limit // 1024 // 1024} MiB",
+            remedy="remove it, or name another file",
         )
-    return FileState(content, status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077)
+    return FileState(
+        content, status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077
+    )
 
 
 def write_when_needed(
-    context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide, *, limit: int = PLAINTEXT_LIMIT
+    context: Context,
+    locator: Locator,
+    path: Path,
+    mode: Mode,
+    decide: Decide,
+    *,
+    limit: int = PLAINTEXT_LIMIT,
 ) -> bool:
-    """Write what `decide` returns, even under concurrent writes. Return whether the file already had it."""
+    """Write what `decide` returns, even under concurrent writes.
+
+    Return whether the file already had it.
+    """
     for _ in range(_TRIES):
         existing = read_state(locator, path, limit=limit)
         content = decide(None if existing is None else existing.content)
@@ -107,7 +129,9 @@ def write_when_needed(
         with translate_errors(locator):
             if _write(context, path, content, existing):
                 return False
-    raise UnavailableError(f"{locator} keeps being changed by others", remedy="run it again when they are done")
+    raise UnavailableError(
+        f"{locator} keeps being changed by others", remedy="run it again when they are done"
+    )
 
 
 def _write(context: Context, path: Path, content: bytes, existing: FileState | None) -> bool:
@@ -138,7 +162,8 @@ def _open(locator: Locator, path: Path) -> int:
 def _require_regular(locator: Locator, mode: int) -> None:
     if stat.S_ISLNK(mode):
         raise WriteConflictError(
-            f"{locator} is a symbolic link, which is not followed", remedy="name the file it points to"
+            f"{locator} is a symbolic link, which is not followed",
+            remedy="name the file it points to",
         )
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
@@ -146,7 +171,10 @@ def _require_regular(locator: Locator, mode: int) -> None:
 
 
 def _flush(path: Path) -> None:
-    for each, flags in ((path, _READ_FLAGS), (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
+    for each, flags in (
+        (path, _READ_FLAGS),
+        (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC),
+    ):
         with suppress(OSError):  # for example a read-only file system: nothing to flush
             descriptor = os.open(each, flags)
             try:
@@ -162,17 +190,23 @@ def translate_errors(locator: Locator) -> Iterator[None]:
         yield
         return
     except (FileNotFoundError, NotADirectoryError):
-        home_hint = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
+        home_hint = (
+            "~ is not expanded here: write $HOME/... in the shell"
+            if locator.body.startswith("~")
+            else ""
+        )
         translated: PluginError = SecretNotFoundError(
             f"the folder of {locator} does not exist", remedy=home_hint or "create the folder"
         )
     except PermissionError:
         translated = AccessDeniedError(
-            f"this user has no permission to write {locator}", remedy="give this user write permission for its folder"
+            f"this user has no permission to write {locator}",
+            remedy="give this user write permission for its folder",
         )
     except TimeoutError:
         translated = UnavailableError(
-            f"others are writing in the folder of {locator}", remedy="run it again when they are done"
+            f"others are writing in the folder of {locator}",
+            remedy="run it again when they are done",
         )
     except OSError as error:
         translated = _FAILURES.get(error.errno or 0, _other_error)(locator, error)
@@ -185,11 +219,15 @@ def _other_error(locator: Locator, error: OSError) -> PluginError:
 
 
 def _disk_full_error(locator: Locator, _: OSError) -> PluginError:
-    return PluginError(f"the disk has no room for {locator}", remedy="free some space; nothing was changed")
+    return PluginError(
+        f"the disk has no room for {locator}", remedy="free some space; nothing was changed"
+    )
 
 
 def _read_only_error(locator: Locator, _: OSError) -> PluginError:
-    return PluginError(f"the file system of {locator} is read-only", remedy="name a path on a writable volume")
+    return PluginError(
+        f"the file system of {locator} is read-only", remedy="name a path on a writable volume"
+    )
 
 
 def _no_locks_error(locator: Locator, _: OSError) -> PluginError:

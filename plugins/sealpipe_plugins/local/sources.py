@@ -1,4 +1,5 @@
-"""Sources that need no backend: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
+"""Sources that need no backend: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and
+`text:VALUE`.
 
 A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` also works.
 """
@@ -39,21 +40,31 @@ class EnvSource(Source):
         """Return the variable's bytes. Raises SecretNotFoundError if it is unset or empty."""
         name = locator.body
         if not name or "=" in name:
-            raise ReferenceValueError("env: needs the name of a variable", locator="env:", remedy="write env:NAME")
+            raise ReferenceValueError(
+                "env: needs the name of a variable", locator="env:", remedy="write env:NAME"
+            )
         if name.startswith("SEALPIPE_API_KEY"):
             raise ReferenceValueError(
                 f"{locator} is sealpipe's own credential, and is never shared",
-                remedy="name another variable; to share an API key with someone, store it in a separate variable",
+                remedy=(
+                    "name another variable; to share an API key with someone, store it in a "
+                    "separate variable"
+                ),
             )
         value = self.context.environ.get(name)
         if value:
             return Document(os.fsencode(value))  # the original bytes
         if value is not None:
-            raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_SET_IT)
+            raise SecretNotFoundError(
+                f"the environment variable {name} is set but empty", remedy=_SET_IT
+            )
         if not _VARIABLE_NAME.fullmatch(name):
             # Probably `env:$NAME`, expanded by the shell: then the name may itself be the secret.
             raise SecretNotFoundError(
-                "the environment variable that env: names is not set; its name is not shown because it may be a value",
+                (
+                    "the environment variable that env: names is not set; its name is not "
+                    "shown because it may be a value"
+                ),
                 locator="env:",
                 remedy="write env:NAME without $",
             )
@@ -62,7 +73,8 @@ class EnvSource(Source):
         near = get_close_matches(name, self.context.environ, 1)
         hint = f"did you mean {near[0]}? Else " if near else ""
         raise SecretNotFoundError(
-            f"the environment variable {name} is not set", remedy=f"{hint}export {name}, or {_SET_IT}"
+            f"the environment variable {name} is not set",
+            remedy=f"{hint}export {name}, or {_SET_IT}",
         )
 
 
@@ -83,9 +95,14 @@ class FileSource(Source):
 
 
 def read_path(locator: Locator, limit: int = PLAINTEXT_LIMIT) -> bytes:
-    """Return the content of the file that a locator names, of at most `limit` bytes. Raises PluginError."""
+    """Return the content of the file that a locator names, of at most `limit` bytes.
+
+    Raises PluginError.
+    """
     if not locator.body:
-        raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+        raise ReferenceValueError(
+            f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH"
+        )
     reason = ""
     try:
         with open_file(locator.body, locator) as stream:
@@ -109,7 +126,9 @@ def path_remedy(locator: Locator) -> str:
     """Return the remedy for a locator whose path does not exist."""
     if locator.body.startswith("~"):
         return f"~ is not expanded here: write {locator.name}:$HOME/... in the shell"
-    return "check the path" + ("" if locator.body.startswith("/") else ": it is relative to the working directory")
+    return "check the path" + (
+        "" if locator.body.startswith("/") else ": it is relative to the working directory"
+    )
 
 
 class DotenvSource(FileSource):
@@ -129,7 +148,9 @@ class StdinSource(Source):
         if stream is None or stream.closed:
             raise SecretNotFoundError("standard input is closed", remedy=_STDIN_REMEDY)
         if stream.isatty():
-            raise UnsupportedError("standard input is a terminal, nothing is piped in", remedy=_STDIN_REMEDY)
+            raise UnsupportedError(
+                "standard input is a terminal, nothing is piped in", remedy=_STDIN_REMEDY
+            )
         _refuse_process_file(stream, locator)
         if self.is_consumed:
             raise WriteConflictError("standard input was read already", remedy="use stdin: once")
@@ -140,14 +161,18 @@ class StdinSource(Source):
 def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
     """Refuse `< /proc/self/environ`, like `file:/proc/self/environ`."""
     descriptor = -1
-    with suppress(io.UnsupportedOperation, OSError, AttributeError):  # an in-memory stream has no descriptor
+    # An in-memory stream has no descriptor.
+    with suppress(io.UnsupportedOperation, OSError, AttributeError):
         descriptor = stream.fileno()
     if descriptor >= 0:
         refuse_process_file(descriptor, locator)
 
 
 def read_whole(stream: BinaryIO, locator: Locator, limit: int = PLAINTEXT_LIMIT) -> bytes:
-    """Read a stream to its end. Raises PayloadTooLargeError after `limit` bytes: by default, what can be sealed."""
+    """Read a stream to its end.
+
+    Raises PayloadTooLargeError after `limit` bytes: by default, what can be sealed.
+    """
     data = stream.read(limit + 1)
     if len(data) > limit:
         raise PayloadTooLargeError(f"{locator} has more than {limit // 1024 // 1024} MiB")

@@ -1,4 +1,6 @@
-"""`prompt:TEXT`: what a person types at the terminal, without echo, even if standard input is redirected. Unix only."""
+"""`prompt:TEXT`: what a person types at the terminal, without echo, even if standard input is
+redirected. Unix only.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, detect_ci_system
+from sealpipe.plugin import (
+    Document,
+    Locator,
+    SecretNotFoundError,
+    Source,
+    UnsupportedError,
+    detect_ci_system,
+)
 
 TERMINAL: Final = "/dev/tty"
 """The terminal that this process was started from."""
@@ -30,9 +39,14 @@ class PromptSource(Source):
     """The terminal of this process. Each reference prompts once."""
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the typed text, without the newline. Raises UnsupportedError without a terminal, and in CI."""
+        """Return the typed text, without the newline.
+
+        Raises UnsupportedError without a terminal, and in CI.
+        """
         if detect_ci_system(self.context.environ) is not None:
-            raise UnsupportedError("prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE)
+            raise UnsupportedError(
+                "prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE
+            )
         try:
             typed = read_secret_line(f"{_question(locator)} (not shown): ")
         except OSError:
@@ -43,7 +57,9 @@ class PromptSource(Source):
                 remedy="put it into a file and use file:PATH",
             ) from None
         if typed is None:
-            raise UnsupportedError("prompt: needs a terminal, and this process has none", remedy=_ELSEWHERE)
+            raise UnsupportedError(
+                "prompt: needs a terminal, and this process has none", remedy=_ELSEWHERE
+            )
         if not typed:
             raise SecretNotFoundError("nothing was typed", remedy="run it again and type the value")
         return Document(typed)
@@ -51,7 +67,10 @@ class PromptSource(Source):
 
 def _question(locator: Locator) -> str:
     """Return the prompt without control characters."""
-    return "".join(character for character in locator.body if character.isprintable()).strip() or "Secret"
+    return (
+        "".join(character for character in locator.body if character.isprintable()).strip()
+        or "Secret"
+    )
 
 
 class InputTooLongError(Exception):
@@ -129,7 +148,9 @@ class _Prompt:
                 if not part:
                     break
                 typed += part
-        has_more, _, _ = select.select([self._descriptor], [], [], _PASTE_WINDOW if typed.endswith(b"\n") else 0)
+        has_more, _, _ = select.select(
+            [self._descriptor], [], [], _PASTE_WINDOW if typed.endswith(b"\n") else 0
+        )
         if has_more or len(typed.rstrip(b"\n")) >= _max_line(self._descriptor):
             raise InputTooLongError
         return typed.removesuffix(b"\n")

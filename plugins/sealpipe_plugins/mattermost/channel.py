@@ -30,26 +30,35 @@ class MattermostSettings(WebhookSettingsBase):
 MAX_MESSAGE: Final = 7000
 """Maximum characters of our JSON: an older server cuts off the rest without an error."""
 
-_WEBHOOK: Final[Refusal] = (SecretNotFoundError, "does not know this webhook", "create a new one and set it")
+_WEBHOOK: Final[Refusal] = (
+    SecretNotFoundError,
+    "does not know this webhook",
+    "create a new one and set it",
+)
 _FORBIDDEN: Final[Refusal] = (
-    AccessDeniedError, "does not let this webhook post there", "check its creator's access to the channel",
+    AccessDeniedError, "does not let this webhook post there",
+    "check its creator's access to the channel",
 )  # fmt: skip
 _UNSUPPORTED: Final[Refusal] = (UnsupportedError, "cannot show this message", "shorten the message")
 _BY_ID: Final[Mapping[str, Refusal]] = {
     "web.incoming_webhook.invalid.app_error": _WEBHOOK,
     "web.incoming_webhook.disabled.app_error": (
-        NotConfiguredError, "has incoming webhooks switched off", "ask an administrator to enable them",
+        NotConfiguredError, "has incoming webhooks switched off",
+        "ask an administrator to enable them",
     ),
     "web.incoming_webhook.channel.app_error": (
-        SecretNotFoundError, "no longer has the webhook's channel", "choose another channel in the webhook",
+        SecretNotFoundError, "no longer has the webhook's channel",
+        "choose another channel in the webhook",
     ),
     "app.channel.get.existing.app_error": (
-        SecretNotFoundError, "no longer has the webhook's channel", "choose another channel in the webhook",
+        SecretNotFoundError, "no longer has the webhook's channel",
+        "choose another channel in the webhook",
     ),
     "web.incoming_webhook.channel_locked.app_error": _FORBIDDEN,
     "web.incoming_webhook.permissions.app_error": _FORBIDDEN,
     "web.incoming_webhook.user.app_error": (
-        AccessDeniedError, "no longer has the webhook's creator", "create the webhook as another user",
+        AccessDeniedError, "no longer has the webhook's creator",
+        "create the webhook as another user",
     ),
     "web.incoming_webhook.text.app_error": _UNSUPPORTED,
     "web.incoming_webhook.parse.app_error": _UNSUPPORTED,
@@ -66,13 +75,18 @@ class MattermostChannel(WebhookChannel):
     def send(self, message: Message, to: str) -> Delivery:
         """Send Markdown in which only the link is markup, as an attachment.
 
-        Mattermost opens the first link of a post's own text for a preview, but none of an attachment's.
+        Mattermost opens the first link of a post's own text for a preview, but none of an
+        attachment's.
         """
         endpoint = self.open_endpoint(to)
-        body = {"text": "", "attachments": [{"fallback": "A message from sealpipe", "text": as_markdown(message)}]}
+        body = {
+            "text": "",
+            "attachments": [{"fallback": "A message from sealpipe", "text": as_markdown(message)}],
+        }
         if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError(
-                f"Mattermost cuts off messages of more than {MAX_MESSAGE} characters", remedy="shorten it"
+                f"Mattermost cuts off messages of more than {MAX_MESSAGE} characters",
+                remedy="shorten it",
             )
         reply = _require_accepted(endpoint.post("", body))
         if reply.body.strip() != b"ok":

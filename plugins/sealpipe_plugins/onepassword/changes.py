@@ -36,11 +36,16 @@ class Changes(NamedTuple):
 
 
 def read_item(item: Mapping[str, Any], keys: Collection[str]) -> Snapshot:
-    """Return an item's values, for a write to `keys`. Raises ReferenceValueError (ambiguous key), UnsupportedError."""
+    """Return an item's values, for a write to `keys`.
+
+    Raises ReferenceValueError (ambiguous key), UnsupportedError.
+    """
     parts = _map_parts(item, keys)
     values = {key: part.value.encode() for key, part in parts.items() if part.value or key in keys}
     version = item.get("version")
-    return Snapshot(values, str(version) if isinstance(version, int) else "", _find_marker(item).value, raw=item)
+    return Snapshot(
+        values, str(version) if isinstance(version, int) else "", _find_marker(item).value, raw=item
+    )
 
 
 def plan_item(values: Mapping[str, bytes], markers: str) -> list[NewField]:
@@ -48,15 +53,24 @@ def plan_item(values: Mapping[str, bytes], markers: str) -> list[NewField]:
     return [*(_new_field(key, value) for key, value in values.items()), NewField(MARKER, markers)]
 
 
-def plan_changes(item: Mapping[str, Any], keys: Collection[str], after: Mapping[str, bytes], markers: str) -> Changes:
-    """Return the changes after which an item holds exactly `after`. Raises UnsupportedError for a missing section."""
+def plan_changes(
+    item: Mapping[str, Any], keys: Collection[str], after: Mapping[str, bytes], markers: str
+) -> Changes:
+    """Return the changes after which an item holds exactly `after`.
+
+    Raises UnsupportedError for a missing section.
+    """
     parts, marker = _map_parts(item, keys), _find_marker(item)
     values = {
         parts[key].names[0]: value.decode()
         for key, value in after.items()
         if key in parts and parts[key].value.encode() != value
     }
-    added = [_in_section(item, _new_field(key, value)) for key, value in after.items() if key not in parts]
+    added = [
+        _in_section(item, _new_field(key, value))
+        for key, value in after.items()
+        if key not in parts
+    ]
     kept = {parts[key].names[0] for key in after if key in parts}
     keys_after = {parts[key].key for key in after if key in parts}
     removed: list[str] = []
@@ -79,7 +93,8 @@ def check_key(key: str, where: object) -> None:
     """Raise ReferenceValueError if a key cannot name a field."""
     if not key or key == MARKER or not all(key.split("/")) or key.count("/") > 1:
         raise ReferenceValueError(
-            f"{where}: {key!a} cannot name a field", remedy="write op://Vault/Item#field=PROMPT, or section/field"
+            f"{where}: {key!a} cannot name a field",
+            remedy="write op://Vault/Item#field=PROMPT, or section/field",
         )
 
 
@@ -88,7 +103,9 @@ def _list_fields(item: Mapping[str, Any]) -> list[ItemPart]:
 
 
 def _map_parts(item: Mapping[str, Any], keys: Collection[str]) -> dict[str, ItemPart]:
-    """Return the fields by key: those that `keys` name by these, all others by their own; the first one wins."""
+    """Return the fields by key: those that `keys` name by these, all others by their own; the first
+    one wins.
+    """
     parts: dict[str, ItemPart] = {}
     for key in keys:
         try:
@@ -96,7 +113,9 @@ def _map_parts(item: Mapping[str, Any], keys: Collection[str]) -> dict[str, Item
         except SecretNotFoundError:
             continue
         if part.file:
-            raise UnsupportedError(f"{key!a} is a file of the item, which is not replaced", remedy="name another field")
+            raise UnsupportedError(
+                f"{key!a} is a file of the item, which is not replaced", remedy="name another field"
+            )
         if part in parts.values():
             raise ReferenceValueError("two keys name the same field", remedy="name each field once")
         parts[key] = part
@@ -108,7 +127,10 @@ def _map_parts(item: Mapping[str, Any], keys: Collection[str]) -> dict[str, Item
 
 
 def _find_marker(item: Mapping[str, Any]) -> ItemPart:
-    return next((part for part in parse_item(item) if part.key == MARKER and not part.file), ItemPart((), ()))
+    return next(
+        (part for part in parse_item(item) if part.key == MARKER and not part.file),
+        ItemPart((), ()),
+    )
 
 
 def _new_field(key: str, value: bytes) -> NewField:
@@ -121,7 +143,13 @@ def _in_section(item: Mapping[str, Any], field: NewField) -> NewField:
     if not field.section:
         return field
     sections = item.get("sections") or ()
-    found = [each["id"] for each in sections if field.section in (each.get("id"), each.get("label")) and each.get("id")]
+    found = [
+        each["id"]
+        for each in sections
+        if field.section in (each.get("id"), each.get("label")) and each.get("id")
+    ]
     if found:
         return field._replace(section=found[0])
-    raise UnsupportedError("the item has no section of that name", remedy="add the section in 1Password first")
+    raise UnsupportedError(
+        "the item has no section of that name", remedy="add the section in 1Password first"
+    )

@@ -39,12 +39,20 @@ _REFUSALS: Final[Refusals] = {
         "refused the token",
         "check that OP_CONNECT_TOKEN is complete, not expired, and for this server",
     ),
-    403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
+    403: (
+        AccessDeniedError,
+        "does not let this token read that vault",
+        "give the token access to the vault",
+    ),
 }
 
 _WRITE_REFUSALS: Final[Refusals] = {
     **_REFUSALS,
-    400: (PluginError, "refused the change", "check the item in 1Password: some fields of some categories are fixed"),
+    400: (
+        PluginError,
+        "refused the change",
+        "check the item in 1Password: some fields of some categories are fixed",
+    ),
     403: (
         AccessDeniedError,
         "does not let this token write to that vault",
@@ -55,7 +63,9 @@ _CHANGED_MEANWHILE: Final = {"POST": (409,), "PATCH": (404, 409)}
 
 
 class Connect:
-    """A Connect server. Responses are cached for the run: references to one item cost one request."""
+    """A Connect server. Responses are cached for the run: references to one item cost one
+    request.
+    """
 
     def __init__(self, context: Context, host: str, token: Secret) -> None:
         self._endpoint = Endpoint(
@@ -71,7 +81,10 @@ class Connect:
         self._known: dict[tuple[str, ...], Any] = {}
 
     def get_item(self, vault: str, title: str) -> Mapping[str, Any]:
-        """Return a whole item, by ids or names. Raises SecretNotFoundError, ReferenceValueError (ambiguous name)."""
+        """Return a whole item, by ids or names.
+
+        Raises SecretNotFoundError, ReferenceValueError (ambiguous name).
+        """
         vault_id = self._find_vault_id(vault)
         return self._get_once(("item", vault_id, title), lambda: self._find_item(vault_id, title))
 
@@ -84,20 +97,31 @@ class Connect:
             return None
 
     def create(self, vault: str, title: str, fields: Sequence[NewField]) -> bool:
-        """Make a login. Returns False if others changed the vault meanwhile. Raises UnknownOutcomeError."""
+        """Make a login. Returns False if others changed the vault meanwhile.
+
+        Raises UnknownOutcomeError.
+        """
         vault_id = self._find_vault_id(vault)
-        sections = {name: new_id() for name in dict.fromkeys(field.section for field in fields) if name}
+        sections = {
+            name: new_id() for name in dict.fromkeys(field.section for field in fields) if name
+        }
         item = {
             "vault": {"id": vault_id},
             "title": title,
             "category": "LOGIN",
             "sections": [{"id": number, "label": name} for name, number in sections.items()],
-            "fields": [_make_field(field._replace(section=sections.get(field.section, ""))) for field in fields],
+            "fields": [
+                _make_field(field._replace(section=sections.get(field.section, "")))
+                for field in fields
+            ],
         }
         return self._write("POST", f"/v1/vaults/{vault_id}/items", item)
 
     def change(self, item: Mapping[str, Any], changes: Changes) -> bool:
-        """Change fields of an item in one request. Returns False if others changed it. Raises UnknownOutcomeError."""
+        """Change fields of an item in one request.
+
+        Returns False if others changed it. Raises UnknownOutcomeError.
+        """
         vault_id = _require_id(_require_object(item.get("vault")).get("id"))
         operations = [
             *({"op": "remove", "path": f"/fields/{field_id}"} for field_id in changes.removed),
@@ -105,9 +129,14 @@ class Connect:
                 {"op": "replace", "path": f"/fields/{field_id}/value", "value": value}
                 for field_id, value in changes.values.items()
             ),
-            *({"op": "add", "path": "/fields", "value": _make_field(field)} for field in changes.added),
+            *(
+                {"op": "add", "path": "/fields", "value": _make_field(field)}
+                for field in changes.added
+            ),
         ]
-        return self._write("PATCH", f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}", operations)
+        return self._write(
+            "PATCH", f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}", operations
+        )
 
     def get_file(self, item: Mapping[str, Any], file_id: str) -> bytes:
         """Return the content of an item's file."""
@@ -118,7 +147,11 @@ class Connect:
     def check(self) -> str:
         """Return the server's version and the number of visible vaults."""
         version = _require_object(self._get_json("/health")).get("version")
-        safe_version = version if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version) else "unknown"
+        safe_version = (
+            version
+            if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version)
+            else "unknown"
+        )
         return f"{_NAME} {safe_version}, {len(self._list_vaults())} vaults"
 
     def _list_vaults(self) -> list[Mapping[str, Any]]:
@@ -128,7 +161,13 @@ class Connect:
         if _ID.fullmatch(name):
             return name
         return _require_one(
-            [_require_id(each.get("id")) for each in self._list_vaults() if each.get("name") == name], "vault", "name"
+            [
+                _require_id(each.get("id"))
+                for each in self._list_vaults()
+                if each.get("name") == name
+            ],
+            "vault",
+            "name",
         )
 
     def _find_item(self, vault_id: str, title: str) -> Mapping[str, Any]:
@@ -180,7 +219,9 @@ class Connect:
             return require_success(self._endpoint.get(path, params), _REFUSALS)
         except ResponseTooLongError:
             pass
-        raise PayloadTooLargeError(f"{_NAME} responded with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+        raise PayloadTooLargeError(
+            f"{_NAME} responded with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB"
+        )
 
 
 def _make_field(field: NewField) -> dict[str, Any]:
@@ -198,7 +239,9 @@ def _require_one(ids: list[str], what: str, name: str) -> str:
     if len(ids) == 1:
         return ids[0]
     if ids:
-        raise ReferenceValueError(f"{len(ids)} {what}s have that {name}", remedy=f"name the {what} by its id")
+        raise ReferenceValueError(
+            f"{len(ids)} {what}s have that {name}", remedy=f"name the {what} by its id"
+        )
     raise SecretNotFoundError(
         f"there is no {what} of that {name}, or the token may not see it",
         remedy=f"check the {name}: case matters; or name the {what} by its id",

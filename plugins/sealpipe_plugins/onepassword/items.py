@@ -14,7 +14,10 @@ MARKER: Final = "sealpipe"
 
 
 class ItemPart(NamedTuple):
-    """A field or a file: the names that a reference may use for it, and for its section. `file` is a file's id."""
+    """A field or a file: the names that a reference may use for it, and for its section.
+
+    `file` is a file's id.
+    """
 
     names: tuple[str, ...]
     section: tuple[str, ...]
@@ -34,32 +37,52 @@ def parse_item(item: Mapping[str, Any]) -> list[ItemPart]:
     def make_part(each: Mapping[str, Any], name: str, **more: str) -> ItemPart:
         section = each.get("section")
         parts = section.get("id") if isinstance(section, dict) else None
-        return ItemPart(_get_names(each, name), sections.get(parts, (parts,) if isinstance(parts, str) else ()), **more)
+        return ItemPart(
+            _get_names(each, name),
+            sections.get(parts, (parts,) if isinstance(parts, str) else ()),
+            **more,
+        )
 
-    fields = [make_part(each, "label", value=_get_text(each, "value")) for each in _get_list(item, "fields")]
-    files = [make_part(each, "name", file=_get_text(each, "id")) for each in _get_list(item, "files")]
+    fields = [
+        make_part(each, "label", value=_get_text(each, "value"))
+        for each in _get_list(item, "fields")
+    ]
+    files = [
+        make_part(each, "name", file=_get_text(each, "id")) for each in _get_list(item, "files")
+    ]
     return [part for part in fields + files if part.names]
 
 
 def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
-    """Return the part that `field` or `section/field` names. Raises SecretNotFoundError, ReferenceValueError."""
+    """Return the part that `field` or `section/field` names.
+
+    Raises SecretNotFoundError, ReferenceValueError.
+    """
     *section, name = path
-    matches = [part for part in parts if name in part.names and (not section or section[0] in part.section)]
+    matches = [
+        part for part in parts if name in part.names and (not section or section[0] in part.section)
+    ]
     if not section and len(matches) > 1:
         matches = [part for part in matches if not part.section] or matches
     if len(matches) > 1:
         raise ReferenceValueError(
-            f"{len(matches)} fields of the item have that name", remedy="write Vault/Item/section/field, or their ids"
+            f"{len(matches)} fields of the item have that name",
+            remedy="write Vault/Item/section/field, or their ids",
         )
     if matches:
         return matches[0]
     if section and not any(section[0] in part.section for part in parts):
-        raise SecretNotFoundError("the item has no section with that name", remedy="check the section's name or id")
+        raise SecretNotFoundError(
+            "the item has no section with that name", remedy="check the section's name or id"
+        )
     raise SecretNotFoundError("the item has no such field", remedy="check the field's name or id")
 
 
 def all_values(parts: Sequence[ItemPart]) -> dict[str, str]:
-    """Return all non-empty fields but the marker, by `field` or `section/field`. Of two with a name, the first wins."""
+    """Return all non-empty fields but the marker, by `field` or `section/field`.
+
+    Of two with a name, the first wins.
+    """
     values: dict[str, str] = {}
     for part in parts:
         if part.value and not part.file and part.key != MARKER:

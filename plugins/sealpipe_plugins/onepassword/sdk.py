@@ -36,18 +36,50 @@ _BY_TYPE: Final[Mapping[str, tuple[_ErrorKind, str, str]]] = {
         "names a vault that does not exist or is hidden from this account",
         "check the vault",
     ),
-    "itemNotFound": (SecretNotFoundError, "names an item that does not exist", "check the item's title"),
-    "noMatchingSections": (SecretNotFoundError, "names a section that does not exist", "check the section's name"),
-    "fieldNotFound": (SecretNotFoundError, "names a field that does not exist", "check the field's name"),
+    "itemNotFound": (
+        SecretNotFoundError,
+        "names an item that does not exist",
+        "check the item's title",
+    ),
+    "noMatchingSections": (
+        SecretNotFoundError,
+        "names a section that does not exist",
+        "check the section's name",
+    ),
+    "fieldNotFound": (
+        SecretNotFoundError,
+        "names a field that does not exist",
+        "check the field's name",
+    ),
     "tooManyVaults": (ReferenceValueError, "names several vaults", "name the vault by its id"),
     "tooManyItems": (ReferenceValueError, "names several items", "name the item by its id"),
-    "tooManyMatchingFields": (ReferenceValueError, "names several fields", "name the section as well, or use ids"),
-    "incompatibleTOTPQueryParameterField": (ReferenceValueError, "is not a one-time password", "leave attribute= out"),
-    "unableToGenerateTotpCode": (PluginError, "has no usable one-time password", "fix the field in 1Password"),
+    "tooManyMatchingFields": (
+        ReferenceValueError,
+        "names several fields",
+        "name the section as well, or use ids",
+    ),
+    "incompatibleTOTPQueryParameterField": (
+        ReferenceValueError,
+        "is not a one-time password",
+        "leave attribute= out",
+    ),
+    "unableToGenerateTotpCode": (
+        PluginError,
+        "has no usable one-time password",
+        "fix the field in 1Password",
+    ),
     "sSHKeyMetadataNotFound": (ReferenceValueError, "is not an SSH key", "leave ssh-format= out"),
-    "incompatibleSshKeyQueryParameterField": (ReferenceValueError, "is not an SSH key", "leave ssh-format= out"),
+    "incompatibleSshKeyQueryParameterField": (
+        ReferenceValueError,
+        "is not an SSH key",
+        "leave ssh-format= out",
+    ),
     "unableToParsePrivateKey": (PluginError, "is not a readable SSH key", "leave ssh-format= out"),
-    "unableToFormatPrivateKeyToOpenSsh": (PluginError, "has no OpenSSH form", "leave ssh-format= out"),
+    "unableToFormatPrivateKeyToOpenSsh": (
+        PluginError,
+        "has no OpenSSH form",
+        "leave ssh-format= out",
+    ),
     "unsupportedFileFormat": (
         UnsupportedError,
         "is a file that is not text",
@@ -67,7 +99,12 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
         "the token of 1Password's service account is invalid",
         "set OP_SERVICE_ACCOUNT_TOKEN to the whole token; it begins with ops_",
     ),
-    (r"\bconflict", ConflictError, "another client changed the vault of 1Password meanwhile", "run it again"),
+    (
+        r"\bconflict",
+        ConflictError,
+        "another client changed the vault of 1Password meanwhile",
+        "run it again",
+    ),
     (
         r"rate limit|too many requests|RateLimit",
         UnavailableError,
@@ -106,7 +143,10 @@ class SdkClient:
         self._timeout = timeout
 
     def resolve(self, references: Sequence[str]) -> dict[str, str | PluginError]:
-        """Return the value or error of each reference, in one request. Raises PluginError if that request fails."""
+        """Return the value or error of each reference, in one request.
+
+        Raises PluginError if that request fails.
+        """
 
         async def resolve(client: Any) -> Any:
             return await client.secrets.resolve_all(list(references)) if references else None
@@ -133,7 +173,9 @@ class SdkClient:
         self.resolve(())
 
     async def _log_in_and(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await work(await self._client.authenticate(self._token.reveal(), "sealpipe", self._version))
+        return await work(
+            await self._client.authenticate(self._token.reveal(), "sealpipe", self._version)
+        )
 
 
 def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
@@ -147,7 +189,9 @@ def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | P
             continue
         kind_of_error = getattr(getattr(item, "error", None), "type", None)
         name = getattr(kind_of_error, "value", "other")
-        kind, what, remedy = _BY_TYPE.get(name, (PluginError, "could not be resolved by 1Password", "try `op read`"))
+        kind, what, remedy = _BY_TYPE.get(
+            name, (PluginError, "could not be resolved by 1Password", "try `op read`")
+        )
         results[reference] = kind(f"{reference} {what}", remedy=remedy)
     return results
 
@@ -158,4 +202,7 @@ def map_exception(error: BaseException) -> PluginError:
     for pattern, kind, what, remedy in _BY_TEXT:
         if re.search(pattern, text, re.IGNORECASE):
             return kind(what, remedy=remedy)
-    return PluginError(f"1Password's SDK failed ({type(error).__name__})", remedy="check the token with `op whoami`")
+    return PluginError(
+        f"1Password's SDK failed ({type(error).__name__})",
+        remedy="check the token with `op whoami`",
+    )

@@ -1,4 +1,7 @@
-"""Items by 1Password's own SDK, for a service account. A write carries the version of the vault that it is based on."""
+"""Items by 1Password's own SDK, for a service account.
+
+A write carries the version of the vault that it is based on.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from sealpipe.plugin import ReferenceValueError, SecretNotFoundError, UnavailableError, UnknownOutcomeError
+from sealpipe.plugin import (
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from sealpipe_plugins.http_errors import CHECK_FIRST
 from sealpipe_plugins.onepassword.changes import BUILT_IN, Changes, NewField
 from sealpipe_plugins.onepassword.items import MARKER, new_id
@@ -28,7 +36,9 @@ class SdkItems:
 
         async def find(client: Any) -> Any:
             vault_id = _require_one(await client.vaults.list(), vault, "vault")
-            overviews = [each for each in await client.items.list(vault_id) if title in (each.title, each.id)]
+            overviews = [
+                each for each in await client.items.list(vault_id) if title in (each.title, each.id)
+            ]
             if not overviews:
                 return None
             return await client.items.get(vault_id, _require_one(overviews, title, "item"))
@@ -39,7 +49,9 @@ class SdkItems:
     def create(self, vault: str, title: str, fields: Sequence[NewField]) -> bool:
         """Make a login."""
         types = self._types
-        sections = {name: new_id() for name in dict.fromkeys(field.section for field in fields) if name}
+        sections = {
+            name: new_id() for name in dict.fromkeys(field.section for field in fields) if name
+        }
 
         async def create(client: Any) -> Any:
             vault_id = _require_one(await client.vaults.list(), vault, "vault")
@@ -48,7 +60,9 @@ class SdkItems:
                 vault_id=vault_id,
                 title=title,
                 fields=[self._make_field(field, sections.get(field.section)) for field in fields],
-                sections=[types.ItemSection(id=number, title=name) for name, number in sections.items()],
+                sections=[
+                    types.ItemSection(id=number, title=name) for name, number in sections.items()
+                ],
             )
             return await client.items.create(params)
 
@@ -60,7 +74,9 @@ class SdkItems:
         changed.fields = [field for field in changed.fields if field.id not in changes.removed]
         for field in changed.fields:
             field.value = changes.values.get(field.id, field.value)
-        changed.fields += [self._make_field(field, field.section or None) for field in changes.added]
+        changed.fields += [
+            self._make_field(field, field.section or None) for field in changes.added
+        ]
         return self._write(lambda client: client.items.put(changed))
 
     def check(self) -> str:
@@ -92,13 +108,18 @@ class SdkItems:
 
 def _require_one(found: Sequence[Any], name: str, what: str) -> str:
     """Return the id of the only one with a title or an id."""
-    ids = [each.id for each in found if name == each.id] or [each.id for each in found if name == each.title]
+    ids = [each.id for each in found if name == each.id] or [
+        each.id for each in found if name == each.title
+    ]
     if len(ids) == 1:
         return str(ids[0])
     if ids:
-        raise ReferenceValueError(f"{len(ids)} {what}s have that name", remedy=f"name the {what} by its id")
+        raise ReferenceValueError(
+            f"{len(ids)} {what}s have that name", remedy=f"name the {what} by its id"
+        )
     raise SecretNotFoundError(
-        f"there is no {what} of that name, or it is hidden from this account", remedy=f"check the {what}: case matters"
+        f"there is no {what} of that name, or it is hidden from this account",
+        remedy=f"check the {what}: case matters",
     )
 
 
@@ -110,4 +131,10 @@ def _in_connect_form(item: Any) -> Mapping[str, Any]:
         for field in item.fields
     ]
     sections = [{"id": section.id, "label": section.title} for section in item.sections]
-    return {"id": item.id, "version": item.version, "sections": sections, "fields": fields, _ITEM: item}
+    return {
+        "id": item.id,
+        "version": item.version,
+        "sections": sections,
+        "fields": fields,
+        _ITEM: item,
+    }

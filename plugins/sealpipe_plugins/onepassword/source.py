@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class OnePasswordSettings(PluginSettings):
-    """A Connect server's address and token, or a service account's token; Connect takes precedence, as in `op`.
+    """A Connect server's address and token, or a service account's token; Connect takes precedence,
+    as in `op`.
 
     `timeout` is in seconds, for requests of a service account.
     """
@@ -49,7 +50,9 @@ _PATH = "write op://Vault/Item/field, or op://Vault/Item/section/field"
 
 def make_source(settings: OnePasswordSettings, context: Context) -> Source:
     """Return the source for the configured method."""
-    return (ConnectSource if uses_connect(settings, context) else ServiceAccountSource)(settings, context)
+    return (ConnectSource if uses_connect(settings, context) else ServiceAccountSource)(
+        settings, context
+    )
 
 
 def uses_connect(settings: OnePasswordSettings, context: Context) -> bool:
@@ -61,8 +64,14 @@ def uses_connect(settings: OnePasswordSettings, context: Context) -> bool:
     if host and token:
         return True
     if host or token:
-        missing, present = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
-        raise NotConfiguredError(f"{present} is set but {missing} is not", remedy=f"set {missing}, or unset {present}")
+        missing, present = (
+            ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST")
+            if host
+            else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
+        )
+        raise NotConfiguredError(
+            f"{present} is set but {missing} is not", remedy=f"set {missing}, or unset {present}"
+        )
     if settings.service_account_token:
         return False
     raise NotConfiguredError(
@@ -83,7 +92,9 @@ class ConnectSource(Source):
         self._connect = Connect(context, settings.connect_host, settings.connect_token)  # type: ignore[arg-type]
 
     def fetch(self, locator: Locator) -> Document:
-        """Return a field's value or a file's bytes; without a field, a map of all non-empty fields."""
+        """Return a field's value or a file's bytes; without a field, a map of all non-empty
+        fields.
+        """
         path = parse_path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
@@ -129,7 +140,9 @@ class ServiceAccountSource(Source):
         resolved_values = self._sdk.resolve(list(references.values())) if references else {}
         for locator, reference in references.items():
             item_parts = resolved_values[reference]
-            results[locator] = item_parts if isinstance(item_parts, PluginError) else Document(item_parts)
+            results[locator] = (
+                item_parts if isinstance(item_parts, PluginError) else Document(item_parts)
+            )
         return results
 
     def check(self) -> Health:
@@ -139,13 +152,18 @@ class ServiceAccountSource(Source):
 
 
 def make_sdk(settings: OnePasswordSettings, context: Context) -> SdkClient:
-    """Return the SDK's client for a service account. Raises NotConfiguredError without the package."""
+    """Return the SDK's client for a service account.
+
+    Raises NotConfiguredError without the package.
+    """
     from sealpipe_plugins import program
     from sealpipe_plugins.onepassword.sdk import SdkClient
 
     try:
         is_configured = "timeout" in settings.model_fields_set
-        timeout = program.effective_timeout(settings.timeout, context.deadline, is_configured=is_configured)
+        timeout = program.effective_timeout(
+            settings.timeout, context.deadline, is_configured=is_configured
+        )
         return SdkClient(settings.service_account_token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
     except ImportError:
         pass

@@ -26,7 +26,9 @@ from sealpipe_plugins import program
 
 
 class PassSettings(PluginSettings):
-    """`program` is pass, `store_dir` the folder of the entries (~/.password-store); `timeout` is in seconds."""
+    """`program` is pass, `store_dir` the folder of the entries (~/.password-store); `timeout` is in
+    seconds.
+    """
 
     program: str = "pass"
     store_dir: Path | None = None
@@ -38,7 +40,9 @@ class PassSettings(PluginSettings):
 
 _INSTALL: Final = "install pass and gnupg (packages of most systems)"
 _GPG_OPTIONS: Final = "--pinentry-mode=error --status-fd=2"
-"""For gpg: fail on a passphrase that gpg-agent does not know, and report it on stderr in a fixed form."""
+"""For gpg: fail on a passphrase that gpg-agent does not know, and report it on stderr in a fixed
+form.
+"""
 
 
 class PassSource(Source):
@@ -50,7 +54,9 @@ class PassSource(Source):
         self._folder = settings.store_dir or home / ".password-store"
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the first line without its newline; with `raw=1` the whole entry, byte for byte."""
+        """Return the first line without its newline; with `raw=1` the whole entry, byte for
+        byte.
+        """
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
             raise ReferenceValueError(f"{locator.name}: raw= must be 0 or 1", remedy="correct raw=")
@@ -62,23 +68,35 @@ class PassSource(Source):
         """Check that the program and the store exist. Decrypts nothing."""
         program.find_program(self.settings.program, self.context.child_environ(), _INSTALL)
         is_store = (self._folder / ".gpg-id").is_file()
-        return Health(ok=is_store, detail=f"{self._folder}" if is_store else f"{self._folder} is not a password store")
+        return Health(
+            ok=is_store,
+            detail=f"{self._folder}" if is_store else f"{self._folder} is not a password store",
+        )
 
     def _require_entry(self, locator: Locator) -> None:
-        """Check that the entry exists: pass itself would list a folder, and accept `..` and options."""
+        """Check that the entry exists: pass itself would list a folder, and accept `..` and
+        options.
+        """
         path = locator.body
         parts = path.split("/")
         if not path or path.startswith(("-", "/")) or ".." in parts or "" in parts:
             raise ReferenceValueError(
-                f"{locator.name}: needs the path of an entry", remedy=f"write {locator.name}:folder/entry"
+                f"{locator.name}: needs the path of an entry",
+                remedy=f"write {locator.name}:folder/entry",
             )
         if not self._folder.is_dir():
-            raise NotConfiguredError(f"no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
+            raise NotConfiguredError(
+                f"no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR"
+            )
         if (self._folder / f"{path}.gpg").is_file():
             return
         if (self._folder / path).is_dir():
-            raise ReferenceValueError(f"{locator} is a folder of the password store", remedy="name an entry in it")
-        raise SecretNotFoundError(f"{locator} is not in the password store", remedy="check the path with `pass ls`")
+            raise ReferenceValueError(
+                f"{locator} is a folder of the password store", remedy="name an entry in it"
+            )
+        raise SecretNotFoundError(
+            f"{locator} is not in the password store", remedy="check the path with `pass ls`"
+        )
 
     def _show(self, locator: Locator) -> bytes:
         environ = self.context.child_environ()
@@ -99,27 +117,44 @@ class PassSource(Source):
         if result.status and b"[GNUPG:] DECRYPTION_FAILED" in result.errors:
             raise self._decryption_error(locator, result.errors, environ)
         if result.status:
-            raise PluginError(f"{locator} could not be read: pass {result.outcome}", remedy="run `pass show` manually")
+            raise PluginError(
+                f"{locator} could not be read: pass {result.outcome}",
+                remedy="run `pass show` manually",
+            )
         return result.out
 
     def _timeout(self) -> float:
         is_configured = "timeout" in self.settings.model_fields_set
-        return program.effective_timeout(self.settings.timeout, self.context.deadline, is_configured=is_configured)
+        return program.effective_timeout(
+            self.settings.timeout, self.context.deadline, is_configured=is_configured
+        )
 
-    def _decryption_error(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
+    def _decryption_error(
+        self, locator: Locator, errors: bytes, environ: Mapping[str, str]
+    ) -> AccessDeniedError:
         """Return the error for a missing or locked key; gpg does not distinguish them."""
         ids = [key_id.decode() for key_id in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
         gpg = program.find_program("gpg", environ, _INSTALL)
         argv = [gpg, "--batch", "--list-secret-keys", "--", *ids]
         try:
-            has_key = ids and program.run_program(argv, "gpg", environ=environ, timeout=self._timeout()).status == 0
+            has_key = (
+                ids
+                and program.run_program(
+                    argv, "gpg", environ=environ, timeout=self._timeout()
+                ).status
+                == 0
+            )
         except program.ProgramTimeoutError:
             has_key = False
         if not has_key:
             return AccessDeniedError(
-                f"{locator} is encrypted for a key that is missing here", remedy="import it, or set GNUPGHOME"
+                f"{locator} is encrypted for a key that is missing here",
+                remedy="import it, or set GNUPGHOME",
             )
         return AccessDeniedError(
-            f"{locator} could not be decrypted: gpg needs the key's passphrase, and sealpipe never prompts for it",
+            (
+                f"{locator} could not be decrypted: gpg needs the key's passphrase, and "
+                "sealpipe never prompts for it"
+            ),
             remedy="unlock the key for gpg-agent first, or use a key without passphrase",
         )

@@ -1,4 +1,6 @@
-"""The parameters of libpq for a connection: what the settings name, and nothing that it would find by itself."""
+"""The parameters of libpq for a connection: what the settings name, and nothing that it would find
+by itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ Parameters = Mapping[str, Any]
 """They may hold a password."""
 
 _IN_URL: Final = frozenset(
-    {"host", "port", "dbname", "user", "password", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
+    {
+        "host",
+        "port",
+        "dbname",
+        "user",
+        "password",
+        "passfile",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+    }
     | {"connect_timeout", "target_session_attrs", "channel_binding"}
 )
 _ALWAYS: Final[Parameters] = {
@@ -29,9 +42,13 @@ _ALWAYS: Final[Parameters] = {
     "keepalives_idle": 30,
     "tcp_user_timeout": 30_000,  # milliseconds
 }
+# These, only a service that PGSERVICE names can set.
 _NEUTRAL: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("dbname", "user", "password", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"), ""),
-    **dict.fromkeys(("sslkeylogfile", "replication"), ""),  # these, only a service that PGSERVICE names can set
+    **dict.fromkeys(
+        ("dbname", "user", "password", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"),
+        "",
+    ),
+    **dict.fromkeys(("sslkeylogfile", "replication"), ""),
     "requirepeer": "",
     "port": "5432",
     "passfile": "/dev/null/none",  # an empty one would be ~/.pgpass
@@ -49,7 +66,9 @@ _NEUTRAL: Final[Mapping[str, str]] = {
 }
 """What libpq would else read from the environment or the home of this user."""
 _NOT_IN_CLEAR: Final[Mapping[str, str]] = {"require_auth": "none,md5,scram-sha-256"}
-"""At a port of this machine that any of its users may have opened: who asks for the password itself does not get it."""
+"""At a port of this machine that any of its users may have opened: who asks for the password itself
+does not get it.
+"""
 _SCRAM_ONLY: Final[Mapping[str, str]] = {"require_auth": "scram-sha-256"}
 
 
@@ -62,7 +81,9 @@ def make_parameters(settings: PostgresSettings, context: Context) -> dict[str, A
     if settings.url is not None:
         given |= _parse_url(settings.url, context.store)
     if not given.get("host"):
-        raise NotConfiguredError(f"the store {context.store} lacks the setting host", remedy="set host or url (PGHOST)")
+        raise NotConfiguredError(
+            f"the store {context.store} lacks the setting host", remedy="set host or url (PGHOST)"
+        )
     if not context.named and context.environ.get("PGSERVICE"):
         raise NotConfiguredError(
             f"PGSERVICE is set, which {context.store} does not support",
@@ -75,19 +96,27 @@ def make_parameters(settings: PostgresSettings, context: Context) -> dict[str, A
             f"the connection of {context.store} must be verified TLS",
             remedy="set sslmode to verify-full, or unset it (PGSSLMODE)",
         )
-    is_verified = given.get("sslmode") == "verify-full" or all(host.startswith(("/", "@")) for host in hosts)
+    is_verified = given.get("sslmode") == "verify-full" or all(
+        host.startswith(("/", "@")) for host in hosts
+    )
     if not is_verified and (context.named or not context.environ.get("PGREQUIREAUTH")):
         given |= _keep_known(_NOT_IN_CLEAR)
     if str(given.get("sslmode", "")).startswith("verify") and "sslrootcert" not in given:
-        bundle = context.network.ca_bundle() or ssl.get_default_verify_paths().cafile or certifi.where()
+        bundle = (
+            context.network.ca_bundle() or ssl.get_default_verify_paths().cafile or certifi.where()
+        )
         given["sslrootcert"] = str(bundle)
     return {**(_keep_known(_NEUTRAL) if context.named else {}), **_ALWAYS, **given}
 
 
-def make_login(parameters: Parameters, role: str, password: str, connection: psycopg.Connection[Any]) -> Parameters:
-    """Return the parameters of a role's login by password, at the server that a connection has reached.
+def make_login(
+    parameters: Parameters, role: str, password: str, connection: psycopg.Connection[Any]
+) -> Parameters:
+    """Return the parameters of a role's login by password, at the server that a connection has
+    reached.
 
-    A server that asks for the password itself does not get it, if libpq is new enough (16) to refuse that.
+    A server that asks for the password itself does not get it, if libpq is new enough (16) to
+    refuse that.
     """
     reached = connection.pgconn
     names = ("sslmode", "sslrootcert", "connect_timeout")
@@ -106,7 +135,16 @@ def make_login(parameters: Parameters, role: str, password: str, connection: psy
 
 def _list_given(settings: PostgresSettings) -> dict[str, Any]:
     password = None if settings.password is None else settings.password.reveal()
-    names = ("host", "port", "dbname", "user", "passfile", "sslmode", "sslrootcert", "connect_timeout")
+    names = (
+        "host",
+        "port",
+        "dbname",
+        "user",
+        "passfile",
+        "sslmode",
+        "sslrootcert",
+        "connect_timeout",
+    )
     values = {**{name: getattr(settings, name) for name in names}, "password": password}
     return {name: str(value) for name, value in values.items() if value}
 
@@ -122,7 +160,9 @@ def _parse_url(url: Secret, store: str) -> dict[str, Any]:
             remedy="write it as postgresql://USER:PASSWORD@HOST/DATABASE",
         )
     if refused := sorted(parts.keys() - _IN_URL):
-        raise NotConfiguredError(f"the setting url of {store} must not have {refused[0]}", remedy="leave it out")
+        raise NotConfiguredError(
+            f"the setting url of {store} must not have {refused[0]}", remedy="leave it out"
+        )
     return parts
 
 

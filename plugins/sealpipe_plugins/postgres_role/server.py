@@ -24,8 +24,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SESSION: Final = (
-    "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), "  # so that nobody's functions are called
-    "pg_catalog.set_config('statement_timeout', '30s', true), pg_catalog.set_config('lock_timeout', '10s', true), "
+    # so that nobody's functions are called
+    "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), "
+    "pg_catalog.set_config('statement_timeout', '30s', true), "
+    "pg_catalog.set_config('lock_timeout', '10s', true), "
     "CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' "
     "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END"
 )
@@ -60,8 +62,9 @@ class Server:
     def transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         """Run a transaction: committed at the end of the block, unless it raises.
 
-        Raises UnavailableError, AccessDeniedError and others; UnknownOutcomeError if it `writes` and the server did not
-        say whether it committed. Psycopg's errors of the block become ours, too.
+        Raises UnavailableError, AccessDeniedError and others; UnknownOutcomeError if it `writes`
+        and the server did not say whether it committed. Psycopg's errors of the block become ours,
+        too.
         """
         with self._lock:
             is_committing = False
@@ -77,7 +80,8 @@ class Server:
                 failure = statement_error(error, self.name)
                 if is_committing and (connection.broken or error.sqlstate is None):
                     failure = UnknownOutcomeError(
-                        f"{self.name} did not say whether it set the password", remedy="run it again: it looks first"
+                        f"{self.name} did not say whether it set the password",
+                        remedy="run it again: it looks first",
                     )
             finally:
                 self._leave(connection)
@@ -110,13 +114,17 @@ class Server:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         try:
-            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=None, **self._parameters)
+            connection: Connection = psycopg.connect(
+                autocommit=True, prepare_threshold=None, **self._parameters
+            )
         except psycopg.Error as error:
             failure = connect_error(error, self.name)
         else:
             if connection.info.server_version < _OLDEST:
                 connection.close()
-                raise UnsupportedError(f"{self.name} is older than version 10, and has no SCRAM", remedy="upgrade it")
+                raise UnsupportedError(
+                    f"{self.name} is older than version 10, and has no SCRAM", remedy="upgrade it"
+                )
             self._connection = connection
             return connection
         raise failure
@@ -145,7 +153,10 @@ def _limit(connection: Connection, seconds: float) -> Iterator[None]:
 
 
 def _shut_down(connection: Connection) -> None:
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
+    with (
+        suppress(OSError, psycopg.Error),
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
         line.shutdown(socket.SHUT_RDWR)
 
 

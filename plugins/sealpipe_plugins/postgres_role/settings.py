@@ -15,9 +15,9 @@ from sealpipe.plugin.settings import PluginSettings
 class PostgresSettings(PluginSettings):
     """The server, and who sets passwords there.
 
-    `url` (`postgresql://...`) may name all of it; the others fill in what it leaves out. `passfile` is a file in the
-    format of `.pgpass`. `sslrootcert` is a PEM file, trusted instead of sealpipe's certificates. `connect_timeout`
-    is in seconds.
+    `url` (`postgresql://...`) may name all of it; the others fill in what it leaves out. `passfile`
+    is a file in the format of `.pgpass`. `sslrootcert` is a PEM file, trusted instead of sealpipe's
+    certificates. `connect_timeout` is in seconds.
     """
 
     url: Secret | None = None

@@ -47,7 +47,10 @@ _OTHER: Final = {"": b""}
 
 
 class PostgresRoleSink(Sink):
-    """Passwords of existing roles. Nobody can read one back: a login shows whether it is the right one."""
+    """Passwords of existing roles.
+
+    Nobody can read one back: a login shows whether it is the right one.
+    """
 
     def __init__(self, settings: PostgresSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -57,11 +60,18 @@ class PostgresRoleSink(Sink):
         """Describe the write."""
         return _DESCRIPTIONS[mode].format(role=_parse_role(locator), server=self._server.name)
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Set the password, and log in with it. `known` is False if no login from here can prove it."""
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        """Set the password, and log in with it.
+
+        `known` is False if no login from here can prove it.
+        """
         name, password = _parse_role(locator), _read_password(locator, fields)
         write = _Write(self._server, locator, name, password, mode, marker)
-        outcome = store_and_confirm(write.read, write.write, {"": password.encode()}, locator, mode, marker)
+        outcome = store_and_confirm(
+            write.read, write.write, {"": password.encode()}, locator, mode, marker
+        )
         if not outcome.is_written:
             return WriteResult(locator, already=True)
         return WriteResult(locator, known=write.confirm())
@@ -71,7 +81,11 @@ class PostgresRoleSink(Sink):
         with self._server.transaction() as connection:
             row = connection.execute(_RIGHTS).fetchone()
         user, may = row if row is not None else ("?", False)
-        rights = "may set passwords of other roles" if may else "may set only its own password: it lacks CREATEROLE"
+        rights = (
+            "may set passwords of other roles"
+            if may
+            else "may set only its own password: it lacks CREATEROLE"
+        )
         return Health(ok=True, detail=f"{user} {rights}")
 
     def close(self) -> None:
@@ -79,13 +93,17 @@ class PostgresRoleSink(Sink):
         self._server.close()
 
 
-_RIGHTS: Final = "SELECT rolname::text, rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
+_RIGHTS: Final = (
+    "SELECT rolname::text, rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
+)
 
 
 class _Write:
     """One password on its way to a role."""
 
-    def __init__(self, server: Server, locator: Locator, name: str, password: str, mode: Mode, marker: str) -> None:
+    def __init__(
+        self, server: Server, locator: Locator, name: str, password: str, mode: Mode, marker: str
+    ) -> None:
         self._server, self._locator, self._mode, self._marker = server, locator, mode, marker
         self._name, self._password = name, password
         self._verifier = ""
@@ -96,7 +114,8 @@ class _Write:
             role = find_role(connection, self._name)
         if role is None:
             raise SecretNotFoundError(
-                f"{self._server.name} has no role {self._name}", remedy="check the name; CREATE ROLE makes one"
+                f"{self._server.name} has no role {self._name}",
+                remedy="check the name; CREATE ROLE makes one",
             )
         if has_marker(role.markers, self._marker):
             return Snapshot(_OTHER, markers=role.markers, raw=role)
@@ -130,7 +149,10 @@ class _Write:
         return ""
 
     def confirm(self) -> bool:
-        """Return whether a login, or the stored verifier, proves the new password. Raises PluginError if not so."""
+        """Return whether a login, or the stored verifier, proves the new password.
+
+        Raises PluginError if not so.
+        """
         proof = self._server.log_in(self._name, self._password)
         if proof is Proof.ACCEPTED:
             return True
@@ -160,12 +182,17 @@ def _parse_role(locator: Locator) -> str:
 
 def _read_password(locator: Locator, fields: Sequence[SinkField]) -> str:
     if len(fields) != 1:
-        raise ReferenceValueError(f"{locator} holds one value", remedy="name one role for each value")
+        raise ReferenceValueError(
+            f"{locator} holds one value", remedy="name one role for each value"
+        )
     (value,) = values_by_key(fields, locator).values()
     password = decode_text(value, locator)
     if not password or "\0" in password:
         raise UnsupportedError(
-            f"{locator}: a password of PostgreSQL cannot {'be empty' if not password else 'have a NUL character'}",
+            (
+                f"{locator}: a password of PostgreSQL cannot "
+                f"{'be empty' if not password else 'have a NUL character'}"
+            ),
             remedy="ask for another password",
         )
     return password

@@ -1,4 +1,6 @@
-"""`sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] FILE ...`: the program that pre-commit runs."""
+"""`sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] FILE ...`: the program that pre-commit
+runs.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
-    # Only as the last of one or two words: among file names, `--help` is a deleted file, and printing help would let
-    # the other files pass.
+    # Only as the last of one or two words: among file names, `--help` is a deleted file, and
+    # printing help would let the other files pass.
     if argv and argv[-1] in ("-h", "--help") and len(argv) <= 2 and not _is_file(argv[-1]):
         sys.stdout.write(USAGE)
         return CLEAN
@@ -81,8 +83,8 @@ def run(argv: Sequence[str]) -> int:
 def parse_arguments(arguments: Sequence[str]) -> CommandLine:
     """Parse the command line without argparse, which would take half of the hook's run time.
 
-    pre-commit appends file names to the configured arguments, and anyone may commit a file called `--tag=zz`. So an
-    argument that exists is a file, and so are all arguments after a file.
+    pre-commit appends file names to the configured arguments, and anyone may commit a file called
+    `--tag=zz`. So an argument that exists is a file, and so are all arguments after a file.
     """
     if not arguments or arguments[0] not in HOOKS:
         raise _UsageError("the first argument is not the name of a hook")
@@ -100,7 +102,9 @@ def parse_arguments(arguments: Sequence[str]) -> CommandLine:
         raise _UsageError("--tag must be a short lower-case word")
     if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
         raise _UsageError("--link-host must be a host name")
-    return CommandLine(arguments[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining)))
+    return CommandLine(
+        arguments[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining))
+    )
 
 
 def _is_file(word: str) -> bool:

@@ -1,7 +1,7 @@
 """The patterns that must not be committed, for the hooks and for other scanners.
 
-They match bytes. A match is short and starts at a literal that is fast to search; before it a rule checks a bounded
-length. So the time is linear in the size of the input.
+They match bytes. A match is short and starts at a literal that is fast to search; before it a rule
+checks a bounded length. So the time is linear in the size of the input.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ _BACKSLASH: Final = r"(?:\\|%(?:25){0,3}5[Cc])"
 
 
 class Start(NamedTuple):
-    """A literal that a text begins with; if it is the end of a spelled sign: what stands before it of that."""
+    """A literal that a text begins with; if it is the end of a spelled sign: what stands before it
+    of that.
+    """
 
     literal: str
     head: str = ""
 
 
 class Spellings(NamedTuple):
-    """How a sign is written, as it is, in URLs, JSON, scripts and HTML, to any depth: as one expression, and apart."""
+    """How a sign is written, as it is, in URLs, JSON, scripts and HTML, to any depth: as one
+    expression, and apart.
+    """
 
     pattern: str
     starts: tuple[Start, ...]
@@ -39,18 +43,26 @@ def _spell(sign: str, entity: str, rest: str = "") -> Spellings:
     code, octal = f"{ord(sign):02x}", f"{ord(sign):03o}"
     spellings = (
         (_BACKSLASH + "{0,16}", (("", sign), ("%(?:25){0,8}", code))),
-        (_BACKSLASH + "{1,16}", (("(?:u00|x|U0{6})", code), (r"[ux]\{0{0,8}", code + "}"), ("0?", octal))),
-        ("&(?:amp;){0,2}", (("#0{0,8}", f"{ord(sign)};"), ("#[Xx]0{0,8}", code + ";"), ("", entity + ";"))),
+        (
+            _BACKSLASH + "{1,16}",
+            (("(?:u00|x|U0{6})", code), (r"[ux]\{0{0,8}", code + "}"), ("0?", octal)),
+        ),
+        (
+            "&(?:amp;){0,2}",
+            (("#0{0,8}", f"{ord(sign)};"), ("#[Xx]0{0,8}", code + ";"), ("", entity + ";")),
+        ),
     )
     heads: dict[str, list[str]] = {}
     for before, ways in spellings:
         for head, end in ways:
             heads.setdefault(end + rest, []).append(before + head)
     parts = (
-        f"{before}(?:{'|'.join(head + _ignore_case(end + rest) for head, end in ways)})" for before, ways in spellings
+        f"{before}(?:{'|'.join(head + _ignore_case(end + rest) for head, end in ways)})"
+        for before, ways in spellings
     )
     return Spellings(
-        f"(?:{'|'.join(parts)})", tuple(Start(literal, f"(?:{'|'.join(each)})") for literal, each in heads.items())
+        f"(?:{'|'.join(parts)})",
+        tuple(Start(literal, f"(?:{'|'.join(each)})") for literal, each in heads.items()),
     )
 
 
@@ -63,15 +75,22 @@ _SLASH: Final = _spell("/", "sol").pattern
 _HASH: Final = _spell("#", "num", "1")
 """The sign before a key, and the key's 1."""
 NO_ANCHOR: Final = "(?![a-z0-9_-]{43})"
-"""A key has an upper-case letter (but for one of 10^9); `#1-how-to-begin` of 43 characters is an anchor of a page."""
+"""A key has an upper-case letter (but for one of 10^9); `#1-how-to-begin` of 43 characters is an
+anchor of a page.
+"""
 _STOPS: Final = "\\s\"'<>`"
 """What ends a word."""
-_ESCAPE: Final = r"(?:%(?:25)*[0-9A-Fa-f]{2}|\\(?:u00[0-9A-Fa-f]{2}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|[a-z]))"
+_ESCAPE: Final = (
+    r"(?:%(?:25)*[0-9A-Fa-f]{2}|\\(?:u00[0-9A-Fa-f]{2}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|[a-z]))"
+)
 _FIRST: Final = f"(?:^|[^A-Za-z0-9.-]|{_ESCAPE})"
-"""Text before the host of a link, also of one without a scheme, or behind a template: no host goes on over it."""
+"""Text before the host of a link, also of one without a scheme, or behind a template: no host goes
+on over it.
+"""
 _PATH: Final = f"[^{_STOPS}#]*(?:&#[^{_STOPS}#]*)*"
 _NO_SLASH: Final = (
-    rf"(?:[^{_STOPS}/%&\\]|%(?:25)*(?:2[0-46-9A-Ea-e]|[013-9A-Fa-f][0-9A-Fa-f])|\\[^{_STOPS}/ux0]|&[^{_STOPS}/%\\#s])"
+    rf"(?:[^{_STOPS}/%&\\]|%(?:25)*(?:2[0-46-9A-Ea-e]|[013-9A-Fa-f][0-9A-Fa-f])"
+    rf"|\\[^{_STOPS}/ux0]|&[^{_STOPS}/%\\#s])"
 )
 """A character of a word, or an escape: not of a slash, which would make the word a link."""
 _CONTINUATION: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
@@ -90,8 +109,9 @@ class Rule(NamedTuple):
     """A pattern to search for, and what stands before it.
 
     `starts` has the beginnings of the pattern, each by a literal that is fast to search.
-    `before` matches the text up to the start: at most `reach` bytes, of which only the first may be one of `stops`.
-    `{host}` and `{tag}` in it are placeholders that a user may narrow. `after` must not follow. `advice` is the remedy.
+    `before` matches the text up to the start: at most `reach` bytes, of which only the first may be
+    one of `stops`. `{host}` and `{tag}` in it are placeholders that a user may narrow. `after` must
+    not follow. `advice` is the remedy.
     """
 
     hook: str
@@ -121,7 +141,10 @@ RULES: Final[Sequence[Rule]] = (
         "credential-with-custody",
         _LIVE,
         rf"{_CREDENTIAL}\.[A-Za-z0-9_-]{{43}}",
-        "rotate it: its custody part opens everything sealed to it; create another key, then revoke this one",
+        (
+            "rotate it: its custody part opens everything sealed to it; create another key, "
+            "then revoke this one"
+        ),
         before=_FRONT + "{tag}",
     ),
     Rule(
@@ -154,7 +177,9 @@ HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
 class CompiledStart(NamedTuple):
-    """What to search for from a literal on, and what stands before the literal of the sign that it ends."""
+    """What to search for from a literal on, and what stands before the literal of the sign that it
+    ends.
+    """
 
     literal: bytes
     pattern: re.Pattern[bytes]
@@ -170,7 +195,9 @@ class CompiledRule(NamedTuple):
     blanks: bytes
 
     def matches_before(self, content: bytes, start: int, head: re.Pattern[bytes]) -> bool:
-        """Return whether the text before `start` matches the head of a start, and before it the rule's `before`."""
+        """Return whether the text before `start` matches the head of a start, and before it the
+        rule's `before`.
+        """
         sign = head.search(content, max(0, start - _HEAD_REACH), start)
         if not sign:
             return False
@@ -181,17 +208,22 @@ class CompiledRule(NamedTuple):
         return self.before.search(content, begin, sign.start()) is not None
 
 
-def compile_rules(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[CompiledRule]:
+def compile_rules(
+    hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> list[CompiledRule]:
     """Return the rules of a hook. With `tags` or `hosts`, only for those services."""
     tag = "(?:" + "|".join(map(re.escape, tags)) + ")" if tags else TAG
-    host = "(?:" + "|".join(map(re.escape, hosts)) + r")(?::\d{1,5})?" if hosts else f"{HOST}+"  # possessive
+    # possessive.
+    host = "(?:" + "|".join(map(re.escape, hosts)) + r")(?::\d{1,5})?" if hosts else f"{HOST}+"
     return [
         CompiledRule(
             rule,
             [
                 CompiledStart(
                     start.literal.encode(),
-                    re.compile(f"{re.escape(start.literal)}{rule.pattern}(?!{rule.after})".encode()),
+                    re.compile(
+                        f"{re.escape(start.literal)}{rule.pattern}(?!{rule.after})".encode()
+                    ),
                     re.compile(rf"{start.head}\Z".encode()),
                 )
                 for start in rule.starts
@@ -205,9 +237,12 @@ def compile_rules(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] =
 
 
 def scanner_pattern(rule: Rule) -> str:
-    """Return the rule as one RE2 expression. RE2 has no lookaround, so its match is longer at each end.
+    """Return the rule as one RE2 expression.
 
-    Its first group is the match. What `NO_ANCHOR` refuses is matched, and left to the scanner to allow.
+    RE2 has no lookaround, so its match is longer at each end.
+
+    Its first group is the match. What `NO_ANCHOR` refuses is matched, and left to the scanner to
+    allow.
     """
     starts = "|".join(start.head + re.escape(start.literal) for start in rule.starts)
     body = f"(?:{starts}){rule.pattern.replace(NO_ANCHOR, '')}"

@@ -17,7 +17,9 @@ PRAGMA: Final = b"sealpipe: allow"
 _CHUNK: Final = 32 * 1024 * 1024
 """Bytes read at once. A larger file is scanned in pieces of whole lines."""
 _OVERLAP: Final = 16 * 1024
-"""Bytes that two pieces of one line share: also in UTF-32 more than twice a match and the text that its rule checks."""
+"""Bytes that two pieces of one line share: also in UTF-32 more than twice a match and the text that
+its rule checks.
+"""
 _SOFT_BREAK: Final = b"=\n"
 """A line break within a word in mail..."""
 _MAIL: Final = (b"uoted-printable", b"uoted-Printable", b"UOTED-PRINTABLE")
@@ -71,8 +73,12 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
                 return
 
 
-def find_matches(content: bytes, rules: Sequence[CompiledRule], tail: int = 0) -> list[tuple[int, Rule]]:
-    """Return line and rule of each match that no pragma allows, without those that begin in the last `tail` bytes."""
+def find_matches(
+    content: bytes, rules: Sequence[CompiledRule], tail: int = 0
+) -> list[tuple[int, Rule]]:
+    """Return line and rule of each match that no pragma allows, without those that begin in the
+    last `tail` bytes.
+    """
     found = {
         (line, each.rule)
         for text, breaks in _variants(content)
@@ -86,10 +92,11 @@ def find_matches(content: bytes, rules: Sequence[CompiledRule], tail: int = 0) -
 
 
 def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
-    r"""Yield the texts to search, whose lines end in \n alone, and where line breaks were removed from each.
+    r"""Yield the texts to search, whose lines end in \n alone, and where line breaks were removed
+    from each.
 
-    If the content has NUL bytes, one is without them: this covers UTF-16 and UTF-32 without a byte order mark.
-    If it is mail in quoted-printable, one has its words joined.
+    If the content has NUL bytes, one is without them: this covers UTF-16 and UTF-32 without a byte
+    order mark. If it is mail in quoted-printable, one has its words joined.
     """
     for text in (content, content.translate(None, b"\0")) if b"\0" in content else (content,):
         unified = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
@@ -102,7 +109,9 @@ def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
 def _matching_lines(
     content: bytes, each: CompiledRule, begun: CompiledStart, limit: int, breaks: Sequence[int]
 ) -> Iterator[int]:
-    """Yield the lines with a match before `limit` that no pragma allows, each once, at its first match."""
+    """Yield the lines with a match before `limit` that no pragma allows, each once, at its first
+    match.
+    """
     line, line_start, line_end, position = 1, 0, 0, 0
     while (match := begun.pattern.search(content, position)) and match.start() < limit:
         start = match.start()
@@ -129,7 +138,8 @@ def _read_chunk(descriptor: int) -> bytes:
 
 
 def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
-    """Yield the texts to search: UTF-16 or UTF-32 with a byte order mark as UTF-8, then the bytes as git stores them.
+    """Yield the texts to search: UTF-16 or UTF-32 with a byte order mark as UTF-8, then the bytes
+    as git stores them.
 
     The mark may be wrong, so the bytes themselves are always included.
     """
@@ -139,15 +149,21 @@ def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
             break
     # nothing tracked is in a folder of that name, but anyone may commit a file called MERGE_MSG
     folders, _, name = file.rpartition("/")
-    yield _strip_git_comments(content) if name in _MESSAGES and ".git" in folders.split("/") else content
+    yield (
+        _strip_git_comments(content)
+        if name in _MESSAGES and ".git" in folders.split("/")
+        else content
+    )
 
 
 def _strip_git_comments(message: bytes) -> bytes:
-    """Remove what git itself removes from a commit message: the scissors line and everything that git wrote below.
+    """Remove what git itself removes from a commit message: the scissors line and everything that
+    git wrote below.
 
-    Git does so for a message that an editor showed, with a diff (`commit -v`) or with `commit.cleanup=scissors`; it
-    tells hooks by GIT_EDITOR that there was no editor. What it writes stands at the end: in any other message these are
-    its comments, and scissors above them were in the message before, and stay in it.
+    Git does so for a message that an editor showed, with a diff (`commit -v`) or with
+    `commit.cleanup=scissors`; it tells hooks by GIT_EDITOR that there was no editor. What it writes
+    stands at the end: in any other message these are its comments, and scissors above them were in
+    the message before, and stay in it.
     """
     if os.environ.get("GIT_EDITOR") == ":":
         return message
@@ -159,8 +175,12 @@ def _strip_git_comments(message: bytes) -> bytes:
     return message
 
 
-def _scan_pieces(file: str, chunk: bytes, descriptor: int, rules: Sequence[CompiledRule]) -> Iterator[Match]:
-    """Scan a large file in pieces of whole lines; a line larger than a chunk in pieces that overlap."""
+def _scan_pieces(
+    file: str, chunk: bytes, descriptor: int, rules: Sequence[CompiledRule]
+) -> Iterator[Match]:
+    """Scan a large file in pieces of whole lines; a line larger than a chunk in pieces that
+    overlap.
+    """
     lines, rest, reported = 0, b"", set()
     while chunk:
         content = rest + chunk

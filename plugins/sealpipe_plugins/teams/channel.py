@@ -44,7 +44,9 @@ class TeamsChannel(WebhookChannel):
         reply = require_success(endpoint.post("", body))
         # A connector responds 200 even to a failure; the body then says so.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
-            raise UnavailableError("Teams asks to try again later (429)", retry_after=reply.retry_after)
+            raise UnavailableError(
+                "Teams asks to try again later (429)", retry_after=reply.retry_after
+            )
         if reply.status == 200 and b"failed" in reply.body:
             raise UnknownOutcomeError("Teams could not pass the message on", remedy=CHECK_FIRST)
         return Delivery()
@@ -52,16 +54,28 @@ class TeamsChannel(WebhookChannel):
 
 def _make_card(message: Message) -> dict[str, Any]:
     """Return rich text without markup, and a button for the link."""
-    heading = {"type": "TextRun", "text": _escape_template(subject_line(message)), "weight": "Bolder"}
+    heading = {
+        "type": "TextRun",
+        "text": _escape_template(subject_line(message)),
+        "weight": "Bolder",
+    }
     body: list[dict[str, Any]] = [{"type": "RichTextBlock", "inlines": [heading]}]
     after_gap = True
     for line in split_lines(message):
         if line:
             runs = [_make_run(segment) for segment in line]
-            body.append({"type": "RichTextBlock", "inlines": runs, "spacing": "Medium" if after_gap else "None"})
+            body.append(
+                {
+                    "type": "RichTextBlock",
+                    "inlines": runs,
+                    "spacing": "Medium" if after_gap else "None",
+                }
+            )
         after_gap = not line
     secret = message.secret.reveal()
-    actions = [{"type": "Action.OpenUrl", "title": "Open", "url": secret}] if is_link(secret) else []
+    actions = (
+        [{"type": "Action.OpenUrl", "title": "Open", "url": secret}] if is_link(secret) else []
+    )
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -70,7 +84,10 @@ def _make_card(message: Message) -> dict[str, Any]:
         "actions": actions,
     }
     kind = "application/vnd.microsoft.card.adaptive"
-    return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
+    return {
+        "type": "message",
+        "attachments": [{"contentType": kind, "contentUrl": None, "content": card}],
+    }
 
 
 def _make_run(segment: Segment) -> dict[str, Any]:

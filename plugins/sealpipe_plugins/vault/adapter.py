@@ -1,4 +1,6 @@
-"""The adapter that lets hvac's API classes use the network that plugins share instead of `requests`."""
+"""The adapter that lets hvac's API classes use the network that plugins share instead of
+`requests`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ _RETRY_DELAY: Final = 0.2
 
 
 class Server:
-    """One Vault. Where it does not respond, 50 references that wait for one another fail together. Thread-safe."""
+    """One Vault. Where it does not respond, 50 references that wait for one another fail together.
+
+    Thread-safe.
+    """
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         ca_file = settings.ca_file and settings.ca_file.expanduser()
@@ -42,16 +47,29 @@ class Server:
         self._last_failure: tuple[float, PluginError] | None = None
 
     def send(
-        self, method: str, target: str, headers: Mapping[str, str | Secret], body: bytes | None, timeout: float | None
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str | Secret],
+        body: bytes | None,
+        timeout: float | None,
     ) -> Reply:
-        """Make one request. Raises UnavailableError or NotConfiguredError if there is no response."""
-        if self._last_failure is not None and time.monotonic() - self._last_failure[0] < _RETRY_DELAY:
+        """Make one request. Raises UnavailableError or NotConfiguredError if there is no
+        response.
+        """
+        if (
+            self._last_failure is not None
+            and time.monotonic() - self._last_failure[0] < _RETRY_DELAY
+        ):
             raise copy_error(self._last_failure[1])
         try:
             return self._endpoint.request(method, target, body, headers=headers, timeout=timeout)
         except (UnavailableError, NotConfiguredError) as error:
             if "SEALPIPE_CA_FILE" in error.remedy:
-                error.remedy = "name the CA's file in VAULT_CACERT (the setting ca_file), or in SEALPIPE_CA_FILE"
+                error.remedy = (
+                    "name the CA's file in VAULT_CACERT (the setting ca_file), or in "
+                    "SEALPIPE_CA_FILE"
+                )
             self._last_failure = time.monotonic(), error
             raise
 
@@ -61,18 +79,28 @@ class Server:
 
 
 class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
-    """Calls with one token in one namespace. Errors are hvac's exceptions, with Vault's `response` attached.
+    """Calls with one token in one namespace.
+
+    Errors are hvac's exceptions, with Vault's `response` attached.
 
     `timeout` is in seconds for each step, if it is not the setting's.
     """
 
-    def __init__(self, server: Server, token: Secret | None, namespace: str, timeout: float | None = None) -> None:
+    def __init__(
+        self, server: Server, token: Secret | None, namespace: str, timeout: float | None = None
+    ) -> None:
         # does not call super().__init__(), which creates a requests session
         if not namespace.isascii() or not namespace.isprintable():
-            raise NotConfiguredError("the namespace contains invalid characters", remedy="check the namespace")
+            raise NotConfiguredError(
+                "the namespace contains invalid characters", remedy="check the namespace"
+            )
         self._server = server
         self._timeout = timeout
-        headers = {"X-Vault-Request": "true", "X-Vault-Namespace": namespace, "X-Vault-Token": token}
+        headers = {
+            "X-Vault-Request": "true",
+            "X-Vault-Namespace": namespace,
+            "X-Vault-Token": token,
+        }
         self._headers = {name: value for name, value in headers.items() if value}
 
     def get_login_token(self, response: Any) -> Any:
@@ -92,7 +120,9 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
         """Return the JSON of a 2xx response, or an empty map; numbers keep their original text."""
         target = f"{url}?{urlencode(params)}" if params else url
         body = None if json is None else encode_exactly(json).encode()
-        reply = self._server.send(method.upper(), target, {**self._headers, **(headers or {})}, body, self._timeout)
+        reply = self._server.send(
+            method.upper(), target, {**self._headers, **(headers or {})}, body, self._timeout
+        )
         return decode_response(reply, method, url)
 
 
@@ -102,7 +132,9 @@ def copy_error(error: PluginError) -> PluginError:
 
 
 def decode_response(response: Reply, method: str, url: str) -> Any:
-    """Decode a response. Raises VaultError for an error, NotConfiguredError if the server is not Vault."""
+    """Decode a response. Raises VaultError for an error, NotConfiguredError if the server is not
+    Vault.
+    """
     text = _decode(response.body)
     if 200 <= response.status < 300:
         if response.body and not isinstance(text, dict):
@@ -112,8 +144,14 @@ def decode_response(response: Reply, method: str, url: str) -> Any:
             )
         return text or {}
     error_list = text.get("errors") if isinstance(text, dict) else None
-    errors = [each for each in error_list if isinstance(each, str)] if isinstance(error_list, list) else []
-    error = VaultError.from_status(response.status, "", errors=errors, method=method, url=url, json=text)
+    errors = (
+        [each for each in error_list if isinstance(each, str)]
+        if isinstance(error_list, list)
+        else []
+    )
+    error = VaultError.from_status(
+        response.status, "", errors=errors, method=method, url=url, json=text
+    )
     error.response = response
     raise error
 
@@ -129,16 +167,24 @@ def encode_exactly(value: Any) -> str:
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key)}:{encode_exactly(value[key])}" for key in sorted(value)) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(key)}:{encode_exactly(value[key])}" for key in sorted(value))
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(map(encode_exactly, value)) + "]"
     return json.dumps(value)
 
 
 def _decode(body: bytes) -> Any:
-    """Decode JSON; None if it is not JSON. Numbers keep their original text, because a password may be a number."""
+    """Decode JSON; None if it is not JSON. Numbers keep their original text, because a password may
+    be a number.
+    """
     try:
-        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+        return json.loads(
+            body, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
         return None
 

@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 class Mount(NamedTuple):
-    """A mounted secrets engine; `path` has no trailing slash, `kind` is Vault's type (kv, database)."""
+    """A mounted secrets engine; `path` has no trailing slash, `kind` is Vault's type (kv,
+    database).
+    """
 
     path: str
     versioned: bool
@@ -30,7 +32,10 @@ class Mount(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """The lease of dynamic credentials. `ends_at` is the end of the lease or of the token, whichever is first."""
+    """The lease of dynamic credentials.
+
+    `ends_at` is the end of the lease or of the token, whichever is first.
+    """
 
     ends_at: datetime
     remark: str
@@ -53,7 +58,8 @@ class Vault:
             return self._read_versioned(target, mount.path), None
         if target.version is not None:
             raise UnsupportedError(
-                f"{target.reference}: the engine at {mount.path}/ has no versions", remedy="leave version= out"
+                f"{target.reference}: the engine at {mount.path}/ has no versions",
+                remedy="leave version= out",
             )
         return self._read_any(target)
 
@@ -61,7 +67,9 @@ class Vault:
         """Return Vault's version and the data of our token. Reads no secret."""
         options = {"standbyok": "true", "perfstandbyok": "true"}
         try:
-            state = VaultAdapter(self.session.server, None, "").get("/v1/sys/health", params=options)
+            state = VaultAdapter(self.session.server, None, "").get(
+                "/v1/sys/health", params=options
+            )
         except VaultError as error:
             failure = read_error(error, self.host, "")
         else:
@@ -69,12 +77,19 @@ class Vault:
         raise failure
 
     def describe_state(self) -> str:
-        """Describe server and token in one line. Raises PluginError if Vault or the token cannot be used."""
+        """Describe server and token in one line.
+
+        Raises PluginError if Vault or the token cannot be used.
+        """
         version, token = self.health()
         policies = ", ".join(str(each) for each in token.get("policies", ()))
         lifetime = as_number(token.get("ttl"))
         parts = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
-        return ", ".join(each for each in (*parts, f"the token expires in {lifetime} s" if lifetime else "") if each)
+        return ", ".join(
+            each
+            for each in (*parts, f"the token expires in {lifetime} s" if lifetime else "")
+            if each
+        )
 
     def call(
         self,
@@ -87,17 +102,22 @@ class Vault:
     ) -> T:
         """Make a call and return its response.
 
-        A refusal becomes an error of the contract, except for the statuses in `passed_statuses`, which raise
-        VaultError: 404 means that nothing exists. `capability` is the one that the call needs.
+        A refusal becomes an error of the contract, except for the statuses in `passed_statuses`,
+        which raise VaultError: 404 means that nothing exists. `capability` is the one that the call
+        needs.
         """
         adapter = self.session.adapter(target.namespace)
         try:
             response = request(adapter)
         except VaultError as error:
-            if error.response.status in passed_statuses and not has_words(error, "namespace not found"):
+            if error.response.status in passed_statuses and not has_words(
+                error, "namespace not found"
+            ):
                 raise
             if error.response.status == 403:
-                failure = self.session.access_denied(target.reference, path, target.namespace, capability)
+                failure = self.session.access_denied(
+                    target.reference, path, target.namespace, capability
+                )
             else:
                 failure = read_error(error, target.reference, target.namespace)
         else:
@@ -124,12 +144,16 @@ class Vault:
     def _read_any(self, target: VaultPath) -> tuple[dict[str, Any], Lease | None]:
         started = datetime.now(UTC)
         try:
-            response = self.call(target, target.path, lambda adapter: adapter.get(f"/v1/{quote(target.path)}"))
+            response = self.call(
+                target, target.path, lambda adapter: adapter.get(f"/v1/{quote(target.path)}")
+            )
         except VaultError as error:
             failure = not_found_error(error, target.reference, None, "")
         else:
             lease = (
-                self._lease(started, as_number(response.get("lease_duration"))) if response.get("lease_id") else None
+                self._lease(started, as_number(response.get("lease_duration")))
+                if response.get("lease_id")
+                else None
             )
             return _require_map(get_member(response, "data"), target), lease
         raise failure
@@ -137,9 +161,20 @@ class Vault:
     def _lease(self, started: datetime, lifetime: int) -> Lease:
         self.session.has_lease = True
         login = self.session.login_with_end()
-        ends_at = [started + timedelta(seconds=lifetime), *([login.ends_at] if login.ends_at else [])]
-        remarks = [] if login.is_end_known else ["the expiry of our token is unknown; the lease ends with it"]
-        remarks += [f"our token may be used {login.uses} times; the lease ends with the last use"] if login.uses else []
+        ends_at = [
+            started + timedelta(seconds=lifetime),
+            *([login.ends_at] if login.ends_at else []),
+        ]
+        remarks = (
+            []
+            if login.is_end_known
+            else ["the expiry of our token is unknown; the lease ends with it"]
+        )
+        remarks += (
+            [f"our token may be used {login.uses} times; the lease ends with the last use"]
+            if login.uses
+            else []
+        )
         return Lease(min(ends_at), "; ".join(remarks))
 
     def find_mount(self, target: VaultPath) -> Mount:
@@ -157,14 +192,22 @@ class Vault:
         """Look up the engine that a path belongs to, like the `vault kv` command."""
         adapter = self.session.adapter(target.namespace)
         try:
-            mount_data = get_member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(target.path)}"), "data")
+            mount_data = get_member(
+                adapter.get(f"/v1/sys/internal/ui/mounts/{quote(target.path)}"), "data"
+            )
         except VaultError as error:
             status = error.response.status
             if has_words(error, "preflight"):
                 failure: PluginError = _mount_error(target)
             elif status == 403:
-                failure = self.session.access_denied(target.reference, target.path, target.namespace)
-            elif status in (404, 405) and target.mount is not None and not has_words(error, "namespace not found"):
+                failure = self.session.access_denied(
+                    target.reference, target.path, target.namespace
+                )
+            elif (
+                status in (404, 405)
+                and target.mount is not None
+                and not has_words(error, "namespace not found")
+            ):
                 return Mount(target.mount, versioned=True)  # unknown version: assume the usual one
             else:
                 failure = read_error(error, target.reference, target.namespace)
@@ -183,8 +226,14 @@ class Vault:
 def _mount_error(target: VaultPath) -> SecretNotFoundError:
     location = f"the namespace {target.namespace}" if target.namespace else "Vault"
     return SecretNotFoundError(
-        f"{target.reference}: {location} has no secrets engine there, or none that the token may see",
-        remedy="check the beginning of the path (`vault secrets list`), the namespace, and the token's policy",
+        (
+            f"{target.reference}: {location} has no secrets engine there, or none that the "
+            "token may see"
+        ),
+        remedy=(
+            "check the beginning of the path (`vault secrets list`), the namespace, and the "
+            "token's policy"
+        ),
     )
 
 
@@ -192,5 +241,6 @@ def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
     if isinstance(data, dict):
         return data
     raise SecretNotFoundError(
-        f"{target.reference}: Vault's response has no data", remedy="check the path: it may be a folder"
+        f"{target.reference}: Vault's response has no data",
+        remedy="check the path: it may be a folder",
     )

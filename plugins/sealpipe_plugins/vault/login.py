@@ -23,9 +23,9 @@ _FILE_LIMIT: Final = 64 * 1024
 class Login(NamedTuple):
     """A token.
 
-    `ends_at` is None if it never expires or that is unknown; `uses` is how often it may be used, 0 for no limit.
-    `is_ours`: we created it by a login, so we revoke it (batch tokens cannot be revoked). `is_end_known`: whether
-    `ends_at` was looked up.
+    `ends_at` is None if it never expires or that is unknown; `uses` is how often it may be used, 0
+    for no limit. `is_ours`: we created it by a login, so we revoke it (batch tokens cannot be
+    revoked). `is_end_known`: whether `ends_at` was looked up.
     """
 
     token: Secret
@@ -36,7 +36,10 @@ class Login(NamedTuple):
 
 
 def choose_method(settings: VaultSettings, context: Context) -> str:
-    """Return the login method from the settings. Raises NotConfiguredError if none is configured."""
+    """Return the login method from the settings.
+
+    Raises NotConfiguredError if none is configured.
+    """
     if settings.auth is not None:
         return settings.auth
     for name, is_configured in _SIGNS:
@@ -46,7 +49,8 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
         return "token"
     raise NotConfiguredError(
         f"no login for {context.store} is configured",
-        remedy="set VAULT_TOKEN or BAO_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the CI's own token "
+        remedy="set VAULT_TOKEN or BAO_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for "
+        "the CI's own token "
         "(auth = jwt)",
     )
 
@@ -70,7 +74,8 @@ def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultA
     token = get_member(auth, "client_token")
     if not isinstance(token, str) or not token:
         raise NotConfiguredError(
-            f"the login by {name} returned no token: Vault requires a second factor", remedy="use another role"
+            f"the login by {name} returned no token: Vault requires a second factor",
+            remedy="use another role",
         )
     lifetime = as_number(get_member(auth, "lease_duration"))
     return Login(
@@ -89,22 +94,37 @@ def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -
     # A role may require no secret id, only a client address in a given range.
     secret_id_text = None if secret_id is None else secret_id.reveal()
     return AppRole(adapter).login(
-        settings.role_id, secret_id_text, use_token=False, mount_point=mount_path(settings, "approle")
+        settings.role_id,
+        secret_id_text,
+        use_token=False,
+        mount_point=mount_path(settings, "approle"),
     )
 
 
 def _jwt(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
-    jwt = settings.jwt or _read_file(settings.jwt_file, "jwt_file", context) or context.oidc_token(settings.audience)
+    jwt = (
+        settings.jwt
+        or _read_file(settings.jwt_file, "jwt_file", context)
+        or context.oidc_token(settings.audience)
+    )
     role = settings.role or None  # Vault then uses the method's default role
-    return JWT(adapter).jwt_login(role, jwt.reveal(), use_token=False, path=mount_path(settings, "jwt"))
+    return JWT(adapter).jwt_login(
+        role, jwt.reveal(), use_token=False, path=mount_path(settings, "jwt")
+    )
 
 
 def _kubernetes(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     if not settings.role:
         raise _missing_setting(context, "role", "VAULT_AUTH_ROLE")
-    jwt = settings.jwt or _read_file(settings.jwt_file or SERVICE_ACCOUNT, "jwt_file", context) or Secret("")
+    jwt = (
+        settings.jwt
+        or _read_file(settings.jwt_file or SERVICE_ACCOUNT, "jwt_file", context)
+        or Secret("")
+    )
     mount = mount_path(settings, "kubernetes")
-    return Kubernetes(adapter).login(settings.role, jwt.reveal(), use_token=False, mount_point=mount)
+    return Kubernetes(adapter).login(
+        settings.role, jwt.reveal(), use_token=False, mount_point=mount
+    )
 
 
 def _userpass(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
@@ -133,7 +153,9 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
 
 
 def _default_token_file(context: Context) -> Path | None:
-    """Return the token file of `vault login`; only the default store uses it, because it belongs to VAULT_ADDR."""
+    """Return the token file of `vault login`; only the default store uses it, because it belongs to
+    VAULT_ADDR.
+    """
     home = context.environ.get("HOME")
     if context.named or not home:
         return None
@@ -155,7 +177,9 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
         reason = f"cannot be read: {(error.strerror or type(error).__name__).lower()}"
     except (UnicodeDecodeError, RuntimeError):
         reason = "is not text, or its home folder does not exist"
-    raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
+    raise NotConfiguredError(
+        f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}"
+    )
 
 
 def mount_path(settings: VaultSettings, default: str) -> str:
@@ -166,5 +190,6 @@ def mount_path(settings: VaultSettings, default: str) -> str:
 def _missing_setting(context: Context, setting: str, variable: str = "") -> NotConfiguredError:
     variable_hint = f", or {variable}" if variable and not context.named else ""
     return NotConfiguredError(
-        f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{variable_hint}"
+        f"the login of {context.store} lacks its {setting}",
+        remedy=f"set the setting {setting}{variable_hint}",
     )

@@ -19,7 +19,10 @@ ENTRY: Final = "sealpipe"
 MAX_VALUE: Final = 512
 """Maximum bytes of an entry's value: Vault's own limit."""
 MAX_ENTRIES: Final = 64
-"""Maximum entries in one key's custom metadata: Vault's own limit. A patch can exceed it, beyond repair."""
+"""Maximum entries in one key's custom metadata: Vault's own limit.
+
+A patch can exceed it, beyond repair.
+"""
 TRIES: Final = 8
 
 _MERGE: Final = {"content-type": "application/merge-patch+json"}
@@ -27,17 +30,21 @@ _REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that does not s
 
 
 class _Metadata(NamedTuple):
-    """The custom metadata; `version` is the metadata's own version, if the server counts it (OpenBao does)."""
+    """The custom metadata; `version` is the metadata's own version, if the server counts it
+    (OpenBao does).
+    """
 
     custom: Mapping[str, str]
     version: str | None = None
 
 
 def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
-    """Add a marker; return False if the token may not or if there is no room. Raises UnavailableError.
+    """Add a marker; return False if the token may not or if there is no room.
 
-    `custom` is the metadata last read. Uses check-and-set if the server supports it for metadata. Otherwise the marker
-    is read back, and two concurrent writers may lose one marker.
+    Raises UnavailableError.
+
+    `custom` is the metadata last read. Uses check-and-set if the server supports it for metadata.
+    Otherwise the marker is read back, and two concurrent writers may lose one marker.
     """
     for _ in range(TRIES):
         metadata = _read_metadata(target) or _Metadata(custom)
@@ -45,7 +52,9 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
             return True
         if len(metadata.custom.keys() | {ENTRY}) > MAX_ENTRIES:
             return False
-        is_written = _write_entry(target, metadata, add_marker(metadata.custom.get(ENTRY, ""), marker, MAX_VALUE))
+        is_written = _write_entry(
+            target, metadata, add_marker(metadata.custom.get(ENTRY, ""), marker, MAX_VALUE)
+        )
         if is_written is False:
             return False
         if is_written and metadata.version is not None:
@@ -57,7 +66,10 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
             return True
         custom = current
     raise UnavailableError(
-        f"{target.vault_path.reference}: it is stored, but other writers keep changing its metadata",
+        (
+            f"{target.vault_path.reference}: it is stored, but other writers keep changing its "
+            "metadata"
+        ),
         remedy="run it again: it is not stored twice",
     )
 
@@ -66,12 +78,16 @@ def _write_entry(target: Kv1Target, metadata: _Metadata, value: str) -> bool | N
     """Write the entry. Return False if it is refused, None if another writer was faster."""
     cas = {} if metadata.version is None else {"metadata_cas": Number(metadata.version)}
     entry_members = _make_body({ENTRY: value}, cas)
-    is_written = _try_call(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=entry_members))
+    is_written = _try_call(
+        target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=entry_members)
+    )
     if is_written is not False:
         return is_written
     # Without the capability `patch` or server support for it, write all metadata as just read.
     all_members = {**metadata.custom, ENTRY: value}
-    return _try_call(target, lambda adapter, url: adapter.post(url, json=_make_body(all_members, cas)))
+    return _try_call(
+        target, lambda adapter, url: adapter.post(url, json=_make_body(all_members, cas))
+    )
 
 
 def _make_body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, Any]:
@@ -81,7 +97,9 @@ def _make_body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, A
 def _try_call(target: Kv1Target, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
     url = _metadata_url(target)
     try:
-        target.vault.call(target.vault_path, "", lambda adapter: call(adapter, url), passed_statuses=_REFUSED)
+        target.vault.call(
+            target.vault_path, "", lambda adapter: call(adapter, url), passed_statuses=_REFUSED
+        )
     except VaultError as error:
         return None if has_words(error, "check-and-set parameter does not match") else False
     return True
@@ -91,7 +109,9 @@ def _read_metadata(target: Kv1Target) -> _Metadata | None:
     """Read the metadata; None if the token may not."""
     url = _metadata_url(target)
     try:
-        response = target.vault.call(target.vault_path, "", lambda adapter: adapter.get(url), passed_statuses=_REFUSED)
+        response = target.vault.call(
+            target.vault_path, "", lambda adapter: adapter.get(url), passed_statuses=_REFUSED
+        )
     except VaultError:
         return None
     except UnavailableError:
@@ -100,7 +120,8 @@ def _read_metadata(target: Kv1Target) -> _Metadata | None:
         return None
     custom = get_member(response, "data", "custom_metadata")
     return _Metadata(
-        custom if isinstance(custom, dict) else {}, get_member(response, "data", "current_metadata_version")
+        custom if isinstance(custom, dict) else {},
+        get_member(response, "data", "current_metadata_version"),
     )
 
 

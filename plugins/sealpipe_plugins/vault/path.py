@@ -11,7 +11,8 @@ from sealpipe.plugin import Locator, ReferenceValueError
 class VaultPath(NamedTuple):
     """A path in Vault: `reference` is for errors, and `path` begins with its mount.
 
-    `mount` is None if it must be looked up. `version` is a number from 1 as text; None for the newest.
+    `mount` is None if it must be looked up. `version` is a number from 1 as text; None for the
+    newest.
     """
 
     reference: str
@@ -26,7 +27,9 @@ def parse_path(locator: Locator, namespace: str) -> VaultPath:
     mount, version = locator.param("mount"), locator.param("version")
     path = _check_path(locator.body, locator, "the path")
     if mount is None and "/" not in path:
-        raise ReferenceValueError(f"{locator} has no mount", remedy="write vault:secret/app/db, the mount first")
+        raise ReferenceValueError(
+            f"{locator} has no mount", remedy="write vault:secret/app/db, the mount first"
+        )
     if version is not None and not re.fullmatch(r"[1-9][0-9]{0,8}", version):
         raise ReferenceValueError(
             f"{locator}: a version is a number from 1", remedy="leave version= out for the newest"
@@ -36,7 +39,13 @@ def parse_path(locator: Locator, namespace: str) -> VaultPath:
         path = f"{mount}/{path}"
     namespace_given = locator.param("namespace")
     effective_namespace = namespace if namespace_given is None else namespace_given.strip("/")
-    return VaultPath(str(locator), path, effective_namespace if effective_namespace != "root" else "", mount, version)
+    return VaultPath(
+        str(locator),
+        path,
+        effective_namespace if effective_namespace != "root" else "",
+        mount,
+        version,
+    )
 
 
 def _check_path(text: str, locator: Locator, what: str) -> str:

@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import AccessDeniedError, BackendAuthError, Context, NotConfiguredError, PluginError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    Context,
+    NotConfiguredError,
+    PluginError,
+)
 from sealpipe_plugins.vault import login
 from sealpipe_plugins.vault.adapter import Server, VaultAdapter, as_number, copy_error, get_member
 from sealpipe_plugins.vault.errors import has_words, login_error, read_error
@@ -25,9 +31,12 @@ VALID_FOR: Final = 5.0
 
 
 class Session:
-    """Logs in once, at the first call: a login for each of 200 references could lock the account. Thread-safe.
+    """Logs in once, at the first call: a login for each of 200 references could lock the account.
 
-    `has_lease` is set after a read of dynamic credentials. They expire with the token, so it is then not revoked.
+    Thread-safe.
+
+    `has_lease` is set after a read of dynamic credentials. They expire with the token, so it is
+    then not revoked.
     """
 
     def __init__(self, server: Server, settings: VaultSettings, context: Context) -> None:
@@ -42,7 +51,10 @@ class Session:
         self._valid_until = 0.0
 
     def adapter(self, namespace: str) -> VaultAdapter:
-        """Return hvac's adapter with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
+        """Return hvac's adapter with our token.
+
+        Raises NotConfiguredError, BackendAuthError, UnavailableError.
+        """
         return VaultAdapter(self.server, self.login().token, namespace)
 
     def login(self) -> Login:
@@ -67,11 +79,16 @@ class Session:
                 lifetime = as_number(get_member(response, "ttl"))
                 ends_at = started + timedelta(seconds=lifetime) if lifetime else None
                 uses = as_number(get_member(response, "num_uses"))
-                login = self._login = login._replace(ends_at=ends_at, uses=uses, is_end_known=response is not None)
+                login = self._login = login._replace(
+                    ends_at=ends_at, uses=uses, is_end_known=response is not None
+                )
             return login
 
     def look_up_token(self) -> dict[str, Any] | None:
-        """Look up the token's data; None if the token may not. Raises BackendAuthError if it is invalid."""
+        """Look up the token's data; None if the token may not.
+
+        Raises BackendAuthError if it is invalid.
+        """
         try:
             response = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
         except VaultError as error:
@@ -86,8 +103,12 @@ class Session:
             return data if isinstance(data, dict) else None
         raise failure
 
-    def access_denied(self, reference: str, path: str, namespace: str, capability: str = "read") -> PluginError:
-        """Return the error for a denied path: an invalid token, or a policy without `capability`."""
+    def access_denied(
+        self, reference: str, path: str, namespace: str, capability: str = "read"
+    ) -> PluginError:
+        """Return the error for a denied path: an invalid token, or a policy without
+        `capability`.
+        """
         with self._lock:
             if not self._is_token_valid():
                 return self._invalid_token()
@@ -103,13 +124,21 @@ class Session:
         """Revoke our token, unless a lease depends on it."""
         with self._lock:
             login, self._login = self._login, None
-        if login is not None and login.is_ours and not self.has_lease and not _has_ended(login.ends_at):
+        if (
+            login is not None
+            and login.is_ours
+            and not self.has_lease
+            and not _has_ended(login.ends_at)
+        ):
             adapter = VaultAdapter(self.server, login.token, self.namespace, REVOKE_TIMEOUT)
             with suppress(PluginError, VaultError):
                 adapter.post("/v1/auth/token/revoke-self")
 
     def _is_token_valid(self) -> bool:
-        """Return whether the token is valid, using a call that every valid token may make. True if in doubt."""
+        """Return whether the token is valid, using a call that every valid token may make.
+
+        True if in doubt.
+        """
         if time.monotonic() < self._valid_until:
             return True
         try:
@@ -124,7 +153,8 @@ class Session:
 
     def _invalid_token(self) -> BackendAuthError:
         return BackendAuthError(
-            f"Vault does not know the token of {self._context.store}: it has expired, was revoked, or is for "
+            f"Vault does not know the token of {self._context.store}: it has expired, was "
+            "revoked, or is for "
             "another Vault",
             remedy="log in again (vault login), or set role_id, or a role for the CI's own token",
         )

@@ -25,11 +25,12 @@ Method = Literal["token", "approle", "jwt", "kubernetes", "userpass"]
 class VaultSettings(PluginSettings):
     """A Vault server and the login to it.
 
-    `auth` is the login method; by default it follows from the other settings. `auth_path` is the mount of that
-    method (default: its name).
+    `auth` is the login method; by default it follows from the other settings. `auth_path` is the
+    mount of that method (default: its name).
 
-    `audience` is the audience of the CI's own token, used if there is no `jwt`. `ca_file` is trusted in addition to
-    sealpipe's certificates. `timeout` is in seconds, for each step of a call.
+    `audience` is the audience of the CI's own token, used if there is no `jwt`. `ca_file` is
+    trusted in addition to sealpipe's certificates. `timeout` is in seconds, for each step of a
+    call.
     """
 
     addr: str

@@ -1,4 +1,7 @@
-"""`vault:MOUNT/PATH#KEY`: HashiCorp Vault and OpenBao. Reads every engine, writes key-value engines."""
+"""`vault:MOUNT/PATH#KEY`: HashiCorp Vault and OpenBao.
+
+Reads every engine, writes key-value engines.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
 class VaultSource(Source):
     """Key-value engines of both versions, and every other path that can be read."""
 
-    concurrency = 4  # more connections slow down a Vault on this machine, and gain little with a distant one
+    concurrency = (
+        4  # more connections slow down a Vault on this machine, and gain little with a distant one
+    )
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -59,7 +64,10 @@ class VaultSource(Source):
 
 
 class VaultSink(Sink):
-    """Both versions of the key-value engine. Version 2 is written with check-and-set and stores markers."""
+    """Both versions of the key-value engine.
+
+    Version 2 is written with check-and-set and stores markers.
+    """
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -69,10 +77,16 @@ class VaultSink(Sink):
         """Describe the write."""
         vault_path = self._parse_target(locator)
         namespace_note = f" (namespace {vault_path.namespace})" if vault_path.namespace else ""
-        return _DESCRIPTIONS[mode].format(path=vault_path.path, host=self._vault.host) + namespace_note
+        return (
+            _DESCRIPTIONS[mode].format(path=vault_path.path, host=self._vault.host) + namespace_note
+        )
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store the values. The receipt's version is the key's version; empty for an engine without versions."""
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        """Store the values. The receipt's version is the key's version; empty for an engine without
+        versions.
+        """
         vault_path = self._parse_target(locator)
         wanted = _wanted_values(locator, fields)
         target = open_target(self._vault, vault_path)
@@ -80,20 +94,32 @@ class VaultSink(Sink):
 
         def read() -> Snapshot:
             state = target.read()
-            values = None if state.data is None else {key: _comparable(value) for key, value in state.data.items()}
-            return Snapshot(values, _format_version(state.version), (state.custom or {}).get(ENTRY, ""), state)
+            values = (
+                None
+                if state.data is None
+                else {key: _comparable(value) for key, value in state.data.items()}
+            )
+            return Snapshot(
+                values, _format_version(state.version), (state.custom or {}).get(ENTRY, ""), state
+            )
 
         def write(snapshot: Snapshot, after: Mapping[str, bytes], _tries: int) -> str | None:
             nonlocal content
             state: KeyState = snapshot.raw
             _refuse_api_path(target, state, locator)
             existing = state.data or {}
-            content = {key: wanted[key].decode() if key in wanted else existing[key] for key in after}
+            content = {
+                key: wanted[key].decode() if key in wanted else existing[key] for key in after
+            }
             version = target.write(state, content)
             return None if version is None else _format_version(version)
 
         outcome = store_and_confirm(read, write, wanted, locator, mode, marker)
-        state = target.confirm(int(outcome.version or 0), content) if outcome.is_written else outcome.snapshot.raw
+        state = (
+            target.confirm(int(outcome.version or 0), content)
+            if outcome.is_written
+            else outcome.snapshot.raw
+        )
         self._add_mark(target, state, marker)
         return WriteResult(locator, outcome.version, already=not outcome.is_written)
 
@@ -112,11 +138,16 @@ class VaultSink(Sink):
         if not target.has_markers or has_marker((state.custom or {}).get(ENTRY, ""), marker):
             return
         if not add_mark(target, marker, state.custom or {}):
-            self.context.logger.info("%s: stored, without the marker of its submission", target.vault_path.reference)
+            self.context.logger.info(
+                "%s: stored, without the marker of its submission", target.vault_path.reference
+            )
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
-    """Return the values by key. Raises ReferenceValueError (invalid key), UnsupportedError (value is not text)."""
+    """Return the values by key.
+
+    Raises ReferenceValueError (invalid key), UnsupportedError (value is not text).
+    """
     for field in fields:
         if not field.key or any("\ud800" <= character <= "\udfff" for character in field.key):
             raise ReferenceValueError(
@@ -130,7 +161,9 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, b
 
 
 def _comparable(value: Any) -> bytes:
-    """Return a value as bytes for comparison; a value that is not text never equals a value to store."""
+    """Return a value as bytes for comparison; a value that is not text never equals a value to
+    store.
+    """
     if isinstance(value, str) and not isinstance(value, Number):
         return value.encode("utf-8", "surrogatepass")
     return b"\xff" + encode_exactly(value).encode()
@@ -140,7 +173,10 @@ def _refuse_api_path(target: Kv1Target, state: KeyState, locator: Locator) -> No
     """Refuse a new key below data/ or metadata/: these prefixes belong to API paths."""
     if target.has_markers and state.version == 0 and target.path.startswith(("data/", "metadata/")):
         raise ReferenceValueError(
-            f"{locator}: begins with data/ or metadata/ after its mount, which are part of the API's path only",
+            (
+                f"{locator}: begins with data/ or metadata/ after its mount, which are part of "
+                "the API's path only"
+            ),
             remedy="leave that part out",
         )
 

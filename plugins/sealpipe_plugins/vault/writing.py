@@ -1,7 +1,9 @@
-"""Writes to Vault's key-value engines: read first, then written with check-and-set if the engine supports it.
+"""Writes to Vault's key-value engines: read first, then written with check-and-set if the engine
+supports it.
 
-The loop is in confirm.py. A write whose response was lost is handled here, because the loop compares only the newest
-values: here the version that the write would have created is read, even if others have written since.
+The loop is in confirm.py. A write whose response was lost is handled here, because the loop
+compares only the newest values: here the version that the write would have created is read, even if
+others have written since.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Kv1Target:
     def write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
         """Write and return the version (0: none), or None if another writer was faster.
 
-        Raises UnavailableError if it was not written, UnknownOutcomeError if the outcome is unknown.
+        Raises UnavailableError if it was not written, UnknownOutcomeError if the outcome is
+        unknown.
         """
         lost_error: UnavailableError
         try:
@@ -66,7 +69,10 @@ class Kv1Target:
         state = self._read_after_lost_response(before)
         if state is None:
             raise UnknownOutcomeError(
-                f"{self.vault_path.reference}: Vault did not respond to the write, so its outcome is unknown",
+                (
+                    f"{self.vault_path.reference}: Vault did not respond to the write, so its "
+                    "outcome is unknown"
+                ),
                 remedy="run it again when Vault responds: nothing is stored twice",
             )
         if state.data is not None and is_same_json(state.data, after):
@@ -99,7 +105,9 @@ class Kv1Target:
 
     def _write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
         path = self.vault_path.path
-        self._send(path, before, lambda adapter: adapter.post(f"/v1/{quote(path)}", json=dict(after)))
+        self._send(
+            path, before, lambda adapter: adapter.post(f"/v1/{quote(path)}", json=dict(after))
+        )
         return 0
 
     def _read_after_lost_response(self, before: KeyState) -> KeyState | None:
@@ -128,7 +136,11 @@ class Kv1Target:
         capability = "create" if before.data is None else "update"
         try:
             return self.vault.call(
-                self.vault_path, path, request, capability=capability, passed_statuses=(400, 404, 405, 413, 500)
+                self.vault_path,
+                path,
+                request,
+                capability=capability,
+                passed_statuses=(400, 404, 405, 413, 500),
             )
         except VaultError as error:
             if has_words(error, "check-and-set parameter did not match"):
@@ -150,7 +162,8 @@ class Kv2Target(Kv1Target):
         return self._read_data(version)
 
     def _read_next_version(self, before: KeyState) -> KeyState:
-        # This version was made by this write or one with the same content; later versions are from others.
+        # This version was made by this write or one with the same content; later versions are from
+        # others.
         written = self._read_data(before.version + 1)
         return self.read() if written.data is None else written
 
@@ -161,14 +174,19 @@ class Kv2Target(Kv1Target):
             )
 
         response = self._request(f"{self.mount}/data/{self.path}", request)
-        data, metadata = get_member(response, "data", "data"), get_member(response, "data", "metadata")
+        data, metadata = (
+            get_member(response, "data", "data"),
+            get_member(response, "data", "metadata"),
+        )
         custom = get_member(metadata, "custom_metadata")
         if isinstance(metadata, dict) and "custom_metadata" not in metadata:
             custom_metadata = None  # an old Vault without custom metadata
         else:
             custom_metadata = custom if isinstance(custom, dict) else {}
         return KeyState(
-            data if isinstance(data, dict) else None, as_number(get_member(metadata, "version")), custom_metadata
+            data if isinstance(data, dict) else None,
+            as_number(get_member(metadata, "version")),
+            custom_metadata,
         )
 
     def _write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
@@ -182,7 +200,10 @@ class Kv2Target(Kv1Target):
 
 
 def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
-    """Return a target for writing. Raises UnsupportedError if its engine is not a key-value engine."""
+    """Return a target for writing.
+
+    Raises UnsupportedError if its engine is not a key-value engine.
+    """
     mount = vault.find_mount(vault_path)
     if mount.kind in ("kv", "generic"):
         return (Kv2Target if mount.versioned else Kv1Target)(vault, vault_path, mount.path)

@@ -1,4 +1,6 @@
-"""`webhook:https://host/path`: a POST of JSON, signed as the service signs its own webhooks (`gaps.md`)."""
+"""`webhook:https://host/path`: a POST of JSON, signed as the service signs its own webhooks
+(`gaps.md`).
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,16 @@ _REFUSED: Final = (
     "refused the message",
     "check the address, and that both sides have the same secret",
 )
-_REDIRECTED: Final = (UnknownOutcomeError, "responded with a redirect, which is never followed", CHECK_FIRST)
+_REDIRECTED: Final = (
+    UnknownOutcomeError,
+    "responded with a redirect, which is never followed",
+    CHECK_FIRST,
+)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
     **dict.fromkeys((404, 410), (SecretNotFoundError, "does not exist", "check the address")),
-    # A server that redirects a POST this way may have accepted it; 307 and 308 state that it has not.
+    # A server that redirects a POST this way may have accepted it; 307 and 308 state that it has
+    # not.
     **dict.fromkeys((301, 302, 303), _REDIRECTED),
     408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
 }
@@ -88,15 +95,27 @@ class WebhookChannel(Channel):
             host, port = parts.hostname, parts.port
         except ValueError:
             host, port = None, 0
-        if not host or port == 0 or parts.scheme not in ("http", "https") or not re.fullmatch(r"[!-~]+", to):
-            raise ReferenceValueError("the address is not an http(s) URL", remedy="write webhook:https://host/path")
+        if (
+            not host
+            or port == 0
+            or parts.scheme not in ("http", "https")
+            or not re.fullmatch(r"[!-~]+", to)
+        ):
+            raise ReferenceValueError(
+                "the address is not an http(s) URL", remedy="write webhook:https://host/path"
+            )
         if "@" in parts.netloc or "#" in to or "\\" in to:
-            raise ReferenceValueError("the address contains a user, a fragment or a \\ in it", remedy="leave that out")
+            raise ReferenceValueError(
+                "the address contains a user, a fragment or a \\ in it", remedy="leave that out"
+            )
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
-            raise ReferenceValueError("the path of the address contains . or ..", remedy="write the full path")
+            raise ReferenceValueError(
+                "the path of the address contains . or ..", remedy="write the full path"
+            )
         if is_cleartext(parts.scheme, host):
             raise ReferenceValueError(
-                "http:// would send it unencrypted", remedy="use https://; http:// is only for loopback"
+                "http:// would send it unencrypted",
+                remedy="use https://; http:// is only for loopback",
             )
 
     def canonical(self, to: str) -> str:
@@ -109,12 +128,17 @@ class WebhookChannel(Channel):
         """Send the message, without retries."""
         body = _make_body(message)
         headers: dict[str, str | Secret] = {
-            # With keep-alive, a connection that the server closed could not be distinguished from a broken one.
+            # With keep-alive, a connection that the server closed could not be distinguished from a
+            # broken one.
             "connection": "close",
         }
         if self.settings.secret is not None:
-            headers[self.settings.header] = sign(body, self.settings.secret, self.settings.secret_previous)
-        endpoint = Endpoint(self.context, "the webhook", Secret(to), setting="address", headers=headers, hidden=True)
+            headers[self.settings.header] = sign(
+                body, self.settings.secret, self.settings.secret_previous
+            )
+        endpoint = Endpoint(
+            self.context, "the webhook", Secret(to), setting="address", headers=headers, hidden=True
+        )
         require_success(endpoint.request("POST", "", body, writes=True), REFUSALS)
         return Delivery()
 
@@ -135,7 +159,9 @@ def _make_body(message: Message) -> bytes:
         "short_code": message.short_code,
         MEMBERS[message.what]: message.secret.reveal(),
         "title": message.title,
-        "expires_at": None if expires_at is None else expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "expires_at": None
+        if expires_at is None
+        else expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "text": message.text.reveal(),
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.uvicorn_server import Address
 
 
-@click.command(cls=Command, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
 @options("rehearse", common=("service_tag", "output"))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def rehearse(
@@ -37,16 +40,20 @@ def rehearse(
 ) -> None:
     """Rehearse on a local service, without an account.
 
-    Without a COMMAND, take a tour: share a secret over real HTTP, open its link, and see what each side saw. With a
-    COMMAND, run it with SEALPIPE_* pointing at a fresh service and exit with its exit code. With --faults, inject
-    faults. With --open, the tour ends in a browser: it shows what the recipient of the link sees.
+    Without a COMMAND, take a tour: share a secret over real HTTP, open its link, and see what each
+    side saw. With a COMMAND, run it with SEALPIPE_* pointing at a fresh service and exit with its
+    exit code. With --faults, inject faults. With --open, the tour ends in a browser: it shows what
+    the recipient of the link sees.
 
-    With --job, COMMAND is a sealpipe command of a CI job, such as `sealpipe collect -- CODE`. Its SEALPIPE_* options
-    stay, except those that send or store; variables that are empty and the share, request or sealed link that it names
-    are made up; collect only shows what it would store. SEALPIPE_REQUEST_ASK has more prompts of what it collects.
+    With --job, COMMAND is a sealpipe command of a CI job, such as `sealpipe collect -- CODE`. Its
+    SEALPIPE_* options stay, except those that send or store; variables that are empty and the
+    share, request or sealed link that it names are made up; collect only shows what it would store.
+    SEALPIPE_REQUEST_ASK has more prompts of what it collects.
     """
     if job and not command:
-        raise UsageError("--job needs a command", remedy="sealpipe rehearse --job -- sealpipe share")
+        raise UsageError(
+            "--job needs a command", remedy="sealpipe rehearse --job -- sealpipe share"
+        )
     if values["open"]:
         _check_open(command)
     link: str | None = None
@@ -57,7 +64,9 @@ def rehearse(
             from sealpipe_rehearsal.commands.guided_tour import tour
 
             # the tour's recipient uses one view, and who opens the link afterwards another
-            code, link = tour(running, as_json=output == "json", views=2 if keep or values["open"] else 1)
+            code, link = tour(
+                running, as_json=output == "json", views=2 if keep or values["open"] else 1
+            )
         if faults:
             from sealpipe_rehearsal.commands.fault_file import report_unused
 
@@ -77,7 +86,9 @@ def _check_open(command: Sequence[str]) -> None:
     from sealpipe_rehearsal.commands.browser import check_browser
 
     if command:
-        raise UsageError("--open is for the tour, which has no command", remedy="sealpipe rehearse --open")
+        raise UsageError(
+            "--open is for the tour, which has no command", remedy="sealpipe rehearse --open"
+        )
     check_browser()
 
 
@@ -87,18 +98,29 @@ def rehearsal() -> None:
 
 
 @rehearsal.command(cls=Command)
-@options("rehearsal", only=("port", "state", "faults", "extended", "signature_header"), common=("service_tag",))
-def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **settings: Any) -> None:
+@options(
+    "rehearsal",
+    only=("port", "state", "faults", "extended", "signature_header"),
+    common=("service_tag",),
+)
+def serve(
+    port: int, state: str | None, service_tag: str | None, faults: str | None, **settings: Any
+) -> None:
     """Run the service until it is interrupted. With --state, its data survives restarts."""
     server = _import_server()
     try:
         file = Path(state) if state else None
-        signal_number = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **settings)
+        signal_number = server.serve(
+            port, file, service_tag or "svc", _announce, faults=_plan(faults), **settings
+        )
     except server.StateFileError as error:
-        raise SettingError(f"the state file cannot be used: {error}", remedy="choose another with --state") from None
+        raise SettingError(
+            f"the state file cannot be used: {error}", remedy="choose another with --state"
+        ) from None
     except OSError as error:
         raise SettingError(
-            f"cannot listen on 127.0.0.1:{port}: {error.strerror}", remedy="choose another with --port"
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}",
+            remedy="choose another with --port",
         ) from None
     click.get_current_context().exit(0 if signal_number == 0 else 128 + signal_number)
 
@@ -140,5 +162,7 @@ def _import_server() -> Any:
         from sealpipe.installation import format_command  # for an error only
 
         remedy = format_command(["sealpipe[rehearsal]"])
-        raise UsageError(f"the rehearsal needs {error.name}, which is not installed", remedy=remedy) from None
+        raise UsageError(
+            f"the rehearsal needs {error.name}, which is not installed", remedy=remedy
+        ) from None
     return server

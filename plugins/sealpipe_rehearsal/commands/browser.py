@@ -1,7 +1,8 @@
-"""`sealpipe rehearse --open`: shows the tour's link in a browser, and keeps it out of every process's arguments.
+"""`sealpipe rehearse --open`: shows the tour's link in a browser, and keeps it out of every
+process's arguments.
 
-The link has its key in it, and other users of the machine can read the arguments of processes. So the browser is given
-the name of a file that only this user can read, whose page leads to the link.
+The link has its key in it, and other users of the machine can read the arguments of processes. So
+the browser is given the name of a file that only this user can read, whose page leads to the link.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def check_browser() -> None:
 
 @contextmanager
 def show_link(link: str) -> Iterator[None]:
-    """Open the link in a browser; what the browser reads first is there until the block ends. Raises UsageError."""
+    """Open the link in a browser; what the browser reads first is there until the block ends.
+
+    Raises UsageError.
+    """
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         page = Path(folder, "open.html")
         page.touch(mode=0o600)
@@ -62,12 +66,14 @@ def wait_for_person() -> None:
 
 
 def _start_browser(address: str) -> None:
-    # in a process of its own: a browser inherits no setting of ours, and writes to none of our streams
+    # in a process of its own: a browser inherits no setting of ours, and writes to none of our
+    # streams
     command = [sys.executable, "-I", "-c", _OPEN, address]
     silent = subprocess.DEVNULL
     environ = drop_own_variables(os.environ)
     process = subprocess.Popen(command, env=environ, stdin=silent, stdout=silent, stderr=silent)  # noqa: S603 - Python
-    with suppress(subprocess.TimeoutExpired):  # one that stays in the foreground runs: that is enough
+    # One that stays in the foreground runs: that is enough.
+    with suppress(subprocess.TimeoutExpired):
         if process.wait(_START_SECONDS) != 0:
             raise _make_error("could not start the browser")
 
@@ -75,5 +81,8 @@ def _start_browser(address: str) -> None:
 def _make_error(problem: str) -> UsageError:
     return UsageError(
         f"--open: Python {problem}",
-        remedy="run `sealpipe rehearse --keep`, and open the link that it prints in a browser of this machine",
+        remedy=(
+            "run `sealpipe rehearse --keep`, and open the link that it prints in a browser of "
+            "this machine"
+        ),
     )

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def run_command(running: RunningService, command: Sequence[str], *, is_job: bool = False) -> int:
-    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after signal N.
+    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after
+    signal N.
 
     A command of a CI job gets all that it needs: see `prepare_job`.
     """
@@ -41,8 +42,12 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
     return code if code >= 0 else 128 - code
 
 
-def environment(running: RunningService, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment with the user's SEALPIPE_* replaced, so that nothing reaches the real service."""
+def environment(
+    running: RunningService, environ: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """Return the environment with the user's SEALPIPE_* replaced, so that nothing reaches the real
+    service.
+    """
     inherited = drop_own_variables(environ)
     config = folder / "config.toml"
     config.touch(mode=0o600)

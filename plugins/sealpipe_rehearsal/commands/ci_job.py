@@ -1,4 +1,6 @@
-"""`sealpipe rehearse --job`: a sealpipe command of a CI job gets all that it needs, and reaches nobody."""
+"""`sealpipe rehearse --job`: a sealpipe command of a CI job gets all that it needs, and reaches
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from sealpipe.cli import render
 from sealpipe.cli.codes import names_receipt
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import UsageError
-from sealpipe.reference.parse import parse, parse_field
+from sealpipe.reference import parse, parse_field
 from sealpipe.reference.text import Key
 from sealpipe.settings import GLOBAL
 
@@ -22,19 +24,32 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.running_service import RunningService
 
 LEFT_OUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "share": ("send", "param", "also_to", "passcode_generate", "passcode_to", "message_template", "link_file"),
+    "share": (
+        "send",
+        "param",
+        "also_to",
+        "passcode_generate",
+        "passcode_to",
+        "message_template",
+        "link_file",
+    ),
     "request": ("send", "param", "key", "seed_to"),
     "collect": ("check", "key", "pick", "wait"),
     "expire": (),
     "unseal": ("expect",),
     "batch": ("database", "plan"),
 }
-"""Options of each command whose variables do not count: they reach others, or need what only the real service has."""
+"""Options of each command whose variables do not count: they reach others, or need what only the
+real service has.
+"""
 
 _STORES: Final = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 _SECRETS: Final = ("PASSWORD", "TOKEN", "SECRET", "SECRET_ID", "KEY")
 _KEPT: Final = (*_STORES, "SEALPIPE_CA_FILE", "SEALPIPE_DEADLINE")
-"""Variables of stores, and of what the rehearsal's own processes need, too. None of them reaches the service."""
+"""Variables of stores, and of what the rehearsal's own processes need, too.
+
+None of them reaches the service.
+"""
 
 
 _UNSET: Final = ("", "false", "credential", "only")
@@ -43,7 +58,9 @@ _UNSET: Final = ("", "false", "credential", "only")
 
 @dataclass(frozen=True)
 class Stage:
-    """What a made-up share or request is made with: the service, the program, its environment, and a folder."""
+    """What a made-up share or request is made with: the service, the program, its environment, and
+    a folder.
+    """
 
     running: RunningService
     program: str
@@ -51,7 +68,9 @@ class Stage:
     folder: Path
 
     def call(self, *arguments: str) -> dict[str, Any]:
-        """Run sealpipe, not as a job, which would set outputs; return its JSON. Raises UsageError if it fails."""
+        """Run sealpipe, not as a job, which would set outputs; return its JSON. Raises UsageError
+        if it fails.
+        """
         of_jobs = set(list_variables())
         environ = {name: value for name, value in self.environ.items() if name not in of_jobs}
         command = [self.program, *arguments, "--output=json"]
@@ -59,14 +78,19 @@ class Stage:
         if done.returncode:
             for line in done.stderr.splitlines():
                 render.print_note(render.escape(line))
-            raise UsageError(f"the rehearsal could not make up a {arguments[0]}", remedy="see the message before this")
+            raise UsageError(
+                f"the rehearsal could not make up a {arguments[0]}",
+                remedy="see the message before this",
+            )
         made: dict[str, Any] = json.loads(done.stdout)
         return made
 
 
 @dataclass(frozen=True)
 class Call:
-    """A command line: the command's own words, its options, each with its value, and its operands."""
+    """A command line: the command's own words, its options, each with its value, and its
+    operands.
+    """
 
     words: tuple[str, ...]
     options: tuple[str, ...]
@@ -75,7 +99,9 @@ class Call:
     def list_values(self, option: str, environ: Mapping[str, str]) -> list[str]:
         """Return the values of an option, else the lines of its variable."""
         given = [each.partition("=")[2] for each in self.options if each.startswith(f"--{option}=")]
-        return given or read_lines(f"SEALPIPE_{self.words[0]}_{option.replace('-', '_')}".upper(), environ)
+        return given or read_lines(
+            f"SEALPIPE_{self.words[0]}_{option.replace('-', '_')}".upper(), environ
+        )
 
 
 def read_lines(variable: str, environ: Mapping[str, str]) -> list[str]:
@@ -92,8 +118,8 @@ def prepare_job(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command and the environment with which a job's command is rehearsed.
 
-    `environ` is the job's environment, `own` the rehearsal's. Raises UsageError if the command is none that a job
-    rehearses.
+    `environ` is the job's environment, `own` the rehearsal's. Raises UsageError if the command is
+    none that a job rehearses.
     """
     call = _split(command[1:])
     name = "expire" if call.words[-1] == "expire" else call.words[0]
@@ -102,22 +128,35 @@ def prepare_job(
     if made_up:
         names = ", ".join(map(render.escape, made_up))
         render.print_note(f"the rehearsal uses made-up values for empty variables: {names}")
-    ignored = [each for each in LEFT_OUT[name] if environ.get(f"SEALPIPE_{name}_{each}".upper(), "") not in _UNSET]
+    ignored = [
+        each
+        for each in LEFT_OUT[name]
+        if environ.get(f"SEALPIPE_{name}_{each}".upper(), "") not in _UNSET
+    ]
     if ignored:
         shown = ", ".join(each.replace("_", "-") for each in ignored)
         render.print_note(f"ignored in a rehearsal, which sends and stores nothing: {shown}")
     stage = Stage(running, command[0], own, folder)
     prepared = _PREPARE[name](stage, call, environ) if name in _PREPARE else call
     line = [command[0], *prepared.words, *prepared.options]
-    return line + (["--", *prepared.operands] if prepared.operands else []), {**own, **kept, **made_up}
+    return line + (["--", *prepared.operands] if prepared.operands else []), {
+        **own,
+        **kept,
+        **made_up,
+    }
 
 
 def _split(arguments: Sequence[str]) -> Call:
-    """Split a command line; every option becomes one word. Raises UsageError for a command that a job does not have."""
+    """Split a command line; every option becomes one word.
+
+    Raises UsageError for a command that a job does not have.
+    """
     words = next((each for each in _WORDS if tuple(arguments[: len(each)]) == each), None)
     if words is None:
         known = ", ".join(" ".join(each) for each in _WORDS)
-        raise UsageError("--job does not know this command", remedy=f"use sealpipe with one of these: {known}")
+        raise UsageError(
+            "--job does not know this command", remedy=f"use sealpipe with one of these: {known}"
+        )
     known_settings = (*GLOBAL, *COMMANDS.get(words[0], ()))
     settings = {name: each for each in known_settings for name in (each.option, each.short) if name}
     options: list[str] = []
@@ -135,9 +174,17 @@ def _split(arguments: Sequence[str]) -> Call:
 
 
 def _keep_options(name: str, environ: Mapping[str, str]) -> dict[str, str]:
-    known = [] if name == "expire" else [each for each in COMMANDS[name] if each.name not in LEFT_OUT[name]]
+    known = (
+        []
+        if name == "expire"
+        else [each for each in COMMANDS[name] if each.name not in LEFT_OUT[name]]
+    )
     variables = {each.get_variable(name) for each in known}
-    return {each: value for each, value in environ.items() if each in variables or each.startswith(_KEPT)}
+    return {
+        each: value
+        for each, value in environ.items()
+        if each in variables or each.startswith(_KEPT)
+    }
 
 
 def _make_up(call: Call, environ: Mapping[str, str]) -> dict[str, str]:
@@ -149,7 +196,9 @@ def _make_up(call: Call, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _make_up_logins(name: str, kept: Mapping[str, str]) -> dict[str, str]:
-    """Return a value for each empty secret of a store, for commands that only describe stores and channels."""
+    """Return a value for each empty secret of a store, for commands that only describe stores and
+    channels.
+    """
     described = kept if name in ("collect", "batch") else {}
     empty = [each for each, value in described.items() if not value and each.startswith(_STORES)]
     return {each: f"stand-in for {each}" for each in empty if each.endswith(_SECRETS)}
@@ -161,18 +210,29 @@ def _prepare_collect(stage: Stage, call: Call, environ: Mapping[str, str]) -> Ca
     named = [item.name for each in targets for item in each.selector or () if isinstance(item, Key)]
     asked = [*read_lines("SEALPIPE_REQUEST_ASK", environ), *named] or ["Password"]
     operands = [
-        _make_request(stage, number, each, _list_prompts(each) or asked) for number, each in enumerate(call.operands)
+        _make_request(stage, number, each, _list_prompts(each) or asked)
+        for number, each in enumerate(call.operands)
     ]
     stores = targets or call.list_values("dir", environ)
-    return Call(call.words, (*_leave_out("collect", call), *(["--dry-run"] if stores else [])), tuple(operands))
+    return Call(
+        call.words,
+        (*_leave_out("collect", call), *(["--dry-run"] if stores else [])),
+        tuple(operands),
+    )
 
 
 def _make_request(stage: Stage, number: int, operand: str, prompts: Sequence[str]) -> str:
-    """Make up a request with a submission; return what names it: its receipt, or the short code in the operand."""
+    """Make up a request with a submission; return what names it: its receipt, or the short code in
+    the operand.
+    """
     receipt = stage.folder / f"receipt-{number}.json"
-    made = stage.call("request", f"--receipt={receipt}", *(f"--ask={each}" for each in dict.fromkeys(prompts)))
+    made = stage.call(
+        "request", f"--receipt={receipt}", *(f"--ask={each}" for each in dict.fromkeys(prompts))
+    )
     texts = [each["text"] for each in json.loads(receipt.read_text(encoding="utf-8"))["prompts"]]
-    stage.running.submitter().submit(made["collect_link"], {text: f"stand-in for {text}" for text in texts})
+    stage.running.submitter().submit(
+        made["collect_link"], {text: f"stand-in for {text}" for text in texts}
+    )
     if names_receipt(operand):
         return str(receipt)
     stage.running.rename("requests", made["short_code"], operand.removeprefix("code:"))
@@ -182,7 +242,11 @@ def _make_request(stage: Stage, number: int, operand: str, prompts: Sequence[str
 def _prepare_expire(stage: Stage, call: Call, _environ: Mapping[str, str]) -> Call:
     kind: Any = call.words[0]
     for code in dict.fromkeys(call.operands):
-        words = ("share", "--field=text:stand-in") if kind == "shares" else ("request", "--ask=Password")
+        words = (
+            ("share", "--field=text:stand-in")
+            if kind == "shares"
+            else ("request", "--ask=Password")
+        )
         stage.running.rename(kind, stage.call(*words)["short_code"], code)
     return call
 
@@ -220,7 +284,9 @@ _WORDS: Final = (
 
 
 def _list_prompts(operand: str) -> list[str]:
-    """Return the prompts of a receipt, as options have them; none if it is no receipt, or not there."""
+    """Return the prompts of a receipt, as options have them; none if it is no receipt, or not
+    there.
+    """
     from sealpipe.state.receipt import read_receipt
 
     if not names_receipt(operand) or not Path(operand).exists():

@@ -27,14 +27,22 @@ def read_plan(path: str) -> list[dict[str, object]]:
             remedy=f"check the path: it is relative to the working directory; {_REMEDY}",
         ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
-        message = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8 text"
-        raise SettingError(f"the fault plan {escaped_path} is not TOML: {message}", remedy=_REMEDY) from None
+        message = (
+            render.escape(str(error))
+            if isinstance(error, tomllib.TOMLDecodeError)
+            else "it is not UTF-8 text"
+        )
+        raise SettingError(
+            f"the fault plan {escaped_path} is not TOML: {message}", remedy=_REMEDY
+        ) from None
     except RecursionError:
         raise SettingError(
             f"the fault plan {escaped_path} is not TOML: it is nested too deeply", remedy=_REMEDY
         ) from None
     if list(plan) != ["fault"]:
-        raise SettingError(f"the fault plan {escaped_path} must hold only [[fault]] entries", remedy=_REMEDY)
+        raise SettingError(
+            f"the fault plan {escaped_path} must hold only [[fault]] entries", remedy=_REMEDY
+        )
     rows = plan["fault"]
     try:
         parse_plan(rows)
@@ -55,8 +63,13 @@ def report_unused(faults: Sequence[Progress]) -> None:
 
 
 def _line(text: str, number: int | None, rows: int) -> str:
-    """Return the line where an entry begins, or an empty string if uncertain: tomllib keeps no line numbers."""
-    starts = [match.start() for match in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
+    """Return the line where an entry begins, or an empty string if uncertain: tomllib keeps no line
+    numbers.
+    """
+    starts = [
+        match.start()
+        for match in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)
+    ]
     if number is None or len(starts) != rows:
         return ""
     return f"line {text.count(chr(10), 0, starts[number - 1]) + 1}, "

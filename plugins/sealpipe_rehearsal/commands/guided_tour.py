@@ -22,20 +22,35 @@ VARIABLE = "DB_PASSWORD"
 
 
 def tour(running: RunningService, *, as_json: bool, views: int = 1) -> tuple[int, str | None]:
-    """Run the tour with the command line a user would type. Returns the exit code, and the link if there is one."""
-    command = ["-f", f"Password=env:{VARIABLE}", "-f", "User=text:deploy", "--title", "Staging database"]
+    """Run the tour with the command line a user would type.
+
+    Returns the exit code, and the link if there is one.
+    """
+    command = [
+        "-f",
+        f"Password=env:{VARIABLE}",
+        "-f",
+        "User=text:deploy",
+        "--title",
+        "Staging database",
+    ]
     command += ["--views", str(views)] if views > 1 else []
     password = secrets.token_urlsafe(18)
-    render.print_note(f"1. A local copy of the service runs on {running.origin}, with a fresh API key.")
+    render.print_note(
+        f"1. A local copy of the service runs on {running.origin}, with a fresh API key."
+    )
     render.print_note(f"2. {VARIABLE} holds a random password. Now share it, over real HTTP:")
     render.print_note(f"   $ sealpipe share {' '.join(map(_quote, command))}")
     share = _share(running, password, command)
     _print_faults(running)
     if isinstance(share, int):
-        render.print_note(f"3. The command ended with exit code {share}, as it would in a pipeline.")
+        render.print_note(
+            f"3. The command ended with exit code {share}, as it would in a pipeline."
+        )
         return share, None
     render.print_note(
-        f"3. The link was built locally, from the short code {share['short_code']} and a key that was never sent."
+        f"3. The link was built locally, from the short code {share['short_code']} and a "
+        "key that was never sent."
     )
     fields = running.recipient().open_link(share["link"])
     fields_seen = {field.key: revealed(field) for field in fields}
@@ -43,10 +58,20 @@ def tour(running: RunningService, *, as_json: bool, views: int = 1) -> tuple[int
     _check(running, password, share, fields_seen)
     render.print_note("4. The recipient opened the link. What each side could see:")
     if as_json:
-        render.print_json({"link": share["link"], "service_saw": _sent_members(post), "recipient_saw": fields_seen})
+        render.print_json(
+            {
+                "link": share["link"],
+                "service_saw": _sent_members(post),
+                "recipient_saw": fields_seen,
+            }
+        )
         return 0, share["link"]
-    render.print_result(_in_columns(_list_service_view(post), _list_recipient_view(share["link"], fields_seen)))
-    render.print_note("No byte that the service received contained the password. Next: sealpipe share --help")
+    render.print_result(
+        _in_columns(_list_service_view(post), _list_recipient_view(share["link"], fields_seen))
+    )
+    render.print_note(
+        "No byte that the service received contained the password. Next: sealpipe share --help"
+    )
     return 0, share["link"]
 
 
@@ -55,7 +80,9 @@ def _quote(word: str) -> str:
 
 
 def _share(running: RunningService, password: str, words: list[str]) -> dict[str, Any] | int:
-    """Return what the command printed, or its exit code if it failed, as it may under a fault plan."""
+    """Return what the command printed, or its exit code if it failed, as it may under a fault
+    plan.
+    """
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
         command = [sys.executable, "-m", "sealpipe", "share", "--output", "json", *words]
@@ -73,17 +100,24 @@ def _print_faults(running: RunningService) -> None:
     if injected:
         render.print_note(f"   Injected faults: {', '.join(injected)}.")
     if progress:
-        attempts = sum(request.method == "POST" and request.target == "/v1/shares" for request in running.seen())
+        attempts = sum(
+            request.method == "POST" and request.target == "/v1/shares"
+            for request in running.seen()
+        )
         shares = len(running.service.store.rows("SELECT number FROM shares", {}))
         calls, held = _times(attempts), render.count(shares, "share")
-        render.print_note(f"   The service was asked {calls} to create the share and now holds {held}.")
+        render.print_note(
+            f"   The service was asked {calls} to create the share and now holds {held}."
+        )
 
 
 def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _check(running: RunningService, password: str, share: dict[str, Any], fields_seen: dict[str, str]) -> None:
+def _check(
+    running: RunningService, password: str, share: dict[str, Any], fields_seen: dict[str, str]
+) -> None:
     """Fail if one of the promises does not hold."""
     if fields_seen != {"Password": password, "User": "deploy"}:
         raise SealpipeError("the recipient did not see what was sent")
@@ -94,7 +128,10 @@ def _check(running: RunningService, password: str, share: dict[str, Any], fields
 
 
 def _sent_members(post: LoggedRequest) -> dict[str, str]:
-    sent = {"authorization": dict(post.headers).get("authorization", "").partition(".")[0] + ".(auth secret)"}
+    sent = {
+        "authorization": dict(post.headers).get("authorization", "").partition(".")[0]
+        + ".(auth secret)"
+    }
     return sent | {name: _short(str(value)) for name, value in json.loads(post.body).items()}
 
 
@@ -116,5 +153,7 @@ def _list_recipient_view(link: str, fields_seen: dict[str, str]) -> list[str]:
 
 def _in_columns(left: list[str], right: list[str]) -> str:
     height = max(len(left), len(right))
-    rows = zip(left + [""] * (height - len(left)), right + [""] * (height - len(right)), strict=True)
+    rows = zip(
+        left + [""] * (height - len(left)), right + [""] * (height - len(right)), strict=True
+    )
     return "".join(f"{row[0][:72]:<74}| {row[1]}".rstrip() + "\n" for row in rows)

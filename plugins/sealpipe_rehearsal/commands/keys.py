@@ -1,4 +1,6 @@
-"""`sealpipe rehearsal key ...` and `sealpipe rehearsal account`: manage API keys and account limits."""
+"""`sealpipe rehearsal key ...` and `sealpipe rehearsal account`: manage API keys and account
+limits.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,14 @@ def key() -> None:
 @key.command(cls=Command)
 @options("key", common=("output",))
 @options("rehearsal", only=("port",), common=())
-def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
+def create(
+    port: int,
+    name: str,
+    scope: tuple[str, ...],
+    custody: str,
+    no_register: bool,  # noqa: FBT001
+    **values: Any,
+) -> None:
     """Create an API key and print the credential. It is shown only once."""
     from sealpipe_rehearsal.control_client import FORM_SCOPES, list_scopes, register_key
 
@@ -59,7 +68,9 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
     credential, scopes = call_service(port, register)
     if values["output"] == "json":
         base_url = f"{find_origin(port)}/v1"
-        render.print_json({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
+        render.print_json(
+            {"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)}
+        )
     else:
         render.print_result(f"{credential.reveal()}\n")
 
@@ -84,7 +95,10 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
     """Revoke an API key. Its next call is refused, and its slot becomes free at once."""
     from sealpipe_rehearsal.control_client import revoke_key
 
-    _print_members(call_service(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
+    _print_members(
+        call_service(port, lambda origin: revoke_key(origin, key_id)),
+        as_json=values["output"] == "json",
+    )
 
 
 @key.command(cls=CodeCommand)
@@ -94,19 +108,32 @@ def grant(key_id: str, port: int, **values: Any) -> None:
     """Approve custody `account` for a key that requested it, like one of the holder's devices."""
     from sealpipe_rehearsal.control_client import grant_custody
 
-    _print_members(call_service(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
+    _print_members(
+        call_service(port, lambda origin: grant_custody(origin, key_id)),
+        as_json=values["output"] == "json",
+    )
 
 
 @click.command(cls=Command)
 @options("account", common=("output",))
 @options("rehearsal", only=("port",), common=())
 def account(port: int, account: str, org: str | None, output: str, **changes: Any) -> None:
-    """Show or change the limits of an account or organisation. A change takes effect within 30 seconds."""
+    """Show or change the limits of an account or organisation.
+
+    A change takes effect within 30 seconds.
+    """
     from sealpipe_rehearsal.control_client import set_account
 
     name = account if org is None else f"org:{org}"
-    given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
-    given = {member: value == "on" if value in ("on", "off") else value for member, value in given.items()}
+    given = {
+        _MEMBERS.get(member, member): value
+        for member, value in changes.items()
+        if value is not None
+    }
+    given = {
+        member: value == "on" if value in ("on", "off") else value
+        for member, value in given.items()
+    }
     members = call_service(port, lambda origin: set_account(origin, name, at_once=False, **given))
     if output == "json":
         render.print_json(members)
@@ -118,7 +145,10 @@ _MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
 
 
 def call_service(port: int, call: Callable[[str], T]) -> T:
-    """Call the control API of the rehearsal that the user means. Raises the error that the user should see."""
+    """Call the control API of the rehearsal that the user means.
+
+    Raises the error that the user should see.
+    """
     from sealpipe_rehearsal.control_client import RehearsalError
 
     origin = find_origin(port)
@@ -132,7 +162,8 @@ def call_service(port: int, call: Callable[[str], T]) -> T:
 
 
 def find_origin(port: int) -> str:
-    """Return the address of the rehearsal that the user means: at --port, else at SEALPIPE_BASE_URL, else at 8765.
+    """Return the address of the rehearsal that the user means: at --port, else at
+    SEALPIPE_BASE_URL, else at 8765.
 
     A key of any other rehearsal could not be used at SEALPIPE_BASE_URL.
     """
@@ -142,8 +173,14 @@ def find_origin(port: int) -> str:
     address = urlsplit(parse_base_url(base_url))
     if address.scheme != "http":  # plain http is accepted for loopback only
         raise UsageError(
-            "SEALPIPE_BASE_URL is the address of a service that is no rehearsal: nothing was called",
-            remedy="name the rehearsal's port with --port; `sealpipe rehearsal serve` prints the address to set",
+            (
+                "SEALPIPE_BASE_URL is the address of a service that is no rehearsal: nothing "
+                "was called"
+            ),
+            remedy=(
+                "name the rehearsal's port with --port; `sealpipe rehearsal serve` prints the "
+                "address to set"
+            ),
         )
     return f"http://{address.netloc}"
 
@@ -153,7 +190,8 @@ def _is_port_given() -> bool:
 
 
 def _check_rehearsal(origin: str) -> None:
-    """Raise UsageError if another program responds, or a rehearsal of another user that nobody has named.
+    """Raise UsageError if another program responds, or a rehearsal of another user that nobody has
+    named.
 
     Says on stderr which rehearsal it is, unless --port says so.
     """
@@ -167,7 +205,10 @@ def _check_rehearsal(origin: str) -> None:
     if not run_config().environ.get("SEALPIPE_BASE_URL") and about.get("user_id") != os.getuid():
         raise UsageError(
             f"the rehearsal at {origin} was started by another user: nothing was changed in it",
-            remedy="start your own with `sealpipe rehearsal serve --port N`, or name this one with --port",
+            remedy=(
+                "start your own with `sealpipe rehearsal serve --port N`, or name this one "
+                "with --port"
+            ),
         )
     render.print_note(f"using the rehearsal at {origin}")
 
@@ -184,9 +225,13 @@ def _make_error(error: RehearsalError, origin: str) -> SealpipeError:
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)
     if error.status is None:
-        return UsageError(message, remedy=f"is `sealpipe rehearsal serve --port {urlsplit(origin).port}` running?")
+        return UsageError(
+            message, remedy=f"is `sealpipe rehearsal serve --port {urlsplit(origin).port}` running?"
+        )
     if error.status == 404:
-        return UsageError(message, remedy="`sealpipe rehearsal key list` and `webhook list` show their ids")
+        return UsageError(
+            message, remedy="`sealpipe rehearsal key list` and `webhook list` show their ids"
+        )
     return UsageError(message)
 
 
@@ -204,7 +249,13 @@ def _line(each: Mapping[str, Any]) -> str:
     state = "revoked" if each["revoked_at"] else f"last used {each['last_used_at']}"
     if each["compromised_at"] and not each["revoked_at"]:
         state = "compromised: revoke"
-    parts = (each["key_id"], each["name"], ",".join(each["scopes"]) or "no scope", each["custody_effective"], state)
+    parts = (
+        each["key_id"],
+        each["name"],
+        ",".join(each["scopes"]) or "no scope",
+        each["custody_effective"],
+        state,
+    )
     return "\t".join(render.escape(part) for part in parts)
 
 
@@ -214,7 +265,9 @@ def _account_lines(members: Mapping[str, Any]) -> Iterator[str]:
         "account": members["name"],
         "plan": members["plan"],
         "API access": members["api_access"],
-        "requests per minute": "unset" if limits["requests_per_minute"] is None else limits["requests_per_minute"],
+        "requests per minute": "unset"
+        if limits["requests_per_minute"] is None
+        else limits["requests_per_minute"],
         "API keys": "no limit" if limits["api_keys"] is None else limits["api_keys"],
         "webhook endpoints": limits["webhooks"],
         "active shares": "no limit" if limits["shares"] is None else limits["shares"],

@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 
 class _OpenCommand(Command):
-    unexpected_remedy = "a share's link is a secret: pipe it in, or name a variable with --link env:LINK"
+    unexpected_remedy = (
+        "a share's link is a secret: pipe it in, or name a variable with --link env:LINK"
+    )
 
 
 @click.command("open", cls=_OpenCommand)
@@ -40,14 +42,20 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
         rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
         render.print_json({"fields": rows})
         return
-    render.print_lines(f"{render.escape(each.key)}: {render.escape(revealed(each))}" for each in fields)
+    render.print_lines(
+        f"{render.escape(each.key)}: {render.escape(revealed(each))}" for each in fields
+    )
 
 
 @click.command(cls=Command)
 @click.argument("collect_link", metavar="LINK")
 @options("answer", common=("output",))
-def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, **values: Any) -> None:
-    """Submit to a request at its collect link, like a vendor on the page. Prints the submission's code.
+def answer(
+    collect_link: str, field: Sequence[str], passcode_from: str | None, **values: Any
+) -> None:
+    """Submit to a request at its collect link, like a vendor on the page.
+
+    Prints the submission's code.
 
     Each prompt gets the value of a reference; prompts without one stay empty:
 
@@ -58,7 +66,9 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     from sealpipe_rehearsal.people import Submitter
 
     if "://" not in collect_link:
-        raise UsageError("this is not a collect link", remedy="give the link that `sealpipe request` printed")
+        raise UsageError(
+            "this is not a collect link", remedy="give the link that `sealpipe request` printed"
+        )
     if "#" in collect_link:
         raise UsageError(
             "this is an access link, which opens submissions; nothing was sent",
@@ -75,7 +85,9 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
             remedy=f"use its prompts as labels: {_quoted(prompts)}",
         )
     code = _use_link(
-        lambda: submitter.fill_in(collect_link, form, values_by_label, tag=submitter.tag(collect_link), **identity)
+        lambda: submitter.fill_in(
+            collect_link, form, values_by_label, tag=submitter.tag(collect_link), **identity
+        )
     )
     if values["output"] == "json":
         render.print_json({"short_code": code})
@@ -90,7 +102,9 @@ def _use_link(call: Callable[[], T]) -> T:
         return call()
     except RehearsalError as error:
         message = render.escape(str(error))
-        raise UsageError(message, remedy="these commands are for links of `sealpipe rehearsal serve`") from None
+        raise UsageError(
+            message, remedy="these commands are for links of `sealpipe rehearsal serve`"
+        ) from None
 
 
 def _passcode(reference: str | None) -> str | None:
@@ -99,7 +113,7 @@ def _passcode(reference: str | None) -> str | None:
 
 def _resolve(option: str, reference: str) -> str:
     from sealpipe.client_base import registry
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
     from sealpipe.sources.resolve import resolve_value
 
     with closing(registry(None)) as plugins:
@@ -108,11 +122,14 @@ def _resolve(option: str, reference: str) -> str:
         except SecretNotFoundError as error:
             if reference == "stdin:":
                 error.remedy = (
-                    'pipe it in, as in `echo "$LINK" | sealpipe rehearsal open`, or name it with --link env:LINK'
+                    'pipe it in, as in `echo "$LINK" | sealpipe rehearsal open`, or name it '
+                    "with --link env:LINK"
                 )
             raise
     if value is None:
-        raise UsageError(f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1")
+        raise UsageError(
+            f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1"
+        )
     return value.reveal()
 
 

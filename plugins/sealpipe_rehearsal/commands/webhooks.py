@@ -34,7 +34,8 @@ def add(url: str, port: int, account: str, **values: Any) -> None:
     from sealpipe_rehearsal.control_client import add_webhook
 
     _print_secret(
-        call_service(port, lambda origin: add_webhook(origin, url, account=account)), as_json=values["output"] == "json"
+        call_service(port, lambda origin: add_webhook(origin, url, account=account)),
+        as_json=values["output"] == "json",
     )
 
 
@@ -72,21 +73,33 @@ def rotate(webhook_id: str, port: int, **values: Any) -> None:
     from sealpipe_rehearsal.control_client import rotate_webhook
 
     _print_secret(
-        call_service(port, lambda origin: rotate_webhook(origin, webhook_id)), as_json=values["output"] == "json"
+        call_service(port, lambda origin: rotate_webhook(origin, webhook_id)),
+        as_json=values["output"] == "json",
     )
 
 
 def _print_secret(hook: Webhook, *, as_json: bool) -> None:
     if as_json:
-        members = {"id": hook.id, "url": hook.url, "signature_header": hook.header, "secret": hook.secret.reveal()}
+        members = {
+            "id": hook.id,
+            "url": hook.url,
+            "signature_header": hook.header,
+            "secret": hook.secret.reveal(),
+        }
         render.print_json(members)
         return
     render.print_note(
-        f"{render.escape(hook.id)} signs in the header {render.escape(hook.header)}; its secret is shown only once:"
+        f"{render.escape(hook.id)} signs in the header {render.escape(hook.header)}; its "
+        "secret is shown only once:"
     )
     render.print_result(f"{render.escape(hook.secret.reveal())}\n")
 
 
 def _line(each: Mapping[str, Any]) -> str:
-    states = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items()) or "nothing sent yet"
-    return "\t".join(render.escape(part) for part in (each["id"], each["account"], each["url"], states))
+    states = (
+        ", ".join(f"{number} {state}" for state, number in each["deliveries"].items())
+        or "nothing sent yet"
+    )
+    return "\t".join(
+        render.escape(part) for part in (each["id"], each["account"], each["url"], states)
+    )

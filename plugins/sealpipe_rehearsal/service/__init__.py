@@ -1,7 +1,8 @@
-"""The service: an independent implementation of the specification that imports neither sealpipe nor cryptography.
+"""The service: an independent implementation of the specification that imports neither sealpipe nor
+cryptography.
 
-So a misreading of the specification in the client is not repeated here. The service handles only ciphertext: SHA-256,
-HMAC, constant-time comparison, SQLite and Starlette are all it needs.
+So a misreading of the specification in the client is not repeated here. The service handles only
+ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all it needs.
 
     app.py             the ASGI application; which handler a path belongs to
     gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)

@@ -1,8 +1,8 @@
 """The control API for keys and accounts: what the web app and the operator of the real service do.
 
-Keys are registered as by the app: the secrets are created elsewhere; only the SHA-256 of the auth secret, the custody
-public key and (for the log of a rehearsal) the SHA-256 of the custody secret arrive here (specification: Credential,
-Custody levels, Plan gating).
+Keys are registered as by the app: the secrets are created elsewhere; only the SHA-256 of the auth
+secret, the custody public key and (for the log of a rehearsal) the SHA-256 of the custody secret
+arrive here (specification: Credential, Custody levels, Plan gating).
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ from .credentials import (
     load_keys,
     mark_key,
 )
-from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, load_account, save_account
+from .plans import (
+    DEFAULT_ACCOUNT,
+    NUMBERS,
+    ORGANIZATION,
+    PLANS,
+    Account,
+    load_account,
+    save_account,
+)
 from .responses import RefusalError, Response, json_response, refuse
 from .rules import Rule, read_object, rejected
 
@@ -54,7 +62,10 @@ def account_name(value: object) -> str | None:
 
 
 def scopes_in(known: tuple[str, ...]) -> Check:
-    """Return a check for an array of known scopes. It may be empty; every endpoint then refuses the key."""
+    """Return a check for an array of known scopes.
+
+    It may be empty; every endpoint then refuses the key.
+    """
 
     def check(value: object) -> str | None:
         fits = isinstance(value, list) and all(scope in known for scope in value)
@@ -70,12 +81,20 @@ def number_or_plan(value: object) -> str | None:
 
 def requests_per_minute_limit(value: object) -> str | None:
     """Check a number of requests per minute, `plan`, or `unset`, which means no access."""
-    return None if value == "unset" else number_or_plan(value) and "must be a number from 1, plan or unset"
+    return (
+        None
+        if value == "unset"
+        else number_or_plan(value) and "must be a number from 1, plan or unset"
+    )
 
 
 _KEY = {
-    "key_id": Rule(matching(r"[A-Za-z0-9_-]{16}", "must be 16 characters of base64url"), required=True),
-    "auth_sha256": Rule(matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex"), required=True),
+    "key_id": Rule(
+        matching(r"[A-Za-z0-9_-]{16}", "must be 16 characters of base64url"), required=True
+    ),
+    "auth_sha256": Rule(
+        matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex"), required=True
+    ),
     "name": Rule(key_name, required=True),
     "scopes": Rule(scopes_in(SCOPES)),
     "custody": Rule(one_of(CUSTODY_LEVELS)),
@@ -107,7 +126,9 @@ def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[s
 
 
 def create_key(service: Service, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/keys: the defaults are those of the app's form, `shares:write` and custody `self`."""
+    """POST /rehearsal/keys: the defaults are those of the app's form, `shares:write` and custody
+    `self`.
+    """
     members = read_members(_KEY_EXTENDED if service.extended else _KEY, http_request)
     key = Key(
         key_id=members["key_id"].strip(),
@@ -155,21 +176,27 @@ def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Resp
 def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # signature set by the table
     """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
     key = find_key(service.store, key_id)
-    if key is not None and (key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0):
+    if key is not None and (
+        key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0
+    ):
         return json_response(
-            409, {"message": "the key did not request custody account, or has no registered public key"}
+            409,
+            {"message": "the key did not request custody account, or has no registered public key"},
         )
     return _mark(service, key_id, "granted", service.clock.timestamp())
 
 
 def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
-    """POST /rehearsal/keys/{key_id}/custody: register the custody public key, which raises the effective level."""
+    """POST /rehearsal/keys/{key_id}/custody: register the custody public key, which raises the
+    effective level.
+    """
     rules = {"custody_public_key": Rule(p256_point, required=True)}
     public_key = read_members(rules, http_request)["custody_public_key"]
     with service.store.transaction():
         key = find_key(service.store, key_id)
         if key is not None:
-            # A compromised key can only be replaced: what it would register belongs to the secret that was sent.
+            # A compromised key can only be replaced: what it would register belongs to the secret
+            # that was sent.
             _refuse_compromised(service, replace(key, custody_public_key=public_key))
         return _mark(service, key_id, "custody", public_key)
 
@@ -185,7 +212,9 @@ def _mark(service: Service, key_id: str, field: str, value: float | str) -> Resp
     mark_key(service.store, key_id, field, value)
     key = find_key(service.store, key_id)
     return (
-        json_response(404, {"message": "the key does not exist"}) if key is None else json_response(200, _key_json(key))
+        json_response(404, {"message": "the key does not exist"})
+        if key is None
+        else json_response(200, _key_json(key))
     )
 
 
@@ -211,7 +240,9 @@ def set_account(service: Service, http_request: HttpRequest, name: str) -> Respo
         save_account(service.store, account)
     if at_once:
         service.entitlements.clear()
-    return json_response(200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access})
+    return json_response(
+        200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access}
+    )
 
 
 def _key_json(key: Key) -> dict[str, object]:

@@ -1,7 +1,8 @@
-"""The ASGI application: reads a request to its end, finds the handler for its path, and runs it in a thread.
+"""The ASGI application: reads a request to its end, finds the handler for its path, and runs it in
+a thread.
 
-Handlers block (SQLite, `Service.on_moment`), so each runs in a thread: a second call can arrive while a first
-one is in flight.
+Handlers block (SQLite, `Service.on_moment`), so each runs in a thread: a second call can arrive
+while a first one is in flight.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _logger = logging.getLogger(__name__)
 def build(service: Service) -> Starlette:
     """Return the service as an ASGI application."""
     application = Starlette()
-    # Set as the router's default: a catch-all route would not match paths with an encoded line break.
+    # Set as the router's default: a catch-all route would not match paths with an encoded line
+    # break.
     application.router.default = _Application(service)
     return application
 
@@ -62,7 +64,9 @@ class _Application:
             response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await response(scope, receive, send)
 
-    async def _handle(self, http_request: HttpRequest, request: Request) -> StarletteResponse | None:
+    async def _handle(
+        self, http_request: HttpRequest, request: Request
+    ) -> StarletteResponse | None:
         handler, is_control = find_handler(http_request)
         target = pages.redact_key(_raw_target(request))
         fault = (
@@ -74,7 +78,9 @@ class _Application:
             entry = _log_entry(self._service, http_request, target, fault)
             self._service.log.add_request(entry)
             target = entry.target
-        if handler is not gateway.handle and (reason := _reject_reason(http_request, from_own_page=not is_control)):
+        if handler is not gateway.handle and (
+            reason := _reject_reason(http_request, from_own_page=not is_control)
+        ):
             return _to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
             end = await asyncio.to_thread(_find_end, self._service, http_request.segments)
@@ -82,12 +88,16 @@ class _Application:
         if fault is not None:
             connection = request.scope["state"][CONNECTION_KEY]
             exchange = Exchange(
-                connection, lambda: self._run_handler(handler, http_request, target), self._service.next_call_fails
+                connection,
+                lambda: self._run_handler(handler, http_request, target),
+                self._service.next_call_fails,
             )
             return await faults.apply(fault, exchange)
         return await self._run_handler(handler, http_request, target)
 
-    async def _run_handler(self, handler: PathHandler, http_request: HttpRequest, target: str) -> StarletteResponse:
+    async def _run_handler(
+        self, handler: PathHandler, http_request: HttpRequest, target: str
+    ) -> StarletteResponse:
         try:
             return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
         except Exception:  # a bug in one call must not stop the service
@@ -99,7 +109,9 @@ PathHandler = Callable[[Service, HttpRequest], Response]
 
 
 def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
-    """Return the handler for a path, and whether it belongs to the control API, which is not logged."""
+    """Return the handler for a path, and whether it belongs to the control API, which is not
+    logged.
+    """
     match http_request.segments:
         case ("v1", *_):
             return gateway.handle, False
@@ -140,7 +152,9 @@ def _handle_request_link(service: Service, http_request: HttpRequest) -> Respons
 
 
 def _find_end(service: Service, segments: tuple[str, ...]) -> datetime | None:
-    """Return when what a page's link leads to ends, if it is still open: the page's script asks the same."""
+    """Return when what a page's link leads to ends, if it is still open: the page's script asks the
+    same.
+    """
     match segments:
         case ("s", "r", code):
             shown = request_link.show_state(service, code)
@@ -157,15 +171,18 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
 
 
 def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
-    """Return why a request may not use the routes outside /v1: another web page sent it, or its host name is foreign.
+    """Return why a request may not use the routes outside /v1: another web page sent it, or its
+    host name is foreign.
 
-    Any web page can make a browser on this machine send requests to loopback, and any name can resolve to it
-    (DNS rebinding). /v1 needs no such check: it requires a credential.
+    Any web page can make a browser on this machine send requests to loopback, and any name can
+    resolve to it (DNS rebinding). /v1 needs no such check: it requires a credential.
     """
     if not http_request.is_to_loopback():
         return "this part of the rehearsal is available on loopback only"
     origin = http_request.header("origin")
-    if origin is not None and not (from_own_page and origin == f"http://{http_request.header('host')}"):
+    if origin is not None and not (
+        from_own_page and origin == f"http://{http_request.header('host')}"
+    ):
         return "this part of the rehearsal refuses requests from web pages"
     return None
 
@@ -201,15 +218,22 @@ def _to_http_request(request: Request, body: bytes) -> HttpRequest:
     )
 
 
-def _log_entry(service: Service, http_request: HttpRequest, target: str, fault: FaultRow | None) -> LoggedRequest:
+def _log_entry(
+    service: Service, http_request: HttpRequest, target: str, fault: FaultRow | None
+) -> LoggedRequest:
     headers = tuple(
-        (name, redact_custody_part(value) if name == "authorization" else value) for name, value in http_request.headers
+        (name, redact_custody_part(value) if name == "authorization" else value)
+        for name, value in http_request.headers
     )
-    target, headers, body = withholding.withhold(target, headers, http_request.body, service.custody_digests)
+    target, headers, body = withholding.withhold(
+        target, headers, http_request.body, service.custody_digests
+    )
     applied = None if fault is None else str(fault)
     return LoggedRequest(service.clock.now(), http_request.method, target, headers, body, applied)
 
 
 def _to_starlette(response: Response) -> StarletteResponse:
     media_type = "application/json" if response.body else None
-    return StarletteResponse(response.body, response.status, dict(response.headers), media_type=media_type)
+    return StarletteResponse(
+        response.body, response.status, dict(response.headers), media_type=media_type
+    )

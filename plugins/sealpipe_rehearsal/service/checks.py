@@ -19,7 +19,10 @@ Schema = Mapping[str, Any]
 _LARGEST = 2**63 - 1
 
 SCHEMAS: dict[Check, Schema] = {}
-"""What each check accepts, as JSON Schema, for `openapi`. A schema may accept more than its check."""
+"""What each check accepts, as JSON Schema, for `openapi`.
+
+A schema may accept more than its check.
+"""
 
 
 def accepts(**schema: Any) -> Callable[[Check], Check]:
@@ -108,12 +111,16 @@ def texts(value: object) -> str | None:
 
 
 # The curve's generator serves as the example.
-_GENERATOR = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+_GENERATOR = (
+    "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+)
 
 
 @accepts(type="string", pattern="^[A-Za-z0-9_-]{87}$", examples=[_GENERATOR])
 def p256_point(value: object) -> str | None:
-    """Check base64url of an uncompressed P-256 point (specification: Custody public key, step 4)."""
+    """Check base64url of an uncompressed P-256 point (specification: Custody public key, step
+    4).
+    """
     reason = "must be base64url of a 65-byte uncompressed P-256 point"
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{87}", value, re.ASCII):
         return reason

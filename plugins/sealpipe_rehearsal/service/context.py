@@ -35,9 +35,9 @@ def ignore_moment(moment: str) -> None:
 class Service:
     """One running service. Clock and randomness are injected, so that a test controls them.
 
-    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that handles
-    the call; it may block or raise. `extended` adds what the specification omits (gaps: newer endpoints, further
-    members of a share, `status` of the lists).
+    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the
+    thread that handles the call; it may block or raise. `extended` adds what the specification
+    omits (gaps: newer endpoints, further members of a share, `status` of the lists).
     """
 
     store: Store
@@ -60,7 +60,9 @@ class Service:
 
     @property
     def field_types(self) -> tuple[str, ...]:
-        """Return the types of fields that its pages know; any other renders as text (specification: field, `type`)."""
+        """Return the types of fields that its pages know; any other renders as text (specification:
+        field, `type`).
+        """
         return FIELD_TYPES_EXTENDED if self.extended else FIELD_TYPES
 
     def __post_init__(self) -> None:
@@ -72,7 +74,9 @@ class Service:
 
     @contextmanager
     def next_call_fails(self) -> Iterator[None]:
-        """Inside the block, the next call that reaches one of MOMENTS fails with 500/42 or 500/11."""
+        """Inside the block, the next call that reaches one of MOMENTS fails with 500/42 or
+        500/11.
+        """
         before = dict(self.failing)
         self.failing |= dict.fromkeys(MOMENTS, 1)
         try:
@@ -108,7 +112,9 @@ class HttpRequest:
         return ", ".join(values) if values else None
 
     def is_to_loopback(self) -> bool:
-        """Return whether the Host header names loopback: foreign names can resolve to loopback, too (DNS rebinding)."""
+        """Return whether the Host header names loopback: foreign names can resolve to loopback, too
+        (DNS rebinding).
+        """
         host = self.header("host") or ""
         name, _, port = host.rpartition(":")
         return (name if port.isdigit() else host).lower() in _LOOPBACK

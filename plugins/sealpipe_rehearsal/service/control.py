@@ -18,7 +18,11 @@ from .rules import Rule, read_object
 def seconds(value: object) -> str | None:
     """Check the seconds by which to advance the clock; it cannot go back."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return None if number and 0 <= float(str(value)) <= 1e9 else "must be a number of seconds from 0 to 1e9"
+    return (
+        None
+        if number and 0 <= float(str(value)) <= 1e9
+        else "must be a number of seconds from 0 to 1e9"
+    )
 
 
 def handle(service: Service, http_request: HttpRequest) -> Response:
@@ -73,8 +77,12 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
 
 
 def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
-    """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and `left`."""
-    return json_response(200, {"faults": [progress.as_json() for progress in service.faults.progress()]})
+    """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and
+    `left`.
+    """
+    return json_response(
+        200, {"faults": [progress.as_json() for progress in service.faults.progress()]}
+    )
 
 
 def set_faults(service: Service, http_request: HttpRequest) -> Response:
@@ -113,11 +121,20 @@ def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: 
                 for request in service.log.requests()
             ],
             "events": [
-                {"at": format_rfc3339(event.at), "account": event.account, "payload": dict(event.payload)}
+                {
+                    "at": format_rfc3339(event.at),
+                    "account": event.account,
+                    "payload": dict(event.payload),
+                }
                 for event in service.log.events()
             ],
             "notes": [
-                {"at": format_rfc3339(note.at), "what": note.what, "about": note.about, "message": note.message}
+                {
+                    "at": format_rfc3339(note.at),
+                    "what": note.what,
+                    "about": note.about,
+                    "message": note.message,
+                }
                 for note in service.log.notes()
             ],
         },

@@ -1,4 +1,6 @@
-"""Create a share or a request, in the specification's order: idempotency header, replay, validation, plan, row."""
+"""Create a share or a request, in the specification's order: idempotency header, replay,
+validation, plan, row.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,19 @@ def create(
     make_row: Callable[[Call, Members], Members],
     response_body: Callable[[Members], Mapping[str, object]],
 ) -> Response:
-    """Create a row of `table`. Responds 201; to a replay 200 with exactly the bytes of the first response.
+    """Create a row of `table`.
 
-    `extra_checks` adds reasons that depend on the key, `check_plan` refuses, `make_row` returns the columns, and
-    `response_body` the members of the response.
+    Responds 201; to a replay 200 with exactly the bytes of the first response.
+
+    `extra_checks` adds reasons that depend on the key, `check_plan` refuses, `make_row` returns the
+    columns, and `response_body` the members of the response.
     """
     service, http_request = call.service, call.http_request
     name = idempotency.read_key(http_request.header("idempotency-key"))
     now = service.clock.timestamp()
-    with idempotency.claim(service.in_flight, service.store, call.key.key_id, name, http_request.body, now) as claim:
+    with idempotency.claim(
+        service.in_flight, service.store, call.key.key_id, name, http_request.body, now
+    ) as claim:
         if claim.replay is not None:
             return Response(200, claim.replay)
         service.on_moment(f"{table}.begun")
@@ -45,7 +51,12 @@ def create(
         members = {name: members.get(name) for name in rules}
         with service.store.transaction():
             check_plan(call, members)
-            values = {"space": call.key.space, "owner": call.key.account, "key_id": call.key.key_id, "created_at": now}
+            values = {
+                "space": call.key.space,
+                "owner": call.key.account,
+                "key_id": call.key.key_id,
+                "created_at": now,
+            }
             values = insert(service, table, values | make_row(call, members))
             body = as_json(response_body(values))
             claim.record(service.store, body, now)
@@ -56,7 +67,10 @@ def create(
 def insert(service: Service, table: str, values: Members) -> Members:
     """Store a row under a new short code; return the row with its code."""
     names = ("short_code", *values)
-    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # the column names are from this package
+    statement = (
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608  # the column names are from this package
+        f"({', '.join(':' + name for name in names)})"
+    )
     while True:
         code = base64.urlsafe_b64encode(service.token_bytes(9)).decode("ascii")
         try:

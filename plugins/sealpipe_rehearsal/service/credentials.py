@@ -54,18 +54,23 @@ class Key:
     organization: str | None = None
     granted_at: float | None = None
     custody_sha256: str | None = None
-    """The SHA-256 (hex) of the custody secret, for the log (see `withholding`); None if the service was not told."""
+    """The SHA-256 (hex) of the custody secret, for the log (see `withholding`); None if the service
+    was not told.
+    """
 
     @property
     def space(self) -> str:
-        """The owner of the shares and requests that the key can use: its organisation if any, otherwise its account."""
+        """The owner of the shares and requests that the key can use: its organisation if any,
+        otherwise its account.
+        """
         return self.account if self.organization is None else ORGANIZATION + self.organization
 
     @property
     def custody_level(self) -> int:
         """The effective level: 0 until the custody public key is registered, then `self`.
 
-        `account` needs the approval of one of the account holder's devices, which no API key can give.
+        `account` needs the approval of one of the account holder's devices, which no API key can
+        give.
         """
         if self.custody_public_key is None:
             return 0
@@ -74,7 +79,10 @@ class Key:
 
 @dataclass(frozen=True)
 class PresentedCredential:
-    """A credential as received. The custody part is dropped; of it is known only if it came, and looked like one."""
+    """A credential as received.
+
+    The custody part is dropped; of it is known only if it came, and looked like one.
+    """
 
     key_id: str
     auth_secret: str
@@ -93,7 +101,9 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
         return None
     if not dot and not re.fullmatch(_RANDOM_PART, auth_secret):
         return None
-    return PresentedCredential(key_id, auth_secret, bool(dot), bool(re.fullmatch(_RANDOM_PART, custody)))
+    return PresentedCredential(
+        key_id, auth_secret, bool(dot), bool(re.fullmatch(_RANDOM_PART, custody))
+    )
 
 
 def redact_custody_part(header: str) -> str:
@@ -117,12 +127,17 @@ def find_key(store: Store, key_id: str) -> Key | None:
 
 
 def is_compromised(store: Store, key: Key) -> bool:
-    """Return whether a secret or the public key of this key is one of a compromised key (gaps: compromise)."""
+    """Return whether a secret or the public key of this key is one of a compromised key (gaps:
+    compromise).
+    """
     row = store.row(
         """SELECT 1 FROM keys WHERE compromised_at IS NOT NULL
            AND (auth_sha256 = :auth_sha256 OR custody_public_key = :custody_public_key
                 OR custody_sha256 = :custody_sha256)""",
-        {name: getattr(key, name) for name in ("auth_sha256", "custody_public_key", "custody_sha256")},
+        {
+            name: getattr(key, name)
+            for name in ("auth_sha256", "custody_public_key", "custody_sha256")
+        },
     )
     return row is not None
 
@@ -156,7 +171,10 @@ def add_key(store: Store, key: Key) -> None:
 _UPDATES = {
     "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
     # Revoking also removes the key's account-custody envelope.
-    "revoked": "UPDATE keys SET revoked_at = :value, granted_at = NULL WHERE key_id = :key_id AND revoked_at IS NULL",
+    "revoked": (
+        "UPDATE keys SET revoked_at = :value, granted_at = NULL WHERE key_id = :key_id AND "
+        "revoked_at IS NULL"
+    ),
     "granted": "UPDATE keys SET granted_at = :value WHERE key_id = :key_id AND granted_at IS NULL",
     "compromised": """UPDATE keys SET compromised_at = :value
                       WHERE key_id = :key_id AND compromised_at IS NULL""",
@@ -165,7 +183,9 @@ _UPDATES = {
 
 
 def mark_key(store: Store, key_id: str, field: str, value: float | str) -> bool:
-    """Record that a key was used, revoked or compromised, or that its custody key was registered; whether it is new."""
+    """Record that a key was used, revoked or compromised, or that its custody key was registered;
+    whether it is new.
+    """
     return store.change(_UPDATES[field], {"key_id": key_id, "value": value}) > 0
 
 

@@ -24,7 +24,13 @@ SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 
 # Order matters: the user agent of Android contains Linux, too.
-_PLATFORMS = {"Android": "Android", "iPhone": "iOS", "iPad": "iOS", "Windows": "Windows", "Mac OS": "macOS"}
+_PLATFORMS = {
+    "Android": "Android",
+    "iPhone": "iOS",
+    "iPad": "iOS",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+}
 _PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
@@ -42,7 +48,12 @@ def record(service: Service, share: Row, http_request: HttpRequest, *, failed: b
         return
     now = service.clock.now()
     agent = http_request.header("user-agent")
-    values = {"share": share["number"], "now": now.timestamp(), "at": format_rfc3339(now), "ip": http_request.address}
+    values = {
+        "share": share["number"],
+        "now": now.timestamp(),
+        "at": format_rfc3339(now),
+        "ip": http_request.address,
+    }
     values |= {"platform": platform(agent or ""), "agent": agent, "failed": failed}
     service.store.change(_INSERT, values)
 
@@ -80,12 +91,17 @@ def access_log(call: Call) -> Response:
 
 
 def _entry(row: Row) -> dict[str, object]:
-    body: dict[str, object] = {name: row[name] for name in ("accessed_at", "accessed_ip", "platform", "user_agent")}
+    body: dict[str, object] = {
+        name: row[name] for name in ("accessed_at", "accessed_ip", "platform", "user_agent")
+    }
     return body | {name: bool(row[name]) for name in ("failed_passcode", "signed_in")}
 
 
 def _read_bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
-    """Return start time, end time and the entry to continue before. Refuses invalid ones with 19."""
+    """Return start time, end time and the entry to continue before.
+
+    Refuses invalid ones with 19.
+    """
     times = {name: parse_rfc3339(query[name]) for name in ("from", "to") if name in query}
     before = _read_cursor(query["cursor"]) if query.get("cursor") else 2**62
     reasons = {name: "must be an RFC 3339 time" for name, moment in times.items() if moment is None}
@@ -105,7 +121,9 @@ def _make_cursor(number: int) -> str:
 
 def _read_cursor(cursor: str) -> int | None:
     try:
-        number = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode("ascii")
+        number = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode(
+            "ascii"
+        )
     except (binascii.Error, ValueError):
         return None
     return int(number) if _NUMBER.fullmatch(number) else None
@@ -159,7 +177,12 @@ def respond_with_etag(call: Call, value: object) -> Response:
     body = as_json(value)
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     known_tags = [
-        each.strip().removeprefix("W/") for each in (call.http_request.header("if-none-match") or "").split(",")
+        each.strip().removeprefix("W/")
+        for each in (call.http_request.header("if-none-match") or "").split(",")
     ]
     headers = (("etag", tag), ("cache-control", "private, no-cache"))
-    return Response(304, b"", headers) if tag in known_tags or "*" in known_tags else Response(200, body, headers)
+    return (
+        Response(304, b"", headers)
+        if tag in known_tags or "*" in known_tags
+        else Response(200, body, headers)
+    )

@@ -18,7 +18,9 @@ def number(lowest: int, highest: int) -> Check:
     """Return a check for an integer in a range; true and 1.0 are rejected."""
 
     def check(value: object) -> str | None:
-        is_valid = isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+        is_valid = (
+            isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+        )
         return None if is_valid else f"must be a whole number from {lowest} to {highest}"
 
     return check
@@ -32,7 +34,9 @@ code = number(-(2**31), 2**31 - 1)
 
 def seconds(value: object) -> str | None:
     """Check a duration in seconds."""
-    is_valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
+    is_valid = (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
+    )
     return None if is_valid else "must be a number of seconds"
 
 
@@ -44,7 +48,9 @@ def switch(value: object) -> str | None:
 def text(value: object) -> str | None:
     """Check text that can be encoded as UTF-8."""
     try:
-        return None if isinstance(value, str) and value.encode("utf-8") is not None else "must be text"
+        return (
+            None if isinstance(value, str) and value.encode("utf-8") is not None else "must be text"
+        )
     except UnicodeEncodeError:
         return "must be valid Unicode"
 
@@ -52,7 +58,9 @@ def text(value: object) -> str | None:
 def base64_text(value: object) -> str | None:
     """Check bytes in base64."""
     try:
-        return None if base64.b64decode(str(value), validate=True) or value == "" else "must be base64"
+        return (
+            None if base64.b64decode(str(value), validate=True) or value == "" else "must be base64"
+        )
     except (binascii.Error, ValueError):
         return "must be base64"
 
@@ -62,7 +70,8 @@ def header_value(value: object) -> str | None:
     reason = "must be text that fits into a header"
     return (
         None
-        if isinstance(value, str) and re.fullmatch(r"([!-~\x80-\xff]([ -~\t\x80-\xff]*[!-~\x80-\xff])?)?", value)
+        if isinstance(value, str)
+        and re.fullmatch(r"([!-~\x80-\xff]([ -~\t\x80-\xff]*[!-~\x80-\xff])?)?", value)
         else reason
     )
 

@@ -1,4 +1,7 @@
-"""Faults of the connection. Each is a function of an `Exchange` and its parameters (see `faults`)."""
+"""Faults of the connection.
+
+Each is a function of an `Exchange` and its parameters (see `faults`).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,9 @@ async def garbage(exchange: Exchange, text: str, base64: str) -> None:
 
 async def interim(exchange: Exchange) -> Response:
     """Send 102 and 103 before the response."""
-    exchange.connection.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+    exchange.connection.write(
+        b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    )
     return await exchange.response()
 
 
@@ -61,7 +66,9 @@ async def drip_head(exchange: Exchange, every: float) -> None:
 
 async def drip_body(exchange: Exchange, every: float) -> None:
     """Send an endless body, slowly."""
-    head = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    head = (
+        b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    )
     await _drip(exchange, head + b'{"short_code":"', every)
 
 
@@ -76,7 +83,8 @@ async def endless(exchange: Exchange) -> None:
     """Send an endless body at full speed."""
     exchange.connection.take_over()
     exchange.connection.write(
-        b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+        b"chunked\r\n\r\n"
     )
     while not await exchange.connection.wait_closed(0):
         exchange.connection.write(b"%x\r\n" % _CHUNK + b" " * _CHUNK + b"\r\n")

@@ -54,7 +54,10 @@ class Exchange:
         self._response: Response | None = None
 
     async def response(self) -> Response:
-        """Return the service's own response. The first call processes the request; later calls return the same."""
+        """Return the service's own response.
+
+        The first call processes the request; later calls return the same.
+        """
         if self._response is None:
             self._response = await self._handle()
         return self._response

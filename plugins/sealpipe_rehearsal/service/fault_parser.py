@@ -13,7 +13,9 @@ from .fault_plan import ALWAYS, ANY, FaultRow, Pattern, is_placeholder
 from .faults import FAULTS, Fault
 from .gateway import ROUTES
 
-KNOWN_ROUTES = dict.fromkeys([*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))])
+KNOWN_ROUTES = dict.fromkeys(
+    [*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))]
+)
 """Every route under /v1, by method and path."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -21,7 +23,10 @@ MAX_ROWS = 1_000
 
 
 class FaultPlanError(ValueError):
-    """A fault plan is invalid. `number` is the entry's number, from 1; None for the plan as a whole."""
+    """A fault plan is invalid.
+
+    `number` is the entry's number, from 1; None for the plan as a whole.
+    """
 
     def __init__(self, reason: str, number: int | None = None) -> None:
         super().__init__(reason if number is None else f"fault {number}: {reason}")
@@ -30,7 +35,10 @@ class FaultPlanError(ValueError):
 
 
 def parse_plan(entries: object) -> list[FaultRow]:
-    """Return the rows of a plan, an array of tables. Raises FaultPlanError for the first invalid row."""
+    """Return the rows of a plan, an array of tables.
+
+    Raises FaultPlanError for the first invalid row.
+    """
     if not isinstance(entries, list | tuple):
         raise FaultPlanError("a plan is an array of tables")
     if len(entries) > MAX_ROWS:
@@ -56,7 +64,9 @@ def _row(entry: object) -> FaultRow:
     parameters = {key: value for key, value in entry.items() if key not in _COMMON}
     for key in parameters:
         if key not in fault.parameters:
-            _refuse_unknown(key, [*_COMMON, *fault.parameters], f"is not a parameter of the fault {name}")
+            _refuse_unknown(
+                key, [*_COMMON, *fault.parameters], f"is not a parameter of the fault {name}"
+            )
     for key, check in _COMMON.items():
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
@@ -72,7 +82,11 @@ def _row(entry: object) -> FaultRow:
     )
     try:
         json.dumps(row.source, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):  # TOML allows times and infinities; JSON does not
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # TOML allows times and infinities; JSON does not
         raise FaultPlanError("has a value that JSON cannot represent") from None
     return row
 
@@ -91,7 +105,9 @@ def _value(key: str, fault: Fault, parameters: Mapping[str, object]) -> object:
 def _after_commit(name: str, fault: Fault, entry: Mapping[str, object]) -> bool:
     parameters = entry.get("after_commit")
     if fault.changes_response and parameters is False:
-        raise FaultPlanError(f"{name} changes the service's own response, so after_commit cannot be false")
+        raise FaultPlanError(
+            f"{name} changes the service's own response, so after_commit cannot be false"
+        )
     return fault.changes_response or bool(parameters)
 
 
@@ -105,7 +121,9 @@ def _pattern(when: str) -> Pattern:
     if route in ("", ANY):
         return Pattern(method)
     if not re.fullmatch(r"(/[^/\s]+)+", route) or route.startswith("/v1/"):
-        raise FaultPlanError(f"`when`: {route[:60]!a} is not a route; write it without /v1, as in /shares/*")
+        raise FaultPlanError(
+            f"`when`: {route[:60]!a} is not a route; write it without /v1, as in /shares/*"
+        )
     pattern = Pattern(method, tuple(route.split("/")[1:]))
     if not any(_can_match(pattern, *known) for known in KNOWN_ROUTES):
         routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN_ROUTES]
@@ -116,7 +134,10 @@ def _pattern(when: str) -> Pattern:
 def _can_match(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
     # A placeholder in a route matches any segment of the pattern.
     pattern_segments = pattern.path or ()
-    filled = tuple(want if is_placeholder(got) else got for want, got in zip(pattern_segments, path, strict=False))
+    filled = tuple(
+        want if is_placeholder(got) else got
+        for want, got in zip(pattern_segments, path, strict=False)
+    )
     return len(pattern_segments) == len(tuple(path)) and pattern.matches(method, filled)
 
 
@@ -133,7 +154,9 @@ def _times(value: object) -> str | None:
 
 
 _COMMON: Mapping[str, checks.Check] = {
-    "when": lambda value: None if isinstance(value, str) and value.strip() else "must be a method and a route",
+    "when": lambda value: (
+        None if isinstance(value, str) and value.strip() else "must be a method and a route"
+    ),
     "fault": lambda _: None,
     "after_commit": checks.switch,
     "times": _times,

@@ -12,7 +12,10 @@ ANY = "*"
 
 @dataclass(frozen=True)
 class Pattern:
-    """Matches requests by method and path under /v1; `path` None matches any. `*` or `{name}` is one segment."""
+    """Matches requests by method and path under /v1; `path` None matches any.
+
+    `*` or `{name}` is one segment.
+    """
 
     method: str = ANY
     path: tuple[str, ...] | None = None
@@ -35,7 +38,9 @@ def is_placeholder(segment: str) -> bool:
 
 @dataclass(frozen=True)
 class FaultRow:
-    """One checked row of a plan. `times` None means always; the first `skip` matching requests pass unchanged.
+    """One checked row of a plan.
+
+    `times` None means always; the first `skip` matching requests pass unchanged.
 
     `source` is the row as written, `parameters` are the arguments of its fault.
     """
@@ -62,7 +67,11 @@ class Progress:
 
     def as_json(self) -> dict[str, object]:
         """Return the row's JSON for the control API."""
-        return {**self.row.source, "applied": self.applied, "left": ALWAYS if self.left is None else self.left}
+        return {
+            **self.row.source,
+            "applied": self.applied,
+            "left": ALWAYS if self.left is None else self.left,
+        }
 
 
 class FaultPlan:
@@ -89,7 +98,9 @@ class FaultPlan:
             self._applied += [0] * len(new)
 
     def next_fault(self, method: str, path: tuple[str, ...]) -> FaultRow | None:
-        """Return the fault for a request: the first matching row that is past its `skip` and has times left."""
+        """Return the fault for a request: the first matching row that is past its `skip` and has
+        times left.
+        """
         with self._lock:
             for number, row in enumerate(self._rows):
                 if self._applied[number] == row.times or not row.pattern.matches(method, path):

@@ -67,10 +67,14 @@ async def members(exchange: Exchange, change: Mapping[str, object], drop: list[s
 async def gzipped(exchange: Exchange) -> Response:
     """Send the right response, compressed with gzip."""
     response = await exchange.response()
-    return _replace_body(response, gzip.compress(bytes(response.body)), {"content-encoding": "gzip"})
+    return _replace_body(
+        response, gzip.compress(bytes(response.body)), {"content-encoding": "gzip"}
+    )
 
 
-def _replace_body(response: Response, body: bytes, extra_headers: Mapping[str, str] | None = None) -> Response:
+def _replace_body(
+    response: Response, body: bytes, extra_headers: Mapping[str, str] | None = None
+) -> Response:
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
     return Response(body, response.status_code, {**headers, **(extra_headers or {})})
 
@@ -92,7 +96,12 @@ async def html(exchange: Exchange, status: int, headers: Mapping[str, str]) -> R
 
 
 async def error(
-    exchange: Exchange, status: int, code: int, message: str, data: Mapping[str, object], headers: Mapping[str, str]
+    exchange: Exchange,
+    status: int,
+    code: int,
+    message: str,
+    data: Mapping[str, object],
+    headers: Mapping[str, str],
 ) -> Response:
     """Send a refusal in the service's own envelope (specification: Errors)."""
     envelope: dict[str, object] = {"success": False, "message": message, "error_code": code}

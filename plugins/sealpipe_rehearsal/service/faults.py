@@ -1,8 +1,8 @@
 """Every fault by name: ONE table for the plan's parser, the control API, the docs and the tests.
 
-A fault is a function of an `Exchange` and its parameters. It returns a response to send, or None if it has handled
-the connection itself. The plan's `after_commit` decides whether the request is processed first; faults that change
-the service's own response always process it.
+A fault is a function of an `Exchange` and its parameters. It returns a response to send, or None if
+it has handled the connection itself. The plan's `after_commit` decides whether the request is
+processed first; faults that change the service's own response always process it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of the table. With `changes_response`, it needs the service's own response, so it follows the commit."""
+    """A row of the table. With `changes_response`, it needs the service's own response, so it
+    follows the commit.
+    """
 
     run: Callable[..., Awaitable[Response | None]]
     help: str
@@ -59,7 +61,10 @@ FAULTS: Mapping[str, Fault] = {
     "close": Fault(connections.close, "The connection is closed without a response."),
     "refuse": Fault(
         connections.refuse,
-        "The connection is reset, and new ones are refused for a while, including those to the control API.",
+        (
+            "The connection is reset, and new ones are refused for a while, including those to "
+            "the control API."
+        ),
         {"seconds": Parameter(checks.seconds, "for how long", 1)},
     ),
     "hang": Fault(connections.hang, "Nothing is sent."),
@@ -71,22 +76,36 @@ FAULTS: Mapping[str, Fault] = {
     "garbage": Fault(
         connections.garbage,
         "Bytes that are not HTTP, then the connection is closed.",
-        {"text": Parameter(checks.text, "text to send", "SSH-2.0-OpenSSH_9.2\r\n"), "base64": _BYTES},
+        {
+            "text": Parameter(checks.text, "text to send", "SSH-2.0-OpenSSH_9.2\r\n"),
+            "base64": _BYTES,
+        },
     ),
     "interim": Fault(connections.interim, "102 and 103 before the real response."),
     "drip-head": Fault(connections.drip_head, "An endless head, byte by byte.", {"every": _EVERY}),
     "drip-body": Fault(connections.drip_body, "An endless body, byte by byte.", {"every": _EVERY}),
     "endless": Fault(connections.endless, "An endless body at full speed."),
     "half-head": Fault(
-        responses.half_head, "Half of the response's head, then the connection is closed.", changes_response=True
+        responses.half_head,
+        "Half of the response's head, then the connection is closed.",
+        changes_response=True,
     ),
     "half-body": Fault(
-        responses.half_body, "The head and half of the body, then the connection is closed.", changes_response=True
+        responses.half_body,
+        "The head and half of the body, then the connection is closed.",
+        changes_response=True,
     ),
-    "bad-json": Fault(responses.bad_json, "Half of the JSON, with a matching Content-Length.", changes_response=True),
+    "bad-json": Fault(
+        responses.bad_json,
+        "Half of the JSON, with a matching Content-Length.",
+        changes_response=True,
+    ),
     "empty-body": Fault(responses.empty_body, "The status without a body.", changes_response=True),
     "body": Fault(
-        responses.body, "The status with a different body.", {"text": _TEXT, "base64": _BYTES}, changes_response=True
+        responses.body,
+        "The status with a different body.",
+        {"text": _TEXT, "base64": _BYTES},
+        changes_response=True,
     ),
     "oversize": Fault(
         responses.oversize,
@@ -118,7 +137,10 @@ FAULTS: Mapping[str, Fault] = {
         "A proxy's error page.",
         {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS},
     ),
-    "fail": Fault(responses.fail, "The service fails: 500/42 or 500/11, where the specification has that error."),
+    "fail": Fault(
+        responses.fail,
+        "The service fails: 500/42 or 500/11, where the specification has that error.",
+    ),
     "error": Fault(
         responses.error,
         "A refusal in the service's envelope: 500/42, 500/11, 409/106, 409/105 ...",
@@ -133,7 +155,11 @@ FAULTS: Mapping[str, Fault] = {
     "rate-limit": Fault(
         responses.rate_limit,
         "429/107.",
-        {"retry_after": Parameter(checks.retry_after, "Retry-After, valid or not; without it, no such header", None)},
+        {
+            "retry_after": Parameter(
+                checks.retry_after, "Retry-After, valid or not; without it, no such header", None
+            )
+        },
     ),
     "unauthorized": Fault(responses.unauthorized, "The gateway's 401."),
     "redirect": Fault(

@@ -16,7 +16,10 @@ CODE = "{shortCode}"
 
 @dataclass(frozen=True)
 class Route:
-    """A row of the specification's table of endpoints. `scope` is None if the route needs none or checks it itself."""
+    """A row of the specification's table of endpoints.
+
+    `scope` is None if the route needs none or checks it itself.
+    """
 
     method: str
     path: tuple[str, ...]
@@ -33,8 +36,8 @@ class Route:
         return tuple(got for want, got in pairs if want == CODE)
 
 
-# All routes. DELETE without a short code is a specific refusal of the specification (44), not an unknown route; with a
-# trailing slash the code is empty.
+# All routes. DELETE without a short code is a specific refusal of the specification (44), not an
+# unknown route; with a trailing slash the code is empty.
 ROUTES = (
     Route("POST", ("shares",), "shares:write", shares.create),
     Route("GET", ("shares",), "shares:read", shares.list_shares),
@@ -86,8 +89,9 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     key = find_key(service.store, credential.key_id)
     matches = secret_matches(key, credential.auth_secret)
     if credential.three_parts:
-        # The key still works with two parts: its owner revokes it after replacing it (gaps: compromise). With a wrong
-        # auth secret nothing is recorded, or anybody who knows a key id could have that key replaced.
+        # The key still works with two parts: its owner revokes it after replacing it (gaps:
+        # compromise). With a wrong auth secret nothing is recorded, or anybody who knows a key id
+        # could have that key replaced.
         if key is not None and matches and credential.custody_form:
             _record_compromise(service, key.key_id)
         refuse_at_gateway("not_usable")
@@ -118,7 +122,9 @@ def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tu
 
 def _check_rate(call: Call, _: Route) -> None:
     per_minute = call.account.limits.requests_per_minute or 0
-    wait = call.service.rate_limiter.take(call.key.key_id, per_minute, call.service.clock.timestamp())
+    wait = call.service.rate_limiter.take(
+        call.key.key_id, per_minute, call.service.clock.timestamp()
+    )
     if wait:
         refuse("rate_limited", headers=(("retry-after", str(wait)),))
 
@@ -130,5 +136,6 @@ def _check_scope(call: Call, route: Route) -> None:
         refuse("scope_missing")
 
 
-# after the credential check and before the handler, which then checks idempotency, validity and plan
+# after the credential check and before the handler, which then checks idempotency, validity and
+# plan
 CHECKS: tuple[Callable[[Call, Route], None], ...] = (_check_rate, _check_scope)

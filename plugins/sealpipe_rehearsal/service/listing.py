@@ -1,7 +1,7 @@
 """What shares and requests have in common: expiry, counts and pages of the lists.
 
-`mark_expired` sets `ended_at` on rows that have expired, before anything depends on it. So lists and counts compare no
-times, and cost the same however much is stored.
+`mark_expired` sets `ended_at` on rows that have expired, before anything depends on it. So lists
+and counts compare no times, and cost the same however much is stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from .log import Note
 
 TABLES = ("shares", "requests")
 _MARK_EXPIRED = {
-    table: f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # the names are from above
+    table: (
+        f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND "  # noqa: S608  # the names are from above
+        "expires <= :now"
+    )
     for table in TABLES
 }
 _TO_NOTIFY = """SELECT short_code, notify_on FROM shares
@@ -26,7 +29,10 @@ _LISTS = {
     (table, state): f"""SELECT * FROM {table} WHERE space = :space AND ended_at IS {test}
                        ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # the names are from above and this file
     for table in TABLES
-    for state, test, order in (("live", "NULL", "number"), ("ended", "NOT NULL", "ended_at DESC, number"))
+    for state, test, order in (
+        ("live", "NULL", "number"),
+        ("ended", "NOT NULL", "ended_at DESC, number"),
+    )
 }
 _COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 
@@ -43,11 +49,14 @@ def mark_expired(service: Service) -> None:
 def count(service: Service, table: str, space: str) -> dict[str, int]:
     """Return the numbers of `live` and `ended` rows of a space. Call `mark_expired` first."""
     row = service.store.row(_COUNT, {"what": table, "space": space})
-    return {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
+    return (
+        {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
+    )
 
 
 def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
-    """Return a page of the list and its pagination: newest first; with `status=expired` latest end first.
+    """Return a page of the list and its pagination: newest first; with `status=expired` latest end
+    first.
 
     The specification has no `status`, so only an `extended` service reads it.
     """
@@ -58,15 +67,21 @@ def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
         mark_expired(call.service)
         total = count(call.service, table, call.key.space)[state]
         rows = call.service.store.rows(
-            _LISTS[table, state], {"space": call.key.space, "limit": requested.limit, "offset": requested.offset}
+            _LISTS[table, state],
+            {"space": call.key.space, "limit": requested.limit, "offset": requested.offset},
         )
     return rows, requested.pagination(total)
 
 
 def notify(service: Service, share: Row, table: str) -> None:
-    """Notify a share's owner of an event named in `notify_on`. No email is sent; the log gets a note."""
+    """Notify a share's owner of an event named in `notify_on`.
+
+    No email is sent; the log gets a note.
+    """
     if table in json.loads(share["notify_on"] or "[]"):
-        service.log.add_note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}"))
+        service.log.add_note(
+            Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}")
+        )
 
 
 DEFAULT_LIMIT = 25
@@ -75,12 +90,17 @@ MAX_LIMIT = 100
 _POSITIVE = re.compile(r"0*([1-9][0-9]*)", re.ASCII)
 
 _LARGEST = 10**15 - 1
-"""The largest number that counts: it is beyond every page, and its products fit SQLite's integers."""
+"""The largest number that counts: it is beyond every page, and its products fit SQLite's
+integers.
+"""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page number and limit. Invalid values are corrected, never rejected (specification: GET /v1/requests)."""
+    """A page number and limit.
+
+    Invalid values are corrected, never rejected (specification: GET /v1/requests).
+    """
 
     page: int
     limit: int

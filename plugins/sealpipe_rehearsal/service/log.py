@@ -44,7 +44,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Note:
-    """A note for the operator and the owner, such as a compromised key; `message` says what to do."""
+    """A note for the operator and the owner, such as a compromised key; `message` says what to
+    do.
+    """
 
     at: datetime
     what: str
@@ -53,7 +55,10 @@ class Note:
 
 
 class Log:
-    """The newest entries of each kind. The oldest requests are dropped once there are too many or too many bytes."""
+    """The newest entries of each kind.
+
+    The oldest requests are dropped once there are too many or too many bytes.
+    """
 
     def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self._lock = threading.Lock()

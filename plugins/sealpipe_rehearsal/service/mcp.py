@@ -1,7 +1,8 @@
-"""POST /v1/mcp: the Model Context Protocol over streamable HTTP (specification: POST /v1/mcp; gaps: MCP).
+"""POST /v1/mcp: the Model Context Protocol over streamable HTTP (specification: POST /v1/mcp; gaps:
+MCP).
 
-Supports revisions 2025-03-26 to 2025-11-25. There are no sessions and no streams: each POST gets one JSON object, and
-GET and DELETE get 405. `mcp_messages` has the messages, `mcp_tools` the tools.
+Supports revisions 2025-03-26 to 2025-11-25. There are no sessions and no streams: each POST gets
+one JSON object, and GET and DELETE get 405. `mcp_messages` has the messages, `mcp_tools` the tools.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def post(call: Call) -> Response:
 
 def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # signature of all handlers
     """Refuse GET and DELETE: there are no streams and no sessions."""
-    return _http_error(405, "only POST: there are no streams and no sessions here", (("allow", "POST"),)).response
+    return _http_error(
+        405, "only POST: there are no streams and no sessions here", (("allow", "POST"),)
+    ).response
 
 
 def _batch(call: Call, messages: list[Any]) -> Response:
@@ -41,13 +44,19 @@ def _batch(call: Call, messages: list[Any]) -> Response:
         _refuse(400, INVALID_REQUEST, "a batch must have at least one message")
     if any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
         _refuse(400, INVALID_REQUEST, "initialize must not be in a batch")
-    responses = [response for each in messages if (response := mcp_messages.respond(call, each)) is not None]
+    responses = [
+        response for each in messages if (response := mcp_messages.respond(call, each)) is not None
+    ]
     return json_response(200, responses) if responses else Response(202, b"")
 
 
 def _check_headers(http_request: HttpRequest) -> str:
     """Check the headers that the protocol requires; return the message's revision."""
-    allowed_origins = (None, f"http://{http_request.header('host')}") if http_request.is_to_loopback() else (None,)
+    allowed_origins = (
+        (None, f"http://{http_request.header('host')}")
+        if http_request.is_to_loopback()
+        else (None,)
+    )
     if http_request.header("origin") not in allowed_origins:
         raise _http_error(403, "this endpoint refuses requests from other web pages")
     require_json(http_request.header("content-type"))
@@ -55,9 +64,14 @@ def _check_headers(http_request: HttpRequest) -> str:
     accepted = {media_type(part) for part in ("*/*" if accept is None else accept).split(",")}
     if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in _ACCEPTED):
         raise _http_error(406, f"a client must accept both {' and '.join(_ACCEPTED)}")
-    revision = http_request.header("mcp-protocol-version") or BATCH_REVISION  # the protocol's default
+    # the protocol's default.
+    revision = http_request.header("mcp-protocol-version") or BATCH_REVISION
     if revision not in REVISIONS:
-        _refuse(400, INVALID_REQUEST, f"unsupported revision of the protocol; use one of {', '.join(REVISIONS)}")
+        _refuse(
+            400,
+            INVALID_REQUEST,
+            f"unsupported revision of the protocol; use one of {', '.join(REVISIONS)}",
+        )
     return revision
 
 
@@ -72,7 +86,9 @@ def _refuse(status: int, code: int, message: str) -> NoReturn:
     raise RefusalError(json_response(status, error(None, code, message)))
 
 
-def _http_error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> RefusalError:
+def _http_error(
+    status: int, message: str, headers: tuple[tuple[str, str], ...] = ()
+) -> RefusalError:
     """Return a refusal with an HTTP status and a readable body."""
     response = json_response(status, error(None, REFUSED, message))
     return RefusalError(Response(response.status, response.body, headers))

@@ -44,7 +44,8 @@ def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
     parameters = {name: str(value) for name, value in arguments.items() if value is not None}
     query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
     return json_response(
-        200, {"url": f"{_link_base(call)}/new{query}", "message": "Open this URL to create the share."}
+        200,
+        {"url": f"{_link_base(call)}/new{query}", "message": "Open this URL to create the share."},
     )
 
 
@@ -56,14 +57,17 @@ def request_secret_from(call: Call, arguments: Arguments) -> Response:
     response = requests.create(replace(call, http_request=http_request))
     created = json.loads(response.body)
     return json_response(
-        response.status, created | {"collect_link": f"{_link_base(call)}/r/{quote(created['short_code'], safe='')}"}
+        response.status,
+        created | {"collect_link": f"{_link_base(call)}/r/{quote(created['short_code'], safe='')}"},
     )
 
 
 def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # signature set by the table
     """The webhook endpoints of the key's account."""
     endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
-    return json_response(200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]})
+    return json_response(
+        200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]}
+    )
 
 
 def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
@@ -72,7 +76,9 @@ def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
     endpoint = webhooks.find(service.store, name)
     if endpoint is None or endpoint.account != call.key.account:
         return json_response(404, {"message": NO_WEBHOOK})
-    rotated = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
+    rotated = webhooks.rotate(
+        service.store, name, service.token_bytes(32), service.clock.timestamp()
+    )
     if rotated is None:  # removed in the meantime
         return json_response(404, {"message": NO_WEBHOOK})
     return json_response(200, _endpoint_json(call, rotated) | {"secret": rotated.secret})
@@ -83,7 +89,9 @@ def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]
         "id": endpoint.id,
         "url": endpoint.url,
         "created_at": rfc3339_at(endpoint.created_at),
-        "both_secrets_until": rfc3339_at(endpoint.previous_secret_until(call.service.clock.timestamp())),
+        "both_secrets_until": rfc3339_at(
+            endpoint.previous_secret_until(call.service.clock.timestamp())
+        ),
     }
 
 

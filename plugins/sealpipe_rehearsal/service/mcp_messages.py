@@ -38,7 +38,11 @@ def respond(call: Call, message: object) -> Message | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return error(None, INVALID_REQUEST, "a message must be an object with jsonrpc 2.0")
     method, message_id = message.get("method"), message.get("id")
-    if "method" not in message and "id" in message and ("result" in message) != ("error" in message):
+    if (
+        "method" not in message
+        and "id" in message
+        and ("result" in message) != ("error" in message)
+    ):
         return None
     if not isinstance(method, str):
         return error(None, INVALID_REQUEST, "a request must name its method")
@@ -47,7 +51,11 @@ def respond(call: Call, message: object) -> Message | None:
     if not isinstance(message_id, str | int) or isinstance(message_id, bool):
         return error(None, INVALID_REQUEST, "the id of a request must be a string or an integer")
     try:
-        return {"jsonrpc": "2.0", "id": message_id, "result": _result(call, method, message.get("params", {}))}
+        return {
+            "jsonrpc": "2.0",
+            "id": message_id,
+            "result": _result(call, method, message.get("params", {})),
+        }
     except MessageError as wrong:
         return error(message_id, wrong.code, str(wrong))
 
@@ -64,12 +72,21 @@ def _result(call: Call, method: str, params: object) -> Params:
 def _initialize(call: Call, params: Params) -> Params:
     requested = params.get("protocolVersion")
     if not isinstance(requested, str) or not isinstance(params.get("clientInfo"), dict):
-        raise MessageError(INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo")
+        raise MessageError(
+            INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo"
+        )
     return {
         "protocolVersion": requested if requested in REVISIONS else REVISIONS[0],
         "capabilities": {"tools": {}},
-        "serverInfo": {"name": f"{call.service.tag}-rehearsal", "title": "Secret sharing, rehearsed", "version": "1"},
-        "instructions": "No tool reads the contents of a share or a submission. Each tool needs a scope of the key.",
+        "serverInfo": {
+            "name": f"{call.service.tag}-rehearsal",
+            "title": "Secret sharing, rehearsed",
+            "version": "1",
+        },
+        "instructions": (
+            "No tool reads the contents of a share or a submission. Each tool needs a scope of "
+            "the key."
+        ),
     }
 
 
@@ -88,7 +105,8 @@ def _call_tool(call: Call, params: Params) -> Params:
     tool = next((each for each in mcp_tools.TOOLS if each.name == name), None)
     if tool is None:
         raise MessageError(
-            INVALID_PARAMS, f"unknown tool {name}" if isinstance(name, str) else "a call must name its tool"
+            INVALID_PARAMS,
+            f"unknown tool {name}" if isinstance(name, str) else "a call must name its tool",
         )
     if not isinstance(arguments, dict | None):
         raise MessageError(INVALID_PARAMS, "arguments must be an object")

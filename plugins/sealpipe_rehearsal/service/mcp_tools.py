@@ -1,7 +1,7 @@
 """The eight tools as ONE table: name, scope, arguments and handler (specification: POST /v1/mcp).
 
-The specification does not define arguments and results. Here the arguments have the API's names, and a result is the
-route's response, as text and as `structuredContent`.
+The specification does not define arguments and results. Here the arguments have the API's names,
+and a result is the route's response, as text and as `structuredContent`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A row of the specification's tools. `hints` are the protocol's annotations; `about` describes arguments."""
+    """A row of the specification's tools.
+
+    `hints` are the protocol's annotations; `about` describes arguments.
+    """
 
     name: str
     scope: str
@@ -35,11 +38,18 @@ class Tool:
     def describe(self) -> dict[str, Any]:
         """Return the tool's entry in tools/list."""
         properties = {
-            name: {**SCHEMAS[rule.check], **({"description": self.about[name]} if name in self.about else {})}
+            name: {
+                **SCHEMAS[rule.check],
+                **({"description": self.about[name]} if name in self.about else {}),
+            }
             for name, rule in self.arguments.items()
         }
         required = [name for name, rule in self.arguments.items() if rule.required]
-        schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
         return {
             "name": self.name,
             "title": self.name.replace("_", " ").capitalize(),
@@ -52,7 +62,9 @@ class Tool:
 def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
     """Run a tool. A refusal, including a missing scope, is a result with `isError`."""
     if tool.scope not in call.key.scopes:
-        return _failed(f"This API key lacks the scope {tool.scope}, which the tool {tool.name} needs.")
+        return _failed(
+            f"This API key lacks the scope {tool.scope}, which the tool {tool.name} needs."
+        )
     unknown = {name: "is not known here" for name in arguments if name not in tool.arguments}
     if reasons := rejected(tool.arguments, arguments) | unknown:
         return _failed(f"{tool.name}: {_reasons(reasons)}")
@@ -116,7 +128,10 @@ TOOLS = (
     Tool(
         "create_share_via_browser",
         "shares:write",
-        "A URL where a person creates and seals a share in the browser: no secret passes through this tool.",
+        (
+            "A URL where a person creates and seals a share in the browser: no secret passes "
+            "through this tool."
+        ),
         handlers.create_share_via_browser,
         {
             "title": Rule(text),
@@ -139,7 +154,10 @@ TOOLS = (
     Tool(
         "rotate_webhook_secret",
         "shares:write",
-        "Creates a new secret for a webhook endpoint, shown only once; the old one also signs for 24 hours.",
+        (
+            "Creates a new secret for a webhook endpoint, shown only once; the old one also "
+            "signs for 24 hours."
+        ),
         handlers.rotate_webhook_secret,
         {"webhook_id": Rule(filled_text, required=True)},
         {"webhook_id": "The endpoint's id, as list_webhooks returns it."},
@@ -148,13 +166,22 @@ TOOLS = (
     Tool(
         "request_secret_from",
         "requests:write",
-        "Creates a link to a form for secrets, which the submitter's browser seals to your public key.",
+        (
+            "Creates a link to a form for secrets, which the submitter's browser seals to your "
+            "public key."
+        ),
         handlers.request_secret_from,
         REQUEST,
         {
             "title": "Shown to the submitter above the form.",
-            "public_key": "base64url of a 65-byte P-256 point; its private key opens submissions and stays with you.",
-            "fields": "The fields of the form: `item` is the visible prompt, `type` such as text or password.",
+            "public_key": (
+                "base64url of a 65-byte P-256 point; its private key opens submissions and "
+                "stays with you."
+            ),
+            "fields": (
+                "The fields of the form: `item` is the visible prompt, `type` such as text or "
+                "password."
+            ),
             "expired_at": "When the link expires: in 30 days by default.",
             "max_submission": "Maximum number of submissions.",
         },

@@ -1,7 +1,8 @@
 """The API as an OpenAPI 3.1 document, generated from the tables that the service itself uses.
 
-Paths, methods and scopes come from `gateway.ROUTES`, bodies from the rules and the checks' schemas, refusals from
-`REFUSALS` and `GATEWAY`. Only the successful responses of each handler are written by hand.
+Paths, methods and scopes come from `gateway.ROUTES`, bodies from the rules and the checks' schemas,
+refusals from `REFUSALS` and `GATEWAY`. Only the successful responses of each handler are written by
+hand.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """A handler's successful responses by status, its own refusals, the rules of its body; whether it is paginated."""
+    """A handler's successful responses by status, its own refusals, the rules of its body; whether
+    it is paginated.
+    """
 
     answers: Mapping[int, Schema]
     refusals: tuple[str, ...] = ()
@@ -43,13 +46,22 @@ class HandlerSpec:
     query: Mapping[str, Schema] = field(default_factory=dict)
 
 
-_CREATES = ("validation", "idempotency_key_missing", "idempotency_other_body", "idempotency_in_flight")
+_CREATES = (
+    "validation",
+    "idempotency_key_missing",
+    "idempotency_other_body",
+    "idempotency_in_flight",
+)
 _SHARE = object_with(short_code=TEXT, expired_at=or_null(TIME))
-_NEW_SHARE = object_with(short_code=TEXT, expired_at=or_null(TIME), custody={"enum": ["none", "stored", "failed"]})
+_NEW_SHARE = object_with(
+    short_code=TEXT, expired_at=or_null(TIME), custody={"enum": ["none", "stored", "failed"]}
+)
 _REQUEST = object_with(short_code=TEXT, expired_at=or_null(TIME), public_key=or_null(TEXT))
 _NEW_REQUEST = object_with(short_code=TEXT, expired_at=TIME, public_key=TEXT)
 _ENDED_REQUEST = object_with(short_code=TEXT, expired_at={"type": "null"})
-_SUBMISSION = object_with(short_code=TEXT, data=TEXT, created_at=TIME, encryption_type={"const": ENCRYPTION_TYPE})
+_SUBMISSION = object_with(
+    short_code=TEXT, data=TEXT, created_at=TIME, encryption_type={"const": ENCRYPTION_TYPE}
+)
 _DAYS = array_of(object_with(date={"type": "string", "format": "date"}, count=COUNT))
 _STATS = object_with(
     shares=object_with(active=COUNT, expired=COUNT, total_viewed=COUNT),
@@ -58,7 +70,9 @@ _STATS = object_with(
 
 HANDLERS: Mapping[Handler, HandlerSpec] = {
     shares.create: HandlerSpec(
-        {201: _NEW_SHARE, 200: _NEW_SHARE}, (*_CREATES, "no_view_protection", "quota_used_up"), SHARE
+        {201: _NEW_SHARE, 200: _NEW_SHARE},
+        (*_CREATES, "no_view_protection", "quota_used_up"),
+        SHARE,
     ),
     shares.list_shares: HandlerSpec({200: page_of("shares", _SHARE)}, paged=True),
     shares.show: HandlerSpec({200: _SHARE}, ("share_not_found",)),
@@ -67,10 +81,20 @@ HANDLERS: Mapping[Handler, HandlerSpec] = {
         ("no_short_code", "share_not_found", "share_not_expired"),
     ),
     requests.create: HandlerSpec({201: _NEW_REQUEST, 200: _NEW_REQUEST}, _CREATES, REQUEST),
-    requests.list_requests: HandlerSpec({200: page_of("requests", _REQUEST)}, ("request_failed",), paged=True),
-    requests.show: HandlerSpec({200: {"anyOf": [_REQUEST, _ENDED_REQUEST]}}, ("request_not_found",)),
+    requests.list_requests: HandlerSpec(
+        {200: page_of("requests", _REQUEST)}, ("request_failed",), paged=True
+    ),
+    requests.show: HandlerSpec(
+        {200: {"anyOf": [_REQUEST, _ENDED_REQUEST]}}, ("request_not_found",)
+    ),
     requests.submissions: HandlerSpec(
-        {200: object_with(submissions=array_of(_SUBMISSION), count=COUNT, skipped_not_end_to_end_encrypted=COUNT)},
+        {
+            200: object_with(
+                submissions=array_of(_SUBMISSION),
+                count=COUNT,
+                skipped_not_end_to_end_encrypted=COUNT,
+            )
+        },
         ("request_not_found",),
     ),
     requests.delete: HandlerSpec(
@@ -78,13 +102,29 @@ HANDLERS: Mapping[Handler, HandlerSpec] = {
         ("no_short_code", "request_not_found", "request_failed"),
     ),
     shares.show_stats: HandlerSpec({200: _STATS}),
-    extended.access_log: HandlerSpec({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
+    extended.access_log: HandlerSpec(
+        {200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY
+    ),
     extended.capabilities: HandlerSpec({200: CAPABILITIES}),
 }
 
-_EVERY_CALL = ("no_authorization", "not_usable", "too_long", "broken", "rate_limited", "scope_missing")
-_HEADERS = {"rate_limited": {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}}
-_CODE = {"name": "shortCode", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_EVERY_CALL = (
+    "no_authorization",
+    "not_usable",
+    "too_long",
+    "broken",
+    "rate_limited",
+    "scope_missing",
+)
+_HEADERS = {
+    "rate_limited": {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
+}
+_CODE = {
+    "name": "shortCode",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1},
+}
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -102,7 +142,9 @@ _STATUS = {"name": "status", "in": "query", "schema": {"enum": ["active", "expir
 
 
 def document(*, extended: bool = False) -> dict[str, Any]:
-    """Return the document, without the tools, which are JSON-RPC. Its server is `/v1` on the same host."""
+    """Return the document, without the tools, which are JSON-RPC. Its server is `/v1` on the same
+    host.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
         spec = HANDLERS[route.handler]
@@ -123,11 +165,17 @@ def document(*, extended: bool = False) -> dict[str, Any]:
     }
 
 
-def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, Any]]) -> dict[str, Any]:
+def _operation(
+    route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, Any]]
+) -> dict[str, Any]:
     has_code = gateway.CODE in route.path
     answers, refusals = spec.answers, spec.refusals
     if route.method == "DELETE" and not has_code:
-        answers, refusals = {}, ("no_short_code",)  # refused by the specification: not a bulk delete
+        # Refused by the specification: not a bulk delete.
+        answers, refusals = (
+            {},
+            ("no_short_code",),
+        )
     elif has_code:
         refusals = (*refusals, "no_route")  # an empty code
     parameters = [
@@ -148,16 +196,22 @@ def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, A
     if parameters:
         operation["parameters"] = parameters
     if spec.body:
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _body(spec.body)}}}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {JSON: {"schema": _body(spec.body)}},
+        }
     return operation
 
 
 def _body(rules: Mapping[str, Rule]) -> Schema:
-    """Return the schema of a create body: null counts as missing, and unknown members are ignored."""
+    """Return the schema of a create body: null counts as missing, and unknown members are
+    ignored.
+    """
     return {
         "type": "object",
         "properties": {
-            name: SCHEMAS[rule.check] if rule.required else or_null(SCHEMAS[rule.check]) for name, rule in rules.items()
+            name: SCHEMAS[rule.check] if rule.required else or_null(SCHEMAS[rule.check])
+            for name, rule in rules.items()
         },
         "required": [name for name, rule in rules.items() if rule.required],
     }
@@ -179,7 +233,9 @@ def _refusal(name: str) -> Schema:
 def _refusals(names: Iterable[str]) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
     for name in names:
-        by_status.setdefault(REFUSALS[name].status if name in REFUSALS else GATEWAY[name].status, []).append(name)
+        by_status.setdefault(
+            REFUSALS[name].status if name in REFUSALS else GATEWAY[name].status, []
+        ).append(name)
     return {
         str(status): _response(
             " or ".join(names),
@@ -190,7 +246,9 @@ def _refusals(names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _response(description: str, schemas: list[Schema], headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _response(
+    description: str, schemas: list[Schema], headers: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     return {
         "description": description,

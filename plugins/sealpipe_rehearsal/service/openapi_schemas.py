@@ -22,7 +22,12 @@ def or_null(schema: Schema) -> Schema:
 
 def object_with(**members: Schema) -> Schema:
     """Return an object with exactly these members, all required."""
-    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": members,
+        "required": [*members],
+        "additionalProperties": False,
+    }
 
 
 def array_of(schema: Schema) -> Schema:
@@ -55,13 +60,25 @@ LOG = object_with(
     effective_to=TIME,
 )
 LOG_QUERY: Mapping[str, Schema] = {
-    "limit": {"type": "integer", "minimum": 1, "maximum": extended.MAX_LIMIT, "default": extended.DEFAULT_LIMIT},
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": extended.MAX_LIMIT,
+        "default": extended.DEFAULT_LIMIT,
+    },
     "cursor": {"type": "string"},
     "from": TIME,
     "to": TIME,
 }
 _OR_NONE: Schema = {"type": "integer", "minimum": extended.NO_LIMIT}
-_LIMITS = ("max_shares", "remaining_shares", "max_fields", "max_days_access_logs", "max_api_keys", "max_webhooks")
+_LIMITS = (
+    "max_shares",
+    "remaining_shares",
+    "max_fields",
+    "max_days_access_logs",
+    "max_api_keys",
+    "max_webhooks",
+)
 CAPABILITIES = object_with(
     api_version=TEXT,
     key=object_with(

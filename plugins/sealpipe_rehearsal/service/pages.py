@@ -46,12 +46,19 @@ HEADERS: Mapping[str, str] = {
 }
 """Headers of every page and its files."""
 
-_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find_file(method: str, segments: tuple[str, ...]) -> str | None:
-    """Return the file for a request: the page of a link, the index, or a file of a page; None if there is none."""
+    """Return the file for a request: the page of a link, the index, or a file of a page; None if
+    there is none.
+    """
     if method not in ("GET", "HEAD"):
         return None
     match segments:
@@ -67,9 +74,11 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
 
 
 def page(name: str, tag: str, field_types: Sequence[str], end: datetime | None = None) -> Response:
-    """Return a file of page/; HTML gets the service tag and the field types that it renders (letters, digits, `_`).
+    """Return a file of page/; HTML gets the service tag and the field types that it renders
+    (letters, digits, `_`).
 
-    And when what the link leads to ends, in UTC: for a browser without scripts, which would say it in the local time.
+    And when what the link leads to ends, in UTC: for a browser without scripts, which would say it
+    in the local time.
     """
     body = _files()[name]
     if name.endswith(".html"):
@@ -88,7 +97,9 @@ def _describe_end(end: datetime) -> str:
 
 
 def redact_key(target: str) -> str:
-    """Return a link's path for the log, cut after `%23` (or `%2523`): the text after an encoded `#` may be the key."""
+    """Return a link's path for the log, cut after `%23` (or `%2523`): the text after an encoded `#`
+    may be the key.
+    """
     match = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
     return f"{target[: match.end()]}..." if match else target
 
@@ -96,8 +107,17 @@ def redact_key(target: str) -> str:
 @cache
 def _files() -> Mapping[str, bytes]:
     """The files that may be served, by name: a request never names a path."""
-    files = {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+    files = {
+        path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES
+    }
     for part in _PARTS:
-        placeholder, text = f"{{{{{part}}}}}\n".encode("ascii"), (_FOLDER / "common" / f"{part}.html").read_bytes()
-        files |= {name: body.replace(placeholder, text) for name, body in files.items() if name.endswith(".html")}
+        placeholder, text = (
+            f"{{{{{part}}}}}\n".encode("ascii"),
+            (_FOLDER / "common" / f"{part}.html").read_bytes(),
+        )
+        files |= {
+            name: body.replace(placeholder, text)
+            for name, body in files.items()
+            if name.endswith(".html")
+        }
     return files

@@ -1,4 +1,6 @@
-"""Accounts, organisations, plan limits and the rate limiter (specification: Plan gating, Limits)."""
+"""Accounts, organisations, plan limits and the rate limiter (specification: Plan gating,
+Limits).
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ CACHE_SECONDS = 30
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of the specification's limits. The rate is in requests per minute, None if unset; the burst is twice that.
+    """A row of the specification's limits.
 
-    `shares` limits active shares; `access_log_days` is the retention of access logs. (The specification shows neither.)
-    Of `api_keys` and `shares`, None means no limit.
+    The rate is in requests per minute, None if unset; the burst is twice that.
+
+    `shares` limits active shares; `access_log_days` is the retention of access logs. (The
+    specification shows neither.) Of `api_keys` and `shares`, None means no limit.
     """
 
     api_access: bool
@@ -37,8 +41,12 @@ class Plan:
 
 
 PLANS: Mapping[str, Plan] = {
-    "business": Plan(api_access=True, requests_per_minute=100, api_keys=5, webhooks=3, access_log_days=90),
-    "enterprise": Plan(api_access=True, requests_per_minute=600, api_keys=25, webhooks=10, access_log_days=365),
+    "business": Plan(
+        api_access=True, requests_per_minute=100, api_keys=5, webhooks=3, access_log_days=90
+    ),
+    "enterprise": Plan(
+        api_access=True, requests_per_minute=600, api_keys=25, webhooks=10, access_log_days=365
+    ),
     "none": Plan(api_access=False, requests_per_minute=None, api_keys=0, webhooks=0),
 }
 BURST = 2
@@ -65,12 +73,18 @@ class Account:
     def limits(self) -> Plan:
         """Return the plan's row with this account's own limits and view protection."""
         row = PLANS[self.plan]
-        own: dict[str, Any] = {**self.numbers, "view_protection": row.view_protection and self.view_protection}
+        own: dict[str, Any] = {
+            **self.numbers,
+            "view_protection": row.view_protection and self.view_protection,
+        }
         return replace(row, **own)
 
     @property
     def api_access(self) -> bool:
-        """Return whether the API may be used. An unset rate means no access, not unlimited access."""
+        """Return whether the API may be used.
+
+        An unset rate means no access, not unlimited access.
+        """
         return self.limits.api_access and self.limits.requests_per_minute is not None
 
     @property
@@ -82,8 +96,8 @@ class Account:
 def load_account(store: Store, name: str) -> Account:
     """Return the current account, with defaults if nothing was set.
 
-    The default account may have any number of keys until its plan or its allowance is set: who rehearses makes a key
-    for each attempt, in `export NAME="$(...)"`, which hides a refusal.
+    The default account may have any number of keys until its plan or its allowance is set: who
+    rehearses makes a key for each attempt, in `export NAME="$(...)"`, which hides a refusal.
     """
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
@@ -129,11 +143,16 @@ class Entitlements:
 
 
 _ROUNDING = 6
-"""Decimal places that count: after the wait for Retry-After, a missing 1e-16 must not cause another 429."""
+"""Decimal places that count: after the wait for Retry-After, a missing 1e-16 must not cause another
+429.
+"""
 
 
 class RateLimiter:
-    """A token bucket per API key. It starts full, holds the burst and refills at the sustained rate."""
+    """A token bucket per API key.
+
+    It starts full, holds the burst and refills at the sustained rate.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,7 +1,8 @@
-"""The routes behind a request's links, outside /v1: the submitter's form and the requester's submissions.
+"""The routes behind a request's links, outside /v1: the submitter's form and the requester's
+submissions.
 
-The form requires the passcode, if there is one, and uses an access. Submissions are sealed to the request's public key;
-the service never has the key that opens them.
+The form requires the passcode, if there is one, and uses an access. Submissions are sealed to the
+request's public key; the service never has the key that opens them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,19 @@ _IDENTITY = {
     "mfa": Rule(switch),
     "from_ip": Rule(filled_text),
 }
-_SUBMISSION = {**_IDENTITY, "data": Rule(standard_base64, required=True), "encryption_type": Rule(filled_text)}
+_SUBMISSION = {
+    **_IDENTITY,
+    "data": Rule(standard_base64, required=True),
+    "encryption_type": Rule(filled_text),
+}
 _SPEND = "UPDATE requests SET access_counts_left = access_counts_left - 1 WHERE number = :number"
 
 
 def show_state(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}: whether it accepts submissions and needs a passcode. Uses no access."""
+    """GET /rehearsal/requests/{code}: whether it accepts submissions and needs a passcode.
+
+    Uses no access.
+    """
     row = _find(service, code)
     if row is None:
         return json_response(404, _NOT_FOUND)
@@ -57,10 +65,17 @@ def open_form(service: Service, code: str, http_request: HttpRequest) -> Respons
         if row["access_counts_left"] is not None:
             if row["access_counts_left"] < 1:
                 return json_response(
-                    410, {"reason": "accesses", "message": "the form was opened the maximum number of times"}
+                    410,
+                    {
+                        "reason": "accesses",
+                        "message": "the form was opened the maximum number of times",
+                    },
                 )
             service.store.change(_SPEND, {"number": row["number"]})
-        form = {name: row[name] for name in ("short_code", "title", "description", "public_key", "expired_at")}
+        form = {
+            name: row[name]
+            for name in ("short_code", "title", "description", "public_key", "expired_at")
+        }
         return json_response(200, form | {"fields": json.loads(row["fields"])})
 
     return _admit(service, code, http_request, _IDENTITY, show)
@@ -76,13 +91,17 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
             "encryption_type": members.get("encryption_type") or ENCRYPTION_TYPE,
             "data": members["data"],
         }
-        return json_response(201, {"short_code": insert(service, "submissions", values)["short_code"]})
+        return json_response(
+            201, {"short_code": insert(service, "submissions", values)["short_code"]}
+        )
 
     return _admit(service, code, http_request, _SUBMISSION, store_submission)
 
 
 def list_submissions(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, even of an expired request."""
+    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, even of an expired
+    request.
+    """
     listing.mark_expired(service)
     row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
     if row is None:
@@ -111,7 +130,9 @@ def _admit(
         row = _find(service, code)
         if row is None:
             return json_response(404, _NOT_FOUND)
-        return _end_response(service, row) or _refuse_submitter(row, members) or handle(row, members)
+        return (
+            _end_response(service, row) or _refuse_submitter(row, members) or handle(row, members)
+        )
 
 
 def _find(service: Service, code: str) -> Row | None:
@@ -128,7 +149,11 @@ def _end_response(service: Service, row: Row) -> Response | None:
         )
         if received[0][0] >= row["max_submission"]:
             return json_response(
-                410, {"reason": "full", "message": "the request has reached its maximum number of submissions"}
+                410,
+                {
+                    "reason": "full",
+                    "message": "the request has reached its maximum number of submissions",
+                },
             )
     return None
 
@@ -139,15 +164,19 @@ def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
     address = str(members.get("from_ip") or "127.0.0.1")
     domains = json.loads(row["restricted_domain"] or "[]")
     conditions = {
-        "passcode": row["passcode_sha256"] is None or matches_hash(members.get("passcode"), row["passcode_sha256"]),
+        "passcode": row["passcode_sha256"] is None
+        or matches_hash(members.get("passcode"), row["passcode_sha256"]),
         "login": not row["requires_login"] or bool(email),
         "mfa": not row["requires_mfa"] or members.get("mfa") is True,
-        "domain": not domains or email.rpartition("@")[2].lower() in [domain.lower() for domain in domains],
+        "domain": not domains
+        or email.rpartition("@")[2].lower() in [domain.lower() for domain in domains],
         "address": not row["ip_whitelist"] or _within(address, json.loads(row["ip_whitelist"])),
     }
     for reason, is_met in conditions.items():
         if not is_met:
-            return json_response(403, {"reason": reason, "message": f"this request is not open to you: {reason}"})
+            return json_response(
+                403, {"reason": reason, "message": f"this request is not open to you: {reason}"}
+            )
     return None
 
 

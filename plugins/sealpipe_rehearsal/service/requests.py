@@ -1,4 +1,6 @@
-"""The routes of secure requests (specification: Endpoints, from POST /v1/requests on; gaps: their bodies)."""
+"""The routes of secure requests (specification: Endpoints, from POST /v1/requests on; gaps: their
+bodies).
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,17 @@ def show(call: Call) -> Response:
 
 
 def submissions(call: Call) -> Response:
-    """GET /v1/requests/{shortCode}/submissions: oldest first; those without end-to-end encryption are only counted."""
+    """GET /v1/requests/{shortCode}/submissions: oldest first; those without end-to-end encryption
+    are only counted.
+    """
     return json_response(200, sealed_submissions(call.service, _find_owned(call)))
 
 
 def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
     """Return a request's sealed submissions, oldest first, and the number of others."""
     rows = service.store.rows(
-        "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": request["number"]}
+        "SELECT * FROM submissions WHERE request = :number ORDER BY number",
+        {"number": request["number"]},
     )
     sealed = [
         {name: each[name] for name in ("short_code", "data", "created_at", "encryption_type")}
@@ -62,11 +67,17 @@ def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
         if each["encryption_type"] == ENCRYPTION_TYPE
     ]
     skipped = len(rows) - len(sealed)
-    return {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped}
+    return {
+        "submissions": sealed,
+        "count": len(sealed),
+        "skipped_not_end_to_end_encrypted": skipped,
+    }
 
 
 def delete(call: Call) -> Response:
-    """DELETE /v1/requests/{shortCode}: an active request expires; an expired one is deleted with its submissions."""
+    """DELETE /v1/requests/{shortCode}: an active request expires; an expired one is deleted with
+    its submissions.
+    """
     if not call.codes or not call.codes[0]:
         refuse("no_short_code")
     service = call.service
@@ -77,7 +88,8 @@ def delete(call: Call) -> Response:
         if row["ended_at"] is None:
             outcome = "expired"
             service.store.change(
-                "UPDATE requests SET ended_at = :now, ended_by = 'deleted' WHERE number = :number", values
+                "UPDATE requests SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
+                values,
             )
         else:
             outcome = "deleted"
@@ -88,7 +100,9 @@ def delete(call: Call) -> Response:
 
 
 def _find_owned(call: Call) -> Row:
-    """Return the caller's request with this code, or refuse: ownership is checked before anything else."""
+    """Return the caller's request with this code, or refuse: ownership is checked before anything
+    else.
+    """
     listing.mark_expired(call.service)
     row = call.service.store.row(
         "SELECT * FROM requests WHERE short_code = :code AND space = :space",
@@ -109,11 +123,17 @@ def _item(row: Row) -> dict[str, str | None]:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """Return the request's columns. The passcode is the only secret that arrives in plain text; its hash is stored."""
+    """Return the request's columns.
+
+    The passcode is the only secret that arrives in plain text; its hash is stored.
+    """
     requested = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
     expires = requested or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
-    # Only these two members of a prompt are stored; the default type is the one in the vendor's SDK.
-    prompts = [{"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]]
+    # Only these two members of a prompt are stored; the default type is the one in the vendor's
+    # SDK.
+    prompts = [
+        {"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]
+    ]
     values = {**members, "fields": prompts}
     passcode = values.pop("passcode")
     lists = ("fields", "restricted_domain", "ip_whitelist")

@@ -49,16 +49,20 @@ REFUSALS: Mapping[str, Refusal] = {
     "key_allowance": Refusal(403, 100, "Your plan's allowance of API keys is reached"),
     "scope_missing": Refusal(403, 78, "You are not allowed to do this"),
     "share_not_found": Refusal(404, 1, "Share not found"),
-    "idempotency_other_body": Refusal(409, 105, "This Idempotency-Key was used with a different body"),
-    "idempotency_in_flight": Refusal(409, 106, "A request with this Idempotency-Key is still in flight"),
+    "idempotency_other_body": Refusal(
+        409, 105, "This Idempotency-Key was used with a different body"
+    ),
+    "idempotency_in_flight": Refusal(
+        409, 106, "A request with this Idempotency-Key is still in flight"
+    ),
     "request_not_found": Refusal(404, 70, "Request not found"),
     "rate_limited": Refusal(429, 107, "Rate limit exceeded"),
     "share_not_expired": Refusal(500, 42, "The share could not be expired"),
     "request_failed": Refusal(500, 11, "The request could not be read, expired or deleted"),
 }
 
-# The gateway does not use the service's envelope. All unusable credentials get the SAME response, so that it does not
-# reveal which key ids exist.
+# The gateway does not use the service's envelope. All unusable credentials get the SAME response,
+# so that it does not reveal which key ids exist.
 GATEWAY: Mapping[str, Response] = {
     "no_authorization": json_response(401, {"message": "Unauthorized"}),
     "not_usable": json_response(
@@ -85,7 +89,11 @@ def refuse(
 ) -> NoReturn:
     """Refuse with a row of REFUSALS, in the flat error envelope."""
     row = REFUSALS[name]
-    envelope: dict[str, object] = {"success": False, "message": row.message, "error_code": row.error_code}
+    envelope: dict[str, object] = {
+        "success": False,
+        "message": row.message,
+        "error_code": row.error_code,
+    }
     if additional_data is not None:
         envelope["additional_data"] = dict(additional_data)
     raise RefusalError(Response(row.status, as_json(envelope), headers))

@@ -1,7 +1,8 @@
-"""Reads a JSON body strictly, with the rules of both create bodies (specification: Share create body; gaps: requests).
+"""Reads a JSON body strictly, with the rules of both create bodies (specification: Share create
+body; gaps: requests).
 
-The content of `data` is never checked (POST /v1/shares, rule 6), and a request without fields is accepted. A null
-member counts as missing; an unknown one is ignored.
+The content of `data` is never checked (POST /v1/shares, rule 6), and a request without fields is
+accepted. A null member counts as missing; an unknown one is ignored.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ from .checks import (
 from .responses import refuse
 
 DEEPEST = 500
-"""Levels of nesting. Stored JSON is encoded again, and Python's recursion limit is about a thousand calls."""
+"""Levels of nesting. Stored JSON is encoded again, and Python's recursion limit is about a thousand
+calls.
+"""
 
 
 def read_json(body: bytes) -> Any:
-    """Return the JSON value of a body. Raises ValueError for invalid JSON (not UTF-8, NaN) and for deep nesting."""
+    """Return the JSON value of a body.
+
+    Raises ValueError for invalid JSON (not UTF-8, NaN) and for deep nesting.
+    """
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
     except RecursionError:
@@ -46,7 +52,9 @@ def read_json(body: bytes) -> Any:
 
 
 def _members(value: Any) -> list[Any]:
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    members = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
     return [each for each in members if isinstance(each, (dict, list))]
 
 
@@ -125,7 +133,10 @@ def notify_on(value: object) -> str | None:
 
 _PROMPT = {
     "type": "object",
-    "properties": {"item": SCHEMAS[filled_text], "type": {"anyOf": [SCHEMAS[filled_text], {"type": "null"}]}},
+    "properties": {
+        "item": SCHEMAS[filled_text],
+        "type": {"anyOf": [SCHEMAS[filled_text], {"type": "null"}]},
+    },
     "required": ["item"],
 }
 
@@ -137,8 +148,15 @@ def prompts(value: object) -> str | None:
         return "must be an array"
     for number, field in enumerate(value, 1):
         kind = field.get("type") if isinstance(field, dict) else None
-        if not isinstance(field, dict) or filled_text(field.get("item")) or (kind is not None and filled_text(kind)):
-            return f"field {number} must be an object with the text item, and the text type where it has one"
+        if (
+            not isinstance(field, dict)
+            or filled_text(field.get("item"))
+            or (kind is not None and filled_text(kind))
+        ):
+            return (
+                f"field {number} must be an object with the text item, and the text type where "
+                "it has one"
+            )
     return None
 
 
@@ -146,7 +164,8 @@ SHARE: Mapping[str, Rule] = {
     "encryption_type": Rule(encryption_type, required=True),
     "data": Rule(filled_text, required=True),
     "access_token": Rule(
-        matching(r"[A-Za-z0-9_-]{43}", "must be 43 characters of base64url without padding"), required=True
+        matching(r"[A-Za-z0-9_-]{43}", "must be 43 characters of base64url without padding"),
+        required=True,
     ),
     "passcode_verifier": Rule(matching(r"[A-Za-z0-9_-]+", "must be base64url without padding")),
     "title": Rule(text),

@@ -1,7 +1,7 @@
 """The routes behind a share's link, outside /v1: how the recipient gets the ciphertext.
 
-No API route returns a share's content, so the page needs routes of its own. The recipient sends the access token, and
-the passcode verifier if one is set.
+No API route returns a share's content, so the page needs routes of its own. The recipient sends the
+access token, and the passcode verifier if one is set.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/shares/{code}/open: returns the ciphertext if token and verifier are correct."""
+    """POST /rehearsal/shares/{code}/open: returns the ciphertext if token and verifier are
+    correct.
+    """
     try:
         members = read_object(http_request.body)
     except RefusalError as refused:
@@ -72,14 +74,18 @@ def open_share(service: Service, code: str, http_request: HttpRequest) -> Respon
             return end_response
         spend = {"number": row["number"], "now": service.clock.timestamp()}
         verifier_hash = row["passcode_verifier_sha256"]
-        if verifier_hash is not None and not matches_hash(members.get("passcode_verifier"), verifier_hash):
+        if verifier_hash is not None and not matches_hash(
+            members.get("passcode_verifier"), verifier_hash
+        ):
             service.store.change(_SPEND_ATTEMPT, spend)
             extended.record(service, row, http_request, failed=True)
             listing.notify(service, row, "denied")
             return json_response(
                 403,
                 {
-                    "reason": "passcode-wrong" if members.get("passcode_verifier") else "passcode-required",
+                    "reason": "passcode-wrong"
+                    if members.get("passcode_verifier")
+                    else "passcode-required",
                     "message": "the passcode is missing or wrong",
                     "attempts_left": row["passcode_attempts_left"] - 1,
                 },
@@ -112,9 +118,17 @@ def _find(service: Service, code: str) -> Row | None:
 
 def _end_response(service: Service, row: Row) -> Response | None:
     reason = row["ended_by"]
-    if reason is None and row["expires"] is not None and row["expires"] <= service.clock.timestamp():
+    if (
+        reason is None
+        and row["expires"] is not None
+        and row["expires"] <= service.clock.timestamp()
+    ):
         reason = "time"
-    return None if reason is None else json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
+    return (
+        None
+        if reason is None
+        else json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
+    )
 
 
 def matches_hash(value: object, sha256: str) -> bool:

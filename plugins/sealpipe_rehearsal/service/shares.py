@@ -1,4 +1,6 @@
-"""The share routes (specification: Endpoints, from POST /v1/shares to DELETE /v1/shares/{shortCode})."""
+"""The share routes (specification: Endpoints, from POST /v1/shares to DELETE
+/v1/shares/{shortCode}).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def create(call: Call) -> Response:
 def list_shares(call: Call) -> Response:
     """GET /v1/shares: newest first, only usable ones (see `listing.page`)."""
     rows, pagination = listing.page(call, "shares")
-    return json_response(200, {"shares": [_metadata(row) for row in rows], "pagination": pagination})
+    return json_response(
+        200, {"shares": [_metadata(row) for row in rows], "pagination": pagination}
+    )
 
 
 def show(call: Call) -> Response:
@@ -74,7 +78,9 @@ def delete(call: Call) -> Response:
         # the event goes to the owner's endpoints, even if a team key made the call
         payload = {"event": "share.deleted", "short_code": code}
         listing.notify(service, row, "deleted")
-        is_queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
+        is_queued = webhooks.queue_event(
+            service.store, row["owner"], payload, service.clock.timestamp()
+        )
     service.on_moment("delete.committed")
     service.log.add_event(Event(service.clock.now(), row["owner"], payload))
     if is_queued:
@@ -83,19 +89,27 @@ def delete(call: Call) -> Response:
 
 
 def show_stats(call: Call) -> Response:
-    """GET /v1/stats: active and ended shares, all views, views of the last 14 days, oldest first (gaps: shape)."""
+    """GET /v1/stats: active and ended shares, all views, views of the last 14 days, oldest first
+    (gaps: shape).
+    """
     service, space = call.service, call.key.space
     with service.store.transaction():
         listing.mark_expired(service)
         shares = listing.count(service, "shares", space)
-        rows = service.store.rows("SELECT day, count FROM views WHERE space = :space", {"space": space})
+        rows = service.store.rows(
+            "SELECT day, count FROM views WHERE space = :space", {"space": space}
+        )
     views = {row["day"]: row["count"] for row in rows}
     today = service.clock.now().date()
     days = [(today - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
     return json_response(
         200,
         {
-            "shares": {"active": shares["live"], "expired": shares["ended"], "total_viewed": sum(views.values())},
+            "shares": {
+                "active": shares["live"],
+                "expired": shares["ended"],
+                "total_viewed": sum(views.values()),
+            },
             "daily_views": [{"date": day, "count": views.get(day, 0)} for day in days],
         },
     )
@@ -111,7 +125,10 @@ def count_view(service: Service, space: str) -> None:
 
 
 def sha256_hex(value: str) -> str:
-    """Return the SHA-256 (hex) of the stripped value. Of an access token, verifier or passcode, only this is stored."""
+    """Return the SHA-256 (hex) of the stripped value.
+
+    Of an access token, verifier or passcode, only this is stored.
+    """
     return hashlib.sha256(value.strip().encode("utf-8")).hexdigest()
 
 
@@ -136,7 +153,9 @@ def _check_plan(call: Call, members: creation.Members) -> None:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """Return the share's columns: hashes of token and verifier, and the wrap only if it can be stored."""
+    """Return the share's columns: hashes of token and verifier, and the wrap only if it can be
+    stored.
+    """
     custody = "none"
     if members["item_key_wrap"] is not None:
         custody = "stored" if call.account.stores_wraps else "failed"

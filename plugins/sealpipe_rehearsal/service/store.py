@@ -1,8 +1,8 @@
 """The service's data: SQLite, in memory or in a file of mode 0600 that survives a restart.
 
-Of every secret that arrives (auth secret, access token, passcode verifier) only the SHA-256 is stored. Webhook secrets,
-which the service creates and signs with, are stored as plain text. Markers of calls in flight must not survive a crash,
-so they are in `idempotency`.
+Of every secret that arrives (auth secret, access token, passcode verifier) only the SHA-256 is
+stored. Webhook secrets, which the service creates and signs with, are stored as plain text. Markers
+of calls in flight must not survive a crash, so they are in `idempotency`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class Store:
             _make_private(path)
         try:
             self._connection = sqlite3.connect(
-                ":memory:" if path is None else path, check_same_thread=False, isolation_level=None, timeout=1
+                ":memory:" if path is None else path,
+                check_same_thread=False,
+                isolation_level=None,
+                timeout=1,
             )
         except sqlite3.Error as error:
             raise StateFileError(f"{path}: {error}") from error
@@ -56,7 +59,9 @@ class Store:
             for query in ("PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
         )
         if tables and version != VERSION:
-            raise sqlite3.DatabaseError("it belongs to another version of the rehearsal or to another program")
+            raise sqlite3.DatabaseError(
+                "it belongs to another version of the rehearsal or to another program"
+            )
 
     def _create_tables(self) -> None:
         self._connection.executescript(SCRIPT)

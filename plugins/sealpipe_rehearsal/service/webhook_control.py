@@ -16,7 +16,9 @@ _NOT_FOUND = json_response(404, {"message": "the webhook endpoint does not exist
 
 
 def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
-    """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its deliveries."""
+    """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its
+    deliveries.
+    """
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
         by_state = counts.setdefault(delivery.webhook, {})
@@ -34,7 +36,12 @@ def add(service: Service, http_request: HttpRequest) -> Response:
     account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
     try:
         endpoint = webhooks.add(
-            service.store, account, members["url"], service.token_bytes(9), service.token_bytes(32), now
+            service.store,
+            account,
+            members["url"],
+            service.token_bytes(9),
+            service.token_bytes(32),
+            now,
         )
     except webhooks.CapacityError as error:
         return json_response(403, {"message": str(error)})
@@ -43,18 +50,32 @@ def add(service: Service, http_request: HttpRequest) -> Response:
 
 def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
     """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
-    return json_response(200, {"id": name, "removed": True}) if webhooks.remove(service.store, name) else _NOT_FOUND
+    return (
+        json_response(200, {"id": name, "removed": True})
+        if webhooks.remove(service.store, name)
+        else _NOT_FOUND
+    )
 
 
 def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
-    """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for 24 hours."""
-    endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
-    return _NOT_FOUND if endpoint is None else json_response(200, _describe_with_secret(service, endpoint))
+    """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for
+    24 hours.
+    """
+    endpoint = webhooks.rotate(
+        service.store, name, service.token_bytes(32), service.clock.timestamp()
+    )
+    return (
+        _NOT_FOUND
+        if endpoint is None
+        else json_response(200, _describe_with_secret(service, endpoint))
+    )
 
 
 def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/webhooks/deliveries: each delivery with its attempts and the last response."""
-    return json_response(200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]})
+    return json_response(
+        200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]}
+    )
 
 
 def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
@@ -69,7 +90,10 @@ def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, o
 
 
 def _describe_with_secret(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
-    return _endpoint_json(service, endpoint) | {"secret": endpoint.secret, "signature_header": service.signature_header}
+    return _endpoint_json(service, endpoint) | {
+        "secret": endpoint.secret,
+        "signature_header": service.signature_header,
+    }
 
 
 def _delivery_json(delivery: WebhookDelivery) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """Sends due deliveries to webhook endpoints, with retries, by the service's clock.
 
-One thread looks for due deliveries. Each endpoint has at most one delivery in progress, in a separate thread, so that a
-slow endpoint does not delay the others. They are ordered by due time, so later events may overtake one that waits for a
-retry. A delivery in progress when the service stops is sent again: at least once.
+One thread looks for due deliveries. Each endpoint has at most one delivery in progress, in a
+separate thread, so that a slow endpoint does not delay the others. They are ordered by due time, so
+later events may overtake one that waits for a retry. A delivery in progress when the service stops
+is sent again: at least once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _RECORD_ATTEMPT = """UPDATE deliveries SET attempts = attempts + 1, due = :due, 
 
 @dataclass(frozen=True)
 class WebhookDelivery:
-    """A delivery. `state` is `waiting`, `delivered` or `given-up`; `answered` is the last status or error.
+    """A delivery. `state` is `waiting`, `delivered` or `given-up`; `answered` is the last status or
+    error.
 
     `due` is the next attempt, in seconds since 1970 by the service's clock.
     """
@@ -66,7 +68,9 @@ class Deliverer:
             self._wake_requested = True
             self._changed.notify_all()
             if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._run, name="sealpipe-webhooks", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="sealpipe-webhooks", daemon=True
+                )
                 self._thread.start()
 
     def stop(self) -> None:
@@ -82,10 +86,14 @@ class Deliverer:
                 thread.join(_STOP_SECONDS)
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing is due or in progress, at most some seconds; return whether that is so."""
+        """Wait until nothing is due or in progress, at most some seconds; return whether that is
+        so.
+        """
 
         def done() -> bool:
-            return self._thread is None or (self._idle and not self._wake_requested and not self._in_progress)
+            return self._thread is None or (
+                self._idle and not self._wake_requested and not self._in_progress
+            )
 
         with self._changed:
             return self._changed.wait_for(done, seconds)
@@ -114,8 +122,8 @@ class Deliverer:
         """Start due deliveries; return the seconds until the next one, None if none is waiting."""
         now, soonest = self._clock.timestamp(), None
         for (name,) in self._store.rows(_SELECT_ENDPOINTS, {}):
-            # checked before the query, which could otherwise return the delivery in progress, and it would be sent
-            # twice
+            # checked before the query, which could otherwise return the delivery in progress, and
+            # it would be sent twice
             if name in self._in_progress:
                 continue
             row = self._store.row(_SELECT_DUE, {"webhook": name})

@@ -26,7 +26,9 @@ class WebhookPost:
         host = parts.hostname or ""
         # Without a port, http.client would parse the end of an IPv6 address as one.
         self._connection = (
-            http.client.HTTPSConnection(host, parts.port or 443, timeout=READ_SECONDS, context=_tls_context())
+            http.client.HTTPSConnection(
+                host, parts.port or 443, timeout=READ_SECONDS, context=_tls_context()
+            )
             if parts.scheme == "https"
             else http.client.HTTPConnection(host, parts.port or 80, timeout=READ_SECONDS)
         )
@@ -41,7 +43,11 @@ class WebhookPost:
             status = self._connection.getresponse().status
             # http.client would accept truncated headers as complete
             return TimeoutError.__name__ if self._aborted else status
-        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a host that cannot be encoded
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+        ) as error:  # ValueError: a host that cannot be encoded
             return type(error).__name__
         finally:
             timer.cancel()

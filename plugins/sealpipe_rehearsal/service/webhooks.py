@@ -1,6 +1,8 @@
-"""Webhook endpoints, their signatures (gaps: webhook signature) and the queue of events (specification: Events).
+"""Webhook endpoints, their signatures (gaps: webhook signature) and the queue of events
+(specification: Events).
 
-An endpoint belongs to an account, never to an organisation: an event goes to the owner of its share.
+An endpoint belongs to an account, never to an organisation: an event goes to the owner of its
+share.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class CapacityError(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One webhook endpoint. `previous_secret` is the secret before the last rotation, at `rotated_at`."""
+    """One webhook endpoint. `previous_secret` is the secret before the last rotation, at
+    `rotated_at`.
+    """
 
     id: str
     account: str
@@ -52,11 +56,18 @@ class Endpoint:
         return until if now < until else None
 
     def signature(self, body: bytes, now: float) -> str:
-        """Return the signature header for a body sent at this moment: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
+        """Return the signature header for a body sent at this moment:
+        `t=<unix>,v1=<hex>[,v1=<hex>]`.
+        """
         stamp = str(int(now))
-        secrets = [self.secret, *([self.previous_secret or ""] if self.previous_secret_until(now) else [])]
+        secrets = [
+            self.secret,
+            *([self.previous_secret or ""] if self.previous_secret_until(now) else []),
+        ]
         signed = stamp.encode("ascii") + b"." + body
-        digests = [hmac.new(secret.encode("ascii"), signed, "sha256").hexdigest() for secret in secrets]
+        digests = [
+            hmac.new(secret.encode("ascii"), signed, "sha256").hexdigest() for secret in secrets
+        ]
         return ",".join([f"t={stamp}", *(f"v1={digest}" for digest in digests)])
 
 
@@ -79,7 +90,10 @@ def endpoint_url(value: object) -> str | None:
 
 
 def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
-    """Add an endpoint with an id made from `token` and a secret of 32 bytes. Raises CapacityError."""
+    """Add an endpoint with an id made from `token` and a secret of 32 bytes.
+
+    Raises CapacityError.
+    """
     limits = load_account(store, account).limits  # the current plan, not the cached one
     with store.transaction():
         used = len(endpoints_of(store, account))
@@ -88,8 +102,17 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: 
             raise CapacityError(f"the plan allows {allowed} webhook endpoints")
         endpoint = Endpoint(f"wh_{_base64url(token)}", account, url, now, new_secret(secret))
         store.change(
-            "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, :account, :url, :now, :secret)",
-            {"id": endpoint.id, "account": account, "url": url, "now": now, "secret": endpoint.secret},
+            (
+                "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, "
+                ":account, :url, :now, :secret)"
+            ),
+            {
+                "id": endpoint.id,
+                "account": account,
+                "url": url,
+                "now": now,
+                "secret": endpoint.secret,
+            },
         )
     return endpoint
 
@@ -106,7 +129,9 @@ def all_endpoints(store: Store) -> list[Endpoint]:
 
 def endpoints_of(store: Store, account: str) -> list[Endpoint]:
     """Return an account's endpoints, oldest first."""
-    rows = store.rows("SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account})
+    rows = store.rows(
+        "SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account}
+    )
     return [_endpoint(row) for row in rows]
 
 
@@ -117,9 +142,15 @@ def find(store: Store, name: str) -> Endpoint | None:
 
 
 def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | None:
-    """Create a new secret; the previous one also signs for 24 hours. None if the endpoint does not exist."""
+    """Create a new secret; the previous one also signs for 24 hours.
+
+    None if the endpoint does not exist.
+    """
     changed = store.change(
-        "UPDATE webhooks SET previous_secret = secret, secret = :secret, rotated_at = :now WHERE id = :id",
+        (
+            "UPDATE webhooks SET previous_secret = secret, secret = :secret, rotated_at = :now "
+            "WHERE id = :id"
+        ),
         {"id": name, "secret": new_secret(random), "now": now},
     )
     return find(store, name) if changed else None
@@ -135,14 +166,17 @@ def remove(store: Store, name: str) -> bool:
 MAX_FINISHED = 2_000
 """The number of finished deliveries to keep."""
 
-_INSERT_DELIVERY = "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
+_INSERT_DELIVERY = (
+    "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
+)
 _DELETE_OLD_DELIVERIES = """
 DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM deliveries) - :kept
 """
 
 
 def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
-    """Queue an event for each endpoint of its account, in the caller's transaction; return whether there is any.
+    """Queue an event for each endpoint of its account, in the caller's transaction; return whether
+    there is any.
 
     Webhooks share the API's plan entitlement: without it nothing is sent.
     """
@@ -150,7 +184,9 @@ def queue_event(store: Store, account: str, payload: Mapping[str, object], now: 
     if not endpoints or not load_account(store, account).api_access:
         return False
     for endpoint in endpoints:
-        store.change(_INSERT_DELIVERY, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now})
+        store.change(
+            _INSERT_DELIVERY, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now}
+        )
     store.change(_DELETE_OLD_DELIVERIES, {"kept": MAX_FINISHED})
     return True
 

@@ -1,8 +1,10 @@
-"""Keeps custody secrets out of the log, wherever in a request they came (specification: Credential, 3).
+"""Keeps custody secrets out of the log, wherever in a request they came (specification: Credential,
+3).
 
-The service knows the SHA-256 of each custody secret, which only a rehearsal is told. It compares every text of 43
-characters of base64url that a request has, also one that was put together from short texts. Texts of more than 16 KiB
-are ciphertext and are not searched: hashing each of their positions would cost a second for each MiB.
+The service knows the SHA-256 of each custody secret, which only a rehearsal is told. It compares
+every text of 43 characters of base64url that a request has, also one that was put together from
+short texts. Texts of more than 16 KiB are ciphertext and are not searched: hashing each of their
+positions would cost a second for each MiB.
 """
 
 from __future__ import annotations
@@ -27,10 +29,14 @@ _MOST_PIECES = 60
 Headers = tuple[tuple[str, str], ...]
 
 
-def withhold(target: str, headers: Headers, body: bytes, digests: Collection[bytes]) -> tuple[str, Headers, bytes]:
-    """Return target, headers and body for the log: each part that has a custody secret is replaced as a whole.
+def withhold(
+    target: str, headers: Headers, body: bytes, digests: Collection[bytes]
+) -> tuple[str, Headers, bytes]:
+    """Return target, headers and body for the log: each part that has a custody secret is replaced
+    as a whole.
 
-    `digests` are the SHA-256 of the custody secrets. All parts are replaced if only several together have one.
+    `digests` are the SHA-256 of the custody secrets. All parts are replaced if only several
+    together have one.
     """
     texts = [_target_texts(target), *([value] for _, value in headers), _body_texts(body)]
     found = [_holds(each, digests) for each in texts]
@@ -38,7 +44,10 @@ def withhold(target: str, headers: Headers, body: bytes, digests: Collection[byt
         found = [True] * len(texts)
     return (
         f"/{PLACEHOLDER}" if found[0] else target,
-        tuple((name, PLACEHOLDER if held else value) for (name, value), held in zip(headers, found[1:-1], strict=True)),
+        tuple(
+            (name, PLACEHOLDER if held else value)
+            for (name, value), held in zip(headers, found[1:-1], strict=True)
+        ),
         PLACEHOLDER.encode() if found[-1] else body,
     )
 
@@ -50,11 +59,17 @@ def _target_texts(target: str) -> list[str]:
 
 
 def _body_texts(body: bytes) -> list[str]:
-    """Return a body's strings if it is JSON, else the body, as it is and with percent escapes read."""
+    """Return a body's strings if it is JSON, else the body, as it is and with percent escapes
+    read.
+    """
     text = body.decode("utf-8", "replace")
     try:
         members = json.loads(text)
-        return [*_values(members), *_names(members)]  # apart: a secret may be split over values that follow each other
+        # Apart: a secret may be split over values that follow each other.
+        return [
+            *_values(members),
+            *_names(members),
+        ]
     except (ValueError, RecursionError):
         return [text, *(unquote_plus(part) for part in re.split("[&=]", text))]
 
@@ -96,4 +111,8 @@ def _has_digest(texts: Iterable[str], digests: Collection[bytes]) -> bool:
     if not digests:
         return False
     runs = (run for text in texts for run in _RUN.findall(text.encode("utf-8", "replace")))
-    return any(sha256(run[at : at + _SIZE]).digest() in digests for run in runs for at in range(len(run) - _SIZE + 1))
+    return any(
+        sha256(run[at : at + _SIZE]).digest() in digests
+        for run in runs
+        for at in range(len(run) - _SIZE + 1)
+    )

@@ -1,4 +1,7 @@
-"""A rehearsal service alone in its process; prints where it answers. `alone.py extended` tells its limits."""
+"""A rehearsal service alone in its process; prints where it answers.
+
+`alone.py extended` tells its limits.
+"""
 
 import sys
 

@@ -1,7 +1,9 @@
-"""Asks an MCP server on stdin and stdout for its tools: python asking_tools.py PORT IDLE COMMAND ...
+"""Asks an MCP server on stdin and stdout for its tools: python asking_tools.py PORT IDLE COMMAND
+...
 
-With a PORT other than 0 the server is one over HTTP, and it waits until that takes connections. Then it leaves the
-server alone for IDLE seconds, and prints how often that woke and how much CPU time it took.
+With a PORT other than 0 the server is one over HTTP, and it waits until that takes connections.
+Then it leaves the server alone for IDLE seconds, and prints how often that woke and how much CPU
+time it took.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ MESSAGES = (
     {
         "id": 1,
         "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}},
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "b", "version": "1"},
+        },
     },
     {"method": "notifications/initialized"},
     {"id": 2, "method": "tools/list"},
@@ -26,18 +32,29 @@ MESSAGES = (
 
 
 def count(process: int) -> tuple[int, int]:
-    """How often all threads of a process have given up the CPU, and their CPU time in nanoseconds."""
+    """How often all threads of a process have given up the CPU, and their CPU time in
+    nanoseconds.
+    """
     threads = list(Path(f"/proc/{process}/task").iterdir())
-    switches = [line for each in threads for line in (each / "status").read_text().splitlines() if "ctxt" in line]
+    switches = [
+        line
+        for each in threads
+        for line in (each / "status").read_text().splitlines()
+        if "ctxt" in line
+    ]
     spent = [int((each / "schedstat").read_text().split()[0]) for each in threads]
-    return sum(int(line.split()[1]) for line in switches if line.startswith("voluntary")), sum(spent)
+    return sum(int(line.split()[1]) for line in switches if line.startswith("voluntary")), sum(
+        spent
+    )
 
 
 def ask(server: subprocess.Popen[bytes]) -> None:
     """Ask for the tools, and wait for the answer."""
     assert server.stdin is not None
     assert server.stdout is not None
-    server.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in MESSAGES))
+    server.stdin.write(
+        b"".join(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in MESSAGES)
+    )
     server.stdin.flush()
     while json.loads(server.stdout.readline()).get("id") != 2:
         pass
@@ -62,7 +79,11 @@ def main() -> None:
             time.sleep(1)  # what a start leaves behind, such as a clean-up, is done
             before = count(server.pid)
             time.sleep(float(idle))
-            print(json.dumps([after - once for once, after in zip(before, count(server.pid), strict=True)]))
+            print(
+                json.dumps(
+                    [after - once for once, after in zip(before, count(server.pid), strict=True)]
+                )
+            )
         if int(port):
             server.terminate()
 

@@ -1,7 +1,9 @@
-"""Many creates inside one process, both ways by turns: python creates.py sync|async NUMBER RUNS. Prints JSON.
+"""Many creates inside one process, both ways by turns: python creates.py sync|async NUMBER RUNS.
+Prints JSON.
 
-Ours is `Client.create_share` or `AsyncClient.create_share`, theirs bare httpx with the same members; the
-asynchronous ones keep ten in flight. Both clients and their connections are there before the first figure.
+Ours is `Client.create_share` or `AsyncClient.create_share`, theirs bare httpx with the same
+members; the asynchronous ones keep ten in flight. Both clients and their connections are there
+before the first figure.
 """
 
 import asyncio
@@ -18,9 +20,15 @@ from sealpipe import AsyncClient, Client
 from sealpipe.wire import tokens
 
 IN_FLIGHT = 10
-MEMBERS = {"data": base64.b64encode(os.urandom(300)).decode(), "access_token": tokens.access_token(os.urandom(32))}
+MEMBERS = {
+    "data": base64.b64encode(os.urandom(300)).decode(),
+    "access_token": tokens.access_token(os.urandom(32)),
+}
 BODY = {"encryption_type": "e2ee-aes256-gcm", **MEMBERS}
-SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
+SETTINGS = {
+    name: os.environ[f"SEALPIPE_{name.upper()}"]
+    for name in ("api_key", "base_url", "link_base_url")
+}
 BARE = {
     "base_url": SETTINGS["base_url"],
     "headers": {"Authorization": f"Bearer {SETTINGS['api_key'].rpartition('.')[0]}"},
@@ -96,7 +104,9 @@ async def by_turns_async(number, runs):
 
 def main():
     way, number, runs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    told = by_turns_sync(number, runs) if way == "sync" else asyncio.run(by_turns_async(number, runs))
+    told = (
+        by_turns_sync(number, runs) if way == "sync" else asyncio.run(by_turns_async(number, runs))
+    )
     assert {run["created"] for side in told.values() for run in side} == {number}
     print(json.dumps(told))
 

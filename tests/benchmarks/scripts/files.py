@@ -1,4 +1,5 @@
-"""References to encrypted files, or the same reads with the store's own program in a loop: what it took, in ms.
+"""References to encrypted files, or the same reads with the store's own program in a loop: what it
+took, in ms.
 
     python files.py SIDE STORE COUNT FOLDER      SIDE is ours or theirs
 
@@ -23,7 +24,10 @@ def ours(store: str, folder: Path, count: int) -> list[str]:
 
 
 def age(folder: Path, count: int) -> list[str]:
-    return [run("age", "-d", "-i", os.environ["KEYS"], folder / f"{number}.age") for number in range(count)]
+    return [
+        run("age", "-d", "-i", os.environ["KEYS"], folder / f"{number}.age")
+        for number in range(count)
+    ]
 
 
 def keepass(folder: Path, count: int) -> list[str]:
@@ -41,7 +45,9 @@ THEIRS: dict[str, Callable[[Path, int], list[str]]] = {"age": age, "keepass": ke
 
 def main() -> None:
     side, store, count, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
-    read: Callable[[Path, int], list[str]] = partial(ours, store) if side == "ours" else THEIRS[store]
+    read: Callable[[Path, int], list[str]] = (
+        partial(ours, store) if side == "ours" else THEIRS[store]
+    )
     read(folder, 1)  # so that all is imported
     began = time.perf_counter()
     found = read(folder, count)

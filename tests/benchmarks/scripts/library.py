@@ -1,6 +1,8 @@
-"""Sealing and posting inside one process, both ways by turns: python library.py FILE RUNS. Prints JSON.
+"""Sealing and posting inside one process, both ways by turns: python library.py FILE RUNS. Prints
+JSON.
 
-Both clients and their connections are there before the first figure, and each way is done once uncounted.
+Both clients and their connections are there before the first figure, and each way is done once
+uncounted.
 """
 
 import json
@@ -38,7 +40,10 @@ def peak(work):
 def main():
     value, runs = Path(sys.argv[1]).read_text(), int(sys.argv[2])
     field, key = Field("FILE", value, type="multiline"), os.urandom(32)
-    settings = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
+    settings = {
+        name: os.environ[f"SEALPIPE_{name.upper()}"]
+        for name in ("api_key", "base_url", "link_base_url")
+    }
     with Client(**settings) as client, httpx.Client() as http:
 
         def ours():

@@ -1,8 +1,10 @@
-"""Collects NUMBER answers of one request, and opens them bare, by turns: python many_answers.py NUMBER RUNS FOLDER.
+"""Collects NUMBER answers of one request, and opens them bare, by turns: python many_answers.py
+NUMBER RUNS FOLDER.
 
-Ours is `Client.collect(pick="each")`, without and with a folder for each; bare is what a script does with the same
-answer: httpx, `json.loads`, and cryptography. The answer is made beforehand and served by another process. Prints
-JSON: microseconds of CPU for each answer, and the peak of what Python allocates, in sizes of the answer.
+Ours is `Client.collect(pick="each")`, without and with a folder for each; bare is what a script
+does with the same answer: httpx, `json.loads`, and cryptography. The answer is made beforehand and
+served by another process. Prints JSON: microseconds of CPU for each answer, and the peak of what
+Python allocates, in sizes of the answer.
 """
 
 import itertools
@@ -28,7 +30,9 @@ CODE = "manyanswers"
 def answers(number):
     """What the service tells of the request, and of its submissions."""
     key = public_key(private_key())
-    plain = json.dumps([{"key": "Password", "value": "correct horse battery staple", "type": "password"}]).encode()
+    plain = json.dumps(
+        [{"key": "Password", "value": "correct horse battery staple", "type": "password"}]
+    ).encode()
     rows = [
         {
             "short_code": f"answer{index}",
@@ -49,8 +53,15 @@ def serve(listening, state, listed):
     while not child:
         connection, _ = listening.accept()
         with connection:
-            body = listed if b"/submissions " in connection.recv(65536).partition(b"\r\n")[0] else state
-            about = f"content-type: application/json\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+            body = (
+                listed
+                if b"/submissions " in connection.recv(65536).partition(b"\r\n")[0]
+                else state
+            )
+            about = (
+                "content-type: application/json\r\nconnection: close\r\ncontent-length: "
+                f"{len(body)}\r\n\r\n"
+            )
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + about.encode() + body)
     return child
 

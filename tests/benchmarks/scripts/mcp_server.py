@@ -1,4 +1,6 @@
-"""The smallest MCP server with one tool, by the official SDK: on stdin and stdout, or over HTTP at a PORT."""
+"""The smallest MCP server with one tool, by the official SDK: on stdin and stdout, or over HTTP at
+a PORT.
+"""
 
 from __future__ import annotations
 

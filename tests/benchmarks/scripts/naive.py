@@ -1,4 +1,5 @@
-"""The naive way to share a secret, as a script does it that knows the service's page, httpx and cryptography.
+"""The naive way to share a secret, as a script does it that knows the service's page, httpx and
+cryptography.
 
 JSON, concatenate, encrypt, concatenate, base64, JSON again; httpx encodes that and posts it.
 """

@@ -1,4 +1,6 @@
-"""The naive way to open what was submitted, as a script does it that knows the service's page and cryptography."""
+"""The naive way to open what was submitted, as a script does it that knows the service's page and
+cryptography.
+"""
 
 import base64
 import os
@@ -21,7 +23,9 @@ def private_key():
 
 def public_key(private):
     """Its public key, as the service has it."""
-    return base64url(private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+    return base64url(
+        private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    )
 
 
 def opened(private, data):

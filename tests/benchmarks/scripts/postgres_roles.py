@@ -1,8 +1,10 @@
-"""New passwords for roles, each confirmed by a login: by sealpipe's sink, and by psycopg in a loop; by turns, in ms.
+"""New passwords for roles, each confirmed by a login: by sealpipe's sink, and by psycopg in a loop;
+by turns, in ms.
 
     python postgres_roles.py COUNT RUNS
 
-The environment says where PostgreSQL is. The first run of each imports everything, and is not counted.
+The environment says where PostgreSQL is. The first run of each imports everything, and is not
+counted.
 """
 
 import json
@@ -13,8 +15,8 @@ import time
 import psycopg
 
 from sealpipe.plugin import Secret, SinkField
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import write_fields
 
 

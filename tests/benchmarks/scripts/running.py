@@ -1,4 +1,5 @@
-"""What one would write instead of `sealpipe run`: replace each value, and some of its encodings, in each chunk.
+"""What one would write instead of `sealpipe run`: replace each value, and some of its encodings, in
+each chunk.
 
     running.py FILE COMMAND ...
 
@@ -19,8 +20,18 @@ for line in Path(sys.argv[1]).read_text().splitlines():
     name, _, ref = line.partition("=env:")
     environ[name] = value = environ[ref]
     raw = value.encode()
-    encoded = [base64.b64encode(raw), base64.urlsafe_b64encode(raw), raw.hex().encode(), raw.hex().upper().encode()]
-    forms += [raw, json.dumps(value)[1:-1].encode(), urllib.parse.quote(value, safe="").encode(), *encoded]
+    encoded = [
+        base64.b64encode(raw),
+        base64.urlsafe_b64encode(raw),
+        raw.hex().encode(),
+        raw.hex().upper().encode(),
+    ]
+    forms += [
+        raw,
+        json.dumps(value)[1:-1].encode(),
+        urllib.parse.quote(value, safe="").encode(),
+        *encoded,
+    ]
 forms = list(dict.fromkeys(forms))
 with subprocess.Popen(sys.argv[2:], env=environ, stdout=subprocess.PIPE) as process:
     while chunk := process.stdout.read1(65_536):

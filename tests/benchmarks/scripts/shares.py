@@ -5,7 +5,10 @@ import sys
 
 from sealpipe import Client
 
-SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
+SETTINGS = {
+    name: os.environ[f"SEALPIPE_{name.upper()}"]
+    for name in ("api_key", "base_url", "link_base_url")
+}
 
 
 def main():

@@ -1,4 +1,7 @@
-"""The smallest script that shares a secret from the environment. It makes no wrap for the account's owner."""
+"""The smallest script that shares a secret from the environment.
+
+It makes no wrap for the account's owner.
+"""
 
 import os
 

@@ -1,4 +1,6 @@
-"""The smallest script that asks for a password, under the credential's key; prints the collect link."""
+"""The smallest script that asks for a password, under the credential's key; prints the collect
+link.
+"""
 
 import os
 import uuid

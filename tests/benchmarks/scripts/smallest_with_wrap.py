@@ -1,4 +1,6 @@
-"""The smallest script that shares a secret from the environment, with a wrap for the account's owner."""
+"""The smallest script that shares a secret from the environment, with a wrap for the account's
+owner.
+"""
 
 import base64
 import os

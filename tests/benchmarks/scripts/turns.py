@@ -8,13 +8,19 @@ Way = Callable[[list[str]], list[str]]
 
 
 def by_turns(ours: Way, theirs: Way, count: int, runs: int) -> str:
-    """The wall and CPU times of so many runs of both. The names are s0, s1, ...; their values are as the fakes hold."""
+    """The wall and CPU times of so many runs of both.
+
+    The names are s0, s1, ...; their values are as the fakes hold.
+    """
     names = [f"s{number}" for number in range(count)]
     _took(ours, names[:1])  # so that both are imported whole
     _took(theirs, names[:1])
     turns = [(_took(ours, names), _took(theirs, names)) for _ in range(runs)]
     return json.dumps(
-        {kind: [[turn[side][index] for turn in turns] for side in (0, 1)] for index, kind in enumerate(("wall", "cpu"))}
+        {
+            kind: [[turn[side][index] for turn in turns] for side in (0, 1)]
+            for index, kind in enumerate(("wall", "cpu"))
+        }
     )
 
 

@@ -1,4 +1,5 @@
-"""200 references to one Vault, and the same reads with hvac in a loop, by turns: what each took, in ms, as JSON.
+"""200 references to one Vault, and the same reads with hvac in a loop, by turns: what each took, in
+ms, as JSON.
 
     python vault.py FOLDER COUNT RUNS      VAULT_ADDR and VAULT_TOKEN are set
 
@@ -42,7 +43,8 @@ def main() -> None:
     took(theirs, paths[:1])
     turns = [(took(ours, paths), took(theirs, paths)) for _ in range(runs)]
     told = {
-        kind: [[turn[side][index] for turn in turns] for side in (0, 1)] for index, kind in enumerate(("wall", "cpu"))
+        kind: [[turn[side][index] for turn in turns] for side in (0, 1)]
+        for index, kind in enumerate(("wall", "cpu"))
     }
     print(json.dumps(told))
 

@@ -1,8 +1,10 @@
-"""Waits for requests that nobody answers, by a clock that jumps: python waiting.py REQUESTS SECONDS RUNS WAY. JSON.
+"""Waits for requests that nobody answers, by a clock that jumps: python waiting.py REQUESTS SECONDS
+RUNS WAY. JSON.
 
-WAY is `plain`, `countdown` (told of each second, as on a terminal) or `loop`: what one would write, a GET of the
-submissions every 15 seconds over one httpx.Client. Waiting takes no time; every request really goes to the service.
-`burst` is how much of a bucket that the plan's rate refills is in use at the most.
+WAY is `plain`, `countdown` (told of each second, as on a terminal) or `loop`: what one would write,
+a GET of the submissions every 15 seconds over one httpx.Client. Waiting takes no time; every
+request really goes to the service. `burst` is how much of a bucket that the plan's rate refills is
+in use at the most.
 """
 
 import json
@@ -22,7 +24,10 @@ from sealpipe.collect import poll
 from sealpipe.collect.options import plan_collect
 from sealpipe.session import Transport
 
-SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
+SETTINGS = {
+    name: os.environ[f"SEALPIPE_{name.upper()}"]
+    for name in ("api_key", "base_url", "link_base_url")
+}
 PLAN = 100 / 60
 """Requests a second of the smallest plan (specification: Limits)."""
 

@@ -25,5 +25,7 @@ def faulty(service: RunningService) -> Iterator[Faulty]:
 def client(service: RunningService, faulty: Faulty) -> Iterator[Client]:
     """A client whose requests go by way of `faulty`."""
     key = service.create_key().reveal()
-    with Client(api_key=key, base_url=faulty.base_url, link_base_url=service.link_base_url, deadline=30) as made:
+    with Client(
+        api_key=key, base_url=faulty.base_url, link_base_url=service.link_base_url, deadline=30
+    ) as made:
         yield made

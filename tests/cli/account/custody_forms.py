@@ -40,15 +40,20 @@ FORMS: dict[str, str] = {
     "HEX of its bytes": RAW.hex().upper(),
     "percent": "".join(f"%{ord(sign):02x}" for sign in CUSTODY),
     "percent twice": "".join(f"%25{ord(sign):02X}" for sign in CUSTODY),
-    "percent here and there": "".join(sign if at % 7 else f"%{ord(sign):02X}" for at, sign in enumerate(CUSTODY)),
+    "percent here and there": "".join(
+        sign if at % 7 else f"%{ord(sign):02X}" for at, sign in enumerate(CUSTODY)
+    ),
     "percent over base64": quote(b64(CUSTODY.encode(), 1), safe=""),
     "JSON": "".join(f"\\u{ord(sign):04x}" for sign in CUSTODY),
     "JSON in JSON": json.dumps(json.dumps("".join(f"\\u{ord(sign):04X}" for sign in CUSTODY))),
     "HTML": "".join(f"&#{ord(sign)};" for sign in CUSTODY),
     "HTML in hex": "".join(f"&#x{ord(sign):02X};" for sign in CUSTODY),
-    "base64 in lines": base64.encodebytes(b"some words before it: " + CUSTODY.encode() * 2).decode(),
+    "base64 in lines": base64.encodebytes(
+        b"some words before it: " + CUSTODY.encode() * 2
+    ).decode(),
     "folded": f"{CUSTODY[:20]}\r\n {CUSTODY[20:]}",
-    "quoted-printable": "".join(f"={ord(sign):02X}" for sign in CUSTODY[:30]) + f"=\r\n{CUSTODY[30:]}",
+    "quoted-printable": "".join(f"={ord(sign):02X}" for sign in CUSTODY[:30])
+    + f"=\r\n{CUSTODY[30:]}",
     "quoted-printable of its bytes": "".join(f"={byte:02X}" for byte in RAW),
     "UTF-16": CUSTODY.encode("utf-16-be").decode("latin-1"),
 }

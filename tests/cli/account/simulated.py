@@ -1,4 +1,6 @@
-"""A service with a rate limit and callers who share one client's limiter, on a clock of their own: no time passes."""
+"""A service with a rate limit and callers who share one client's limiter, on a clock of their own:
+no time passes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Service:
 
 @dataclass
 class Outcome:
-    """What came of it: when each request left, how many were refused, and the most tries that one call took."""
+    """What came of it: when each request left, how many were refused, and the most tries that one
+    call took.
+    """
 
     left: list[float] = field(default_factory=list)
     refused: int = 0
@@ -53,7 +57,11 @@ class Outcome:
 
 
 def simulate(
-    service: Service, calls: int, callers: int, latency: float = 0.05, limiter: RateLimiter | None = None
+    service: Service,
+    calls: int,
+    callers: int,
+    latency: float = 0.05,
+    limiter: RateLimiter | None = None,
 ) -> Outcome:
     """`callers` make `calls` calls between them, each repeated until it is not refused."""
     clock = Clock()

@@ -1,4 +1,6 @@
-"""The custody secret leaves in no request, whatever it is written in, and a call that would send it sends nothing."""
+"""The custody secret leaves in no request, whatever it is written in, and a call that would send it
+sends nothing.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_the_gate_finds_it_in_every_form(form: str) -> None:
     assert not any(secret in str(vars(caught.value)) for secret in (CUSTODY, OLD))
 
 
-@pytest.mark.parametrize("form", ["plain", "base64 at 1", "hex", "HEX of its bytes", "percent", "JSON", "HTML in hex"])
+@pytest.mark.parametrize(
+    "form", ["plain", "base64 at 1", "hex", "HEX of its bytes", "percent", "JSON", "HTML in hex"]
+)
 @pytest.mark.parametrize("at", [0, CHUNK_SIZE - 20, CHUNK_SIZE - 1, 2 * LARGE + 5])
 def test_it_is_found_where_pieces_meet_and_in_a_large_body(form: str, at: int) -> None:
     text = FORMS[form].encode()
@@ -71,8 +75,14 @@ def test_anything_else_passes(body: bytes) -> None:
 GATE_COST = runpy.run_path(str(ROOT / "tests/benchmarks/scripts/gate.py"), run_name="gate")
 
 
-def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callable[[str, object], None]) -> None:
-    body = b'{"data":"' + base64.b64encode(os.urandom(12 * 1024 * 1024)) + b'","title":"50 % of \\"all\\""}'
+def test_a_large_body_passes_in_a_few_milliseconds_a_mib(
+    record_property: Callable[[str, object], None],
+) -> None:
+    body = (
+        b'{"data":"'
+        + base64.b64encode(os.urandom(12 * 1024 * 1024))
+        + b'","title":"50 % of \\"all\\""}'
+    )
     gate = CustodyGate(Credential.parse(KEY))
 
     def cost() -> float:
@@ -87,18 +97,26 @@ def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callab
 
 @pytest.mark.parametrize("way", GATE_COST["WAYS"])
 def test_it_takes_about_five_percent_of_a_create_at_most(
-    monkeypatch: pytest.MonkeyPatch, service: RunningService, way: str, record_property: Callable[[str, object], None]
+    monkeypatch: pytest.MonkeyPatch,
+    service: RunningService,
+    way: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """The best of ten tries counts: what else runs on the machine takes caches from the search, too.
+    """The best of ten tries counts: what else runs on the machine takes caches from the search,
+    too.
 
-    It was at most 4.9 % wherever it was measured. The rest up to 6.5 % is for processors with other caches.
+    It was at most 4.9 % wherever it was measured. The rest up to 6.5 % is for processors with other
+    caches.
     """
     for place, name in GATE_COST["SEARCHES"]:
         monkeypatch.setattr(place, name, GATE_COST["timed"](getattr(place, name)))
 
     def measure() -> float:
         service.reset()
-        settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+        settings: dict[str, Any] = {
+            "base_url": service.base_url,
+            "link_base_url": service.link_base_url,
+        }
         with Client(api_key=service.create_key(), **settings) as client:
             searched, cost = GATE_COST["measure"](GATE_COST["WAYS"][way], client, 20)
         return 100 * float(searched) / float(cost)
@@ -134,16 +152,28 @@ def test_a_value_is_searched_as_far_as_it_is_said(value: str) -> None:
 
 def test_what_is_shorter_than_an_end_of_a_secret_passes() -> None:
     ends = [(CUSTODY[: 23 + more], CUSTODY[-24 - more : -1]) for more in (0, 1)]
-    assert [[GATE.holds(end.encode()) for end in pair] for pair in ends] == [[False, False], [True, True]]
+    assert [[GATE.holds(end.encode()) for end in pair] for pair in ends] == [
+        [False, False],
+        [True, True],
+    ]
 
 
 def test_only_ciphertext_that_we_made_is_not_searched() -> None:
-    """Only the holder of its key can read it. What a caller sealed, and what is beside the ciphertext, is searched."""
-    body, _ = shares.build_body(lambda out: out.extend(CUSTODY.encode()), shares.ShareMembers(access_token=TOKEN))
+    """Only the holder of its key can read it.
+
+    What a caller sealed, and what is beside the ciphertext, is searched.
+    """
+    body, _ = shares.build_body(
+        lambda out: out.extend(CUSTODY.encode()), shares.ShareMembers(access_token=TOKEN)
+    )
     ours, theirs = (shares.create(body, "a-key", is_ours=is_ours) for is_ours in (True, False))
-    assert (GATE.holds(ours.body_in_clear or b""), GATE.holds(theirs.body_in_clear or b"")) == (False, True)
+    assert (GATE.holds(ours.body_in_clear or b""), GATE.holds(theirs.body_in_clear or b"")) == (
+        False,
+        True,
+    )
     titled, _ = shares.build_body(
-        lambda out: out.extend(b"AAAA"), shares.ShareMembers(access_token=TOKEN, title=f"see {CUSTODY}")
+        lambda out: out.extend(b"AAAA"),
+        shares.ShareMembers(access_token=TOKEN, title=f"see {CUSTODY}"),
     )
     assert GATE.holds(shares.create(titled, "a-key", is_ours=True).body_in_clear or b"")
 
@@ -151,7 +181,8 @@ def test_only_ciphertext_that_we_made_is_not_searched() -> None:
 def test_a_title_cannot_pass_for_the_end_of_the_ciphertext() -> None:
     title = f'","access_token":"{CUSTODY}","access_token":"x'
     body, _ = shares.build_body(
-        lambda out: out.extend(b"AAAA"), shares.ShareMembers(access_token=TOKEN, title=title, description=title)
+        lambda out: out.extend(b"AAAA"),
+        shares.ShareMembers(access_token=TOKEN, title=title, description=title),
     )
     in_clear = shares.create(body, "a-key", is_ours=True).body_in_clear or b""
     assert json.loads(in_clear) == json.loads(body) | {"data": ""}
@@ -164,11 +195,16 @@ Call = Callable[[Any, str], Any]
 
 CALLS: dict[str, Call] = {
     "create_share: title": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, title=s),
-    "create_share: description": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, description=s),
-    "create_share: organization": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, organization_id=s),
-    "create_share: idempotency key": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, idempotency_key=s),
-    "create_request: title": lambda c, s: c.create_request(title=s, public_key=POINT, fields=[("P", "text")]),
-    "create_request: a prompt": lambda c, s: c.create_request(title="t", public_key=POINT, fields=[(s, "text")]),
+    "create_share: description": lambda c,
+    s: c.create_share(data=DATA, access_token=TOKEN, description=s),
+    "create_share: organization": lambda c,
+    s: c.create_share(data=DATA, access_token=TOKEN, organization_id=s),
+    "create_share: idempotency key": lambda c,
+    s: c.create_share(data=DATA, access_token=TOKEN, idempotency_key=s),
+    "create_request: title": lambda c,
+    s: c.create_request(title=s, public_key=POINT, fields=[("P", "text")]),
+    "create_request: a prompt": lambda c,
+    s: c.create_request(title="t", public_key=POINT, fields=[(s, "text")]),
     "create_request: passcode": lambda c, s: c.create_request(
         title="t", public_key=POINT, fields=[("P", "text")], passcode=Secret(s)
     ),
@@ -200,19 +236,30 @@ CALLS: dict[str, Call] = {
     "call_tool: argument's name": lambda c, s: c.call_tool("get_share", {s: 1}),
     "iter_share_log": lambda c, s: list(c.iter_share_log(s)),
 }  # fmt: skip
-WRITTEN = {"plain": CUSTODY, "base64": b64(CUSTODY.encode(), 1).rstrip("="), "hex": FORMS["hex"], "previous": OLD}
+WRITTEN = {
+    "plain": CUSTODY,
+    "base64": b64(CUSTODY.encode(), 1).rstrip("="),
+    "hex": FORMS["hex"],
+    "previous": OLD,
+}
 
 
 @pytest.fixture
 def client(faulty: Faulty) -> Iterator[Client]:
-    settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 2}
+    settings: dict[str, Any] = {
+        "base_url": faulty.base_url,
+        "link_base_url": "http://127.0.0.1/s",
+        "deadline": 2,
+    }
     with Client(api_key=KEY, api_key_previous=BEFORE, **settings) as made:
         yield made
 
 
 @pytest.mark.parametrize("written", WRITTEN)
 @pytest.mark.parametrize("call", CALLS)
-def test_no_call_of_the_library_sends_it(client: Client, faulty: Faulty, call: str, written: str) -> None:
+def test_no_call_of_the_library_sends_it(
+    client: Client, faulty: Faulty, call: str, written: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         CALLS[call](client, WRITTEN[written])
     assert caught.value.exit_code == 2
@@ -224,9 +271,17 @@ def test_no_call_of_the_library_sends_it(client: Client, faulty: Faulty, call: s
 @pytest.mark.parametrize("call", CALLS)
 def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
     async def job() -> None:
-        settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 2}
+        settings: dict[str, Any] = {
+            "base_url": faulty.base_url,
+            "link_base_url": "http://127.0.0.1/s",
+            "deadline": 2,
+        }
         async with AsyncClient(api_key=KEY, **settings) as client:
-            asked = CALLS[call](client, CUSTODY) if call != "iter_share_log" else client.iter_share_log(CUSTODY)
+            asked = (
+                CALLS[call](client, CUSTODY)
+                if call != "iter_share_log"
+                else client.iter_share_log(CUSTODY)
+            )
             if hasattr(asked, "__aiter__"):
                 async for _ in asked:
                     pass
@@ -240,9 +295,13 @@ def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
     assert faulty.received() == []
 
 
-def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningService, faulty: Faulty) -> None:
+def test_where_the_address_holds_it_nothing_is_asked_of_it(
+    service: RunningService, faulty: Faulty
+) -> None:
     base = faulty.base_url.replace("/v1", f"/{CUSTODY}/v1")
-    with pytest.raises(UsageError, match="an address holds the credential: nothing was sent") as caught:
+    with pytest.raises(
+        UsageError, match="an address holds the credential: nothing was sent"
+    ) as caught:
         Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=30)
     assert CUSTODY not in told(caught.value)
     assert faulty.connections == 0
@@ -253,13 +312,17 @@ def test_a_host_name_may_hold_it_in_lower_case(service: RunningService, name: st
     addresses = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     addresses[name] = f"https://{CUSTODY}.example/v1"
     with pytest.raises(UsageError, match="an address holds the credential"):
-        Client(api_key=KEY, base_url=addresses["base_url"], link_base_url=addresses["link_base_url"])
+        Client(
+            api_key=KEY, base_url=addresses["base_url"], link_base_url=addresses["link_base_url"]
+        )
 
 
 @pytest.mark.parametrize(
     "written", [CUSTODY, CUSTODY.swapcase(), CUSTODY.upper()], ids=["as it is", "swapped", "upper"]
 )
-def test_a_domain_of_a_request_may_hold_it_in_lower_case(client: Client, faulty: Faulty, written: str) -> None:
+def test_a_domain_of_a_request_may_hold_it_in_lower_case(
+    client: Client, faulty: Faulty, written: str
+) -> None:
     body = json.dumps({"restricted_domain": [f"{written}.example".lower()]}).encode()
     assert GATE.holds(body)
     title = f"see {written}"
@@ -285,7 +348,9 @@ def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, fault
 
 def test_sealed_content_may_contain_it_because_it_is_unreadable(service: RunningService) -> None:
     key = service.create_key().reveal()
-    with Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url) as client:
+    with Client(
+        api_key=key, base_url=service.base_url, link_base_url=service.link_base_url
+    ) as client:
         sealed = envelope.seal(bytes(32), key.encode())
         assert client.create_share(data=sealed, access_token=TOKEN).short_code
 
@@ -307,14 +372,31 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "share --field of a document": ("share", "-f", "env:J?format=json#*"),
     "share --dry-run --title": ("share", "-f", "text:x", "--title", CUSTODY, "--dry-run"),
     "share --dry-run --field": ("share", "-f", f"{CUSTODY}=text:x", "--dry-run"),
-    "share --dry-run --send": ("share", "-f", "text:x", "--send", f"webhook:http://127.0.0.1:1/{CUSTODY}", "--dry-run"),
-    "share --send": ("share", "-f", "text:x", "--send", "webhook:http://127.0.0.1:1/{p}", "--param", "p=env:P"),
+    "share --dry-run --send": (
+        "share",
+        "-f",
+        "text:x",
+        "--send",
+        f"webhook:http://127.0.0.1:1/{CUSTODY}",
+        "--dry-run",
+    ),
+    "share --send": (
+        "share",
+        "-f",
+        "text:x",
+        "--send",
+        "webhook:http://127.0.0.1:1/{p}",
+        "--param",
+        "p=env:P",
+    ),
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_no_command_sends_it(bare: Terminal, mcp: FakeMcp, faulty: Faulty, command: str, output: str) -> None:
+def test_no_command_sends_it(
+    bare: Terminal, mcp: FakeMcp, faulty: Faulty, command: str, output: str
+) -> None:
     words = COMMANDS[command]
     bare.environ |= {
         "SEALPIPE_API_KEY": KEY,
@@ -329,7 +411,9 @@ def test_no_command_sends_it(bare: Terminal, mcp: FakeMcp, faulty: Faulty, comma
     assert "holds the credential: nothing was sent" in done.err
     assert CUSTODY not in done.out + done.err
     assert (faulty.received(), mcp.messages) == ([], [])
-    assert all(CUSTODY.encode() not in file.read_bytes() for file in bare.home.rglob("*") if file.is_file())
+    assert all(
+        CUSTODY.encode() not in file.read_bytes() for file in bare.home.rglob("*") if file.is_file()
+    )
 
 
 # -- through plugins ----------------------------------------------------------------------------
@@ -349,12 +433,16 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("form", ["plain", "base64 at 2", "hex", "percent", "JSON"])
-def test_no_plugin_sends_it_over_the_client_that_all_share(http: httpx.Client, receiver: Receiver, form: str) -> None:
+def test_no_plugin_sends_it_over_the_client_that_all_share(
+    http: httpx.Client, receiver: Receiver, form: str
+) -> None:
     text = FORMS[form]
     half = len(text) // 2
     sends: list[Callable[[], object]] = [
         lambda: http.post(receiver.url, json={"text": f"see {text}"}),
-        lambda: http.post(receiver.url, content=iter([b"x", text[:half].encode(), text[half:].encode()])),
+        lambda: http.post(
+            receiver.url, content=iter([b"x", text[:half].encode(), text[half:].encode()])
+        ),
         lambda: http.post(receiver.url, headers={"x-token": text}),
         lambda: http.post(receiver.url, auth=("user", CUSTODY)),
         lambda: http.post(f"{receiver.url}/in?key={text}"),
@@ -375,8 +463,12 @@ def test_a_host_of_a_plugin_that_holds_it_is_not_shown(http: httpx.Client) -> No
 
 
 @pytest.mark.parametrize("size", [64 * 1024, CHUNK_SIZE, CHUNK_SIZE + 1])
-def test_nor_is_one_looked_up_that_holds_it_in_small_letters_beside_a_large_body(http: httpx.Client, size: int) -> None:
-    with pytest.raises(AccessDeniedError, match="the address holds the credential: nothing was sent"):
+def test_nor_is_one_looked_up_that_holds_it_in_small_letters_beside_a_large_body(
+    http: httpx.Client, size: int
+) -> None:
+    with pytest.raises(
+        AccessDeniedError, match="the address holds the credential: nothing was sent"
+    ):
         http.post(f"https://{CUSTODY}.example/", content=b"A" * size)
 
 

@@ -1,4 +1,6 @@
-"""The same gate where plugins speak a protocol themselves, by Vault's and a mail server's sockets."""
+"""The same gate where plugins speak a protocol themselves, by Vault's and a mail server's
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PATIENCE = 10
 
 
 class Listener:
-    """Takes connections, with TLS or without, and keeps what it is told; it answers nothing but a first byte."""
+    """Takes connections, with TLS or without, and keeps what it is told; it answers nothing but a
+    first byte.
+    """
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self._context = context
@@ -92,7 +96,9 @@ WAYS = pytest.mark.parametrize("way", [in_clear, by_tls, by_starttls])
 
 
 @WAYS
-@pytest.mark.parametrize("form", ["plain", "the previous one's", "base64 at 2", "hex", "percent", "JSON"])
+@pytest.mark.parametrize(
+    "form", ["plain", "the previous one's", "base64 at 2", "hex", "percent", "JSON"]
+)
 def test_a_socket_writes_nothing_of_a_piece_that_holds_it(
     network: PluginNetwork, authority: trustme.CA, way: Way, form: str
 ) -> None:
@@ -109,7 +115,9 @@ def test_a_socket_writes_nothing_of_a_piece_that_holds_it(
 
 
 @WAYS
-def test_nor_where_it_is_written_in_pieces(network: PluginNetwork, authority: trustme.CA, way: Way) -> None:
+def test_nor_where_it_is_written_in_pieces(
+    network: PluginNetwork, authority: trustme.CA, way: Way
+) -> None:
     listener, line = way(network, authority)
     whole = FORMS["percent"].encode()
     with line:
@@ -121,7 +129,9 @@ def test_nor_where_it_is_written_in_pieces(network: PluginNetwork, authority: tr
 
 
 @WAYS
-def test_what_follows_an_answer_is_looked_at_anew(network: PluginNetwork, authority: trustme.CA, way: Way) -> None:
+def test_what_follows_an_answer_is_looked_at_anew(
+    network: PluginNetwork, authority: trustme.CA, way: Way
+) -> None:
     listener, line = way(network, authority)
     with line:
         line.sendall(b"x")
@@ -146,7 +156,11 @@ def at(bare: Terminal, faulty: Faulty) -> Terminal:
 @pytest.mark.parametrize("secret", [CUSTODY, OLD], ids=["this one's", "the previous one's"])
 def test_a_path_in_vault_does_not_hold_it(at: Terminal, secret: str) -> None:
     vault = Listener()
-    at.environ |= {"VAULT_ADDR": f"http://127.0.0.1:{vault.port}", "VAULT_TOKEN": "a-token", "VAULT_MAX_RETRIES": "0"}
+    at.environ |= {
+        "VAULT_ADDR": f"http://127.0.0.1:{vault.port}",
+        "VAULT_TOKEN": "a-token",
+        "VAULT_MAX_RETRIES": "0",
+    }
     done = at.sealpipe("share", "-f", f"vault:secret/{secret}#x")
     assert done.code == 14, done
     assert "holds the credential: nothing was sent" in done.err

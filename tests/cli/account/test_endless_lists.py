@@ -64,6 +64,8 @@ def test_a_repeated_submission_is_stored_once(user: Terminal, faulty: Faulty) ->
     rows = [{"short_code": "s", "data": "AA=="}] * 3
     ended, told = '{"short_code": "x", "expired_at": null}', json.dumps({"submissions": rows})
     faulty.plan(says(200, ended), says(200, told), says(200, ended), says(200, told))
-    done = user.sealpipe("requests", "expire", "x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    done = user.sealpipe(
+        "requests", "expire", "x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url
+    )
     assert (done.code, done.json["kept"], done.json["late"]) == (0, 1, 0), done
     assert Path(done.json["kept_in"]).read_text().count('"submission"') == 1

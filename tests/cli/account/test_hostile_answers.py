@@ -1,4 +1,6 @@
-"""A service that means us harm: what it says does not command a CI runner, and its streams do not hold us."""
+"""A service that means us harm: what it says does not command a CI runner, and its streams do not
+hold us.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from support.faulty import Fault, Faulty
 from support.outside_text import commands
 from support.terminal import Terminal
 
-COMMAND = "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e ##teamcity[x] ##utp:x section_end:1:x"
+COMMAND = (
+    "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e ##teamcity[x] "
+    "##utp:x section_end:1:x"
+)
 
 
 def rows(name: str, **members: object) -> Fault:
@@ -52,16 +57,27 @@ def test_what_the_service_says_is_no_command_to_a_ci_runner(
         assert "##[error]c" in json.dumps(done.json)
 
 
-def test_the_service_does_not_say_which_schema_our_output_has(user: Terminal, faulty: Faulty) -> None:
+def test_the_service_does_not_say_which_schema_our_output_has(
+    user: Terminal, faulty: Faulty
+) -> None:
     faulty.plan(then=says(200, '{"short_code": "x", "expired_at": null, "schema": 7, "more": [1]}'))
-    done = user.sealpipe("shares", "show", "x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    done = user.sealpipe(
+        "shares", "show", "x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url
+    )
     assert (done.json["schema"], done.json["more"]) == (1, [1])
 
 
 def test_a_number_that_json_could_not_say_again_is_no_json(user: Terminal, faulty: Faulty) -> None:
     faulty.plan(then=says(200, '{"short_code": "x", "expired_at": null, "more": 1e999}'))
     done = user.sealpipe(
-        "shares", "show", "x", "--output", "json", "--deadline", "30s", SEALPIPE_BASE_URL=faulty.base_url
+        "shares",
+        "show",
+        "x",
+        "--output",
+        "json",
+        "--deadline",
+        "30s",
+        SEALPIPE_BASE_URL=faulty.base_url,
     )
     assert (done.code, done.out) == (12, "")
 
@@ -87,7 +103,8 @@ def test_an_echo_in_another_encoding_than_utf_8_is_not_read(encoding: str) -> No
 def test_a_megabyte_of_backslashes_is_searched_in_no_time() -> None:
     began = time.process_time()
     searched(b'{"a": "\\u0041' + b"\\" * 2**20 + b'"}')
-    assert time.process_time() - began < 20  # a search from each of them to the last would take an hour
+    # A search from each of them to the last would take an hour.
+    assert time.process_time() - began < 20
 
 
 # -- streams ------------------------------------------------------------------------------------
@@ -111,7 +128,9 @@ class Asked:
         )
 
 
-@pytest.mark.parametrize("event", [b"\n", b"data: x\n", b"data: x\n\n", b": x\r\n\r\n", b"data: x\r\r"])
+@pytest.mark.parametrize(
+    "event", [b"\n", b"data: x\n", b"data: x\n\n", b": x\r\n\r\n", b"data: x\r\r"]
+)
 def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
     asked = Asked()
     buffer = asked.buffer()
@@ -124,7 +143,9 @@ def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_an_event_is_found_as_soon_as_it_has_ended_however_it_is_cut(end: bytes, size: int) -> None:
-    first, last = (b"event: message" + end + b"data: " + word + end + end for word in (b"first", b"last"))
+    first, last = (
+        b"event: message" + end + b"data: " + word + end + end for word in (b"first", b"last")
+    )
     asked = Asked(b"last")
     buffer = asked.buffer()
     stream = first + last + b": and so on"

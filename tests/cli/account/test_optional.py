@@ -1,4 +1,6 @@
-"""The access log and the capabilities: as a service with them answers, and as one that has neither."""
+"""The access log and the capabilities: as a service with them answers, and as one that has
+neither.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from urllib.parse import unquote
 import pytest
 
 from cli.account.hasty import hasty
-from sealpipe import AsyncClient, AuthenticationError, Client, MissingScopeError, NotFoundError, ProtocolError
+from sealpipe import (
+    AsyncClient,
+    AuthenticationError,
+    Client,
+    MissingScopeError,
+    NotFoundError,
+    ProtocolError,
+)
 from sealpipe.api import account
 from sealpipe.errors import SealpipeError
 from support.faults import envelope, message, says
@@ -52,7 +61,11 @@ def pages(*of: dict[str, Any]) -> Fault:
     def fault(exchange: Exchange) -> None:
         cursor = exchange.received.target.partition("cursor=p")[2].partition("&")[0]
         page = of[int(cursor or "0")]
-        exchange.send(message(200, json.dumps(page).encode(), {"ETag": '"x"', "Content-Type": "application/json"}))
+        exchange.send(
+            message(
+                200, json.dumps(page).encode(), {"ETag": '"x"', "Content-Type": "application/json"}
+            )
+        )
 
     return fault
 
@@ -66,7 +79,10 @@ def test_the_rehearsal_follows_the_specification_to_the_letter_and_offers_neithe
     done = user.sealpipe("shares", "log", "abc")
     assert (done.code, done.out, done.err) == (0, "", "this service has no access log\n")
     done = user.sealpipe("shares", "log", "abc", "--output", "json")
-    assert (done.code, done.json) == (0, {"schema": 1, "offered": False, "short_code": "abc", "entries": []})
+    assert (done.code, done.json) == (
+        0,
+        {"schema": 1, "offered": False, "short_code": "abc", "entries": []},
+    )
 
 
 @pytest.mark.parametrize("name", NOT_THERE)
@@ -84,10 +100,16 @@ REFUSALS: dict[str, tuple[Fault, type[SealpipeError]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_the_service_itself_refuses_is_an_error(client: Client, faulty: Faulty, name: str) -> None:
+def test_what_the_service_itself_refuses_is_an_error(
+    client: Client, faulty: Faulty, name: str
+) -> None:
     fault, kind = REFUSALS[name]
     faulty.plan(then=fault)
-    for call in (lambda: client.share_log("abc"), client.get_capabilities, lambda: list(client.iter_share_log("abc"))):
+    for call in (
+        lambda: client.share_log("abc"),
+        client.get_capabilities,
+        lambda: list(client.iter_share_log("abc")),
+    ):
         with pytest.raises(kind):
             call()
 
@@ -103,7 +125,12 @@ def test_a_page_of_the_log_has_its_entries_and_its_bounds(client: Client, faulty
     since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     log = client.share_log("a/b", limit=5, cursor="a b&c", since=since, until=until)
     assert log is not None
-    assert (log.short_code, log.next_cursor, log.retention_days, log.extra) == ("abc", "n/1", 90, {"new": 1})
+    assert (log.short_code, log.next_cursor, log.retention_days, log.extra) == (
+        "abc",
+        "n/1",
+        90,
+        {"new": 1},
+    )
     assert (log.effective_from, log.effective_to) == (since, until)
     (entry,) = log.entries
     assert entry.accessed_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -111,7 +138,9 @@ def test_a_page_of_the_log_has_its_entries_and_its_bounds(client: Client, faulty
     (asked,) = faulty.received()
     path, _, query = asked.target.partition("?")
     assert path == "/v1/shares/a%2Fb/access-log"
-    assert query == "limit=5&cursor=a+b%26c&from=2026-01-01T00%3A00%3A00Z&to=2026-02-01T00%3A00%3A00Z"
+    assert (
+        query == "limit=5&cursor=a+b%26c&from=2026-01-01T00%3A00%3A00Z&to=2026-02-01T00%3A00%3A00Z"
+    )
 
 
 def log_of(number: int, then: str | None) -> dict[str, Any]:
@@ -119,9 +148,14 @@ def log_of(number: int, then: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("end", [None, "", "p1"], ids=["null", "empty", "one that was there"])
-def test_the_log_is_walked_by_its_cursor_to_the_end(client: Client, faulty: Faulty, end: str | None) -> None:
+def test_the_log_is_walked_by_its_cursor_to_the_end(
+    client: Client, faulty: Faulty, end: str | None
+) -> None:
     faulty.plan(then=pages(log_of(0, "p1"), {**log_of(1, "p2"), "entries": []}, log_of(2, end)))
-    assert [entry.accessed_ip for entry in client.iter_share_log("abc")] == ["192.0.2.0", "192.0.2.2"]
+    assert [entry.accessed_ip for entry in client.iter_share_log("abc")] == [
+        "192.0.2.0",
+        "192.0.2.2",
+    ]
     assert len(faulty.received()) == 3
 
     async def walk() -> list[str | None]:
@@ -133,17 +167,27 @@ def test_the_log_is_walked_by_its_cursor_to_the_end(client: Client, faulty: Faul
 
 @pytest.mark.parametrize(
     "change",
-    [{"entries": {}}, {"entries": [1]}, {"entries": [{"accessed_at": "yesterday"}]}, {"entries": [{"signed_in": "no"}]},
-     {"entries": [{"accessed_ip": 5}]}, {"next_cursor": 5}, {"retention_days": "90"}, {"short_code": ""}],
+    [{"entries": {}}, {"entries": [1]}, {"entries": [{"accessed_at": "yesterday"}]},
+        {"entries": [{"signed_in": "no"}]},
+     {"entries": [{"accessed_ip": 5}]}, {"next_cursor": 5}, {"retention_days": "90"},
+     {"short_code": ""}],
 )  # fmt: skip
-def test_a_log_of_other_types_breaks_the_protocol(client: Client, faulty: Faulty, change: dict[str, Any]) -> None:
+def test_a_log_of_other_types_breaks_the_protocol(
+    client: Client, faulty: Faulty, change: dict[str, Any]
+) -> None:
     faulty.plan(then=says(200, json.dumps({**PAGE, **change})))
     with pytest.raises(ProtocolError):
         hasty(client, account.get_access_log("abc"))
 
 
 def test_the_log_on_the_command_line(user: Terminal, faulty: Faulty) -> None:
-    hostile = {**ENTRY, "accessed_at": None, "platform": None, "user_agent": "\x1b[2J\tx", "failed_passcode": True}
+    hostile = {
+        **ENTRY,
+        "accessed_at": None,
+        "platform": None,
+        "user_agent": "\x1b[2J\tx",
+        "failed_passcode": True,
+    }
     faulty.plan(then=pages(log_of(0, "p1"), {**PAGE, "entries": [hostile]}))
     user.environ["SEALPIPE_BASE_URL"] = faulty.base_url
     done = user.sealpipe("shares", "log", "abc")
@@ -153,19 +197,36 @@ def test_the_log_on_the_command_line(user: Terminal, faulty: Faulty) -> None:
         "-\tfailed passcode\t192.0.2.1\t-\t\\x1b[2J\\tx",
     ]
     told = user.sealpipe("shares", "log", "abc", "--output", "json").json
-    assert (told["offered"], told["retention_days"], told["effective_to"]) == (True, 90, "2026-02-01T00:00:00Z")
+    assert (told["offered"], told["retention_days"], told["effective_to"]) == (
+        True,
+        90,
+        "2026-02-01T00:00:00Z",
+    )
     assert told["entries"][0] == {**ENTRY, "accessed_ip": "192.0.2.0"}
     assert [row["failed_passcode"] for row in told["entries"]] == [False, True]
 
 
 def test_the_log_of_a_time_ends_at_the_limit(user: Terminal, faulty: Faulty) -> None:
     faulty.plan(then=pages(log_of(0, "p1"), log_of(1, "p2"), log_of(2, None)))
-    words = ("--since", "2026-01-01T00:00:00+01:00", "--until", "2026-02-01T00:00:00Z", "--limit", "2")
+    words = (
+        "--since",
+        "2026-01-01T00:00:00+01:00",
+        "--until",
+        "2026-02-01T00:00:00Z",
+        "--limit",
+        "2",
+    )
     done = user.sealpipe("shares", "log", "abc", *words, SEALPIPE_BASE_URL=faulty.base_url)
-    assert (done.code, [line.split("\t")[2] for line in done.out.splitlines()]) == (0, ["192.0.2.0", "192.0.2.1"])
+    assert (done.code, [line.split("\t")[2] for line in done.out.splitlines()]) == (
+        0,
+        ["192.0.2.0", "192.0.2.1"],
+    )
     targets = [unquote(each.target) for each in faulty.received()]
     assert len(targets) == 2
-    assert all("from=2025-12-31T23:00:00Z" in each and "to=2026-02-01T00:00:00Z" in each for each in targets)
+    assert all(
+        "from=2025-12-31T23:00:00Z" in each and "to=2026-02-01T00:00:00Z" in each
+        for each in targets
+    )
 
 
 @pytest.mark.parametrize(("fault", "code"), [(envelope(404, 1), 6), (envelope(403, 78), 4)])
@@ -202,8 +263,11 @@ def test_capabilities_are_returned_unchanged(client: Client, faulty: Faulty) -> 
 
 
 def test_who_shares_imports_none_of_this() -> None:
-    rare = ["api.mcp", "api.optional", "api.stats", "flows.tools", "webhooks"]
-    code = "import json, sys; from sealpipe import AsyncClient, Client; print(json.dumps(list(sys.modules)))"
+    rare = ["api.mcp", "api.optional", "api.stats", "tools", "webhooks"]
+    code = (
+        "import json, sys; from sealpipe import AsyncClient, Client; "
+        "print(json.dumps(list(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
     assert "sealpipe.client" in loaded

@@ -1,4 +1,6 @@
-"""How one client's requests leave: freely until the first 429, and then so that hardly another one follows."""
+"""How one client's requests leave: freely until the first 429, and then so that hardly another one
+follows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from cli.account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Failure, Response
 from sealpipe.network import rate_limiter
-from sealpipe.network.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
+from sealpipe.network.rate_limiter import (
+    IDLE_RESET,
+    MAX_RATE,
+    MAX_RETRY_AFTER,
+    RateLimiter,
+    Ticket,
+    refuse_delay,
+)
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faults import says
@@ -57,14 +66,23 @@ class Line:
 
 def test_nothing_is_held_back_while_nothing_was_refused() -> None:
     line = Line()
-    for result in (DONE, Response(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
+    for result in (
+        DONE,
+        Response(503, {"retry-after": "60"}, b""),
+        Failure(sent=False, detail="no connection"),
+        DONE,
+    ):
         assert [line.limiter.reserve(Ticket()) for _ in range(500)] == 500 * [0.0]
         line.get(result)
     assert line.clock.now == Clock().now
 
 
-@pytest.mark.parametrize(("after", "seconds"), [("7", 7), ("1", 1), ("300", 300), ("99999999999", MAX_RETRY_AFTER)])
-def test_a_refusal_holds_everybody_back_for_as_long_as_it_says_and_never_absurdly(after: str, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("after", "seconds"), [("7", 7), ("1", 1), ("300", 300), ("99999999999", MAX_RETRY_AFTER)]
+)
+def test_a_refusal_holds_everybody_back_for_as_long_as_it_says_and_never_absurdly(
+    after: str, seconds: float
+) -> None:
     line = Line()
     line.get(refused(after))
     assert line.pause() == pytest.approx(seconds)
@@ -86,11 +104,17 @@ def test_after_a_refusal_requests_leave_one_by_one_and_first_come_is_first_serve
     began = line.clock.now
     tickets = [Ticket() for _ in range(5)]
     pauses = [line.limiter.reserve(ticket) for ticket in tickets]
-    assert pauses == pytest.approx([3.0 + 0.498 * place for place in range(5)], rel=0.01), "half of 241 a minute"
-    line.clock.now = began + 100
-    assert [line.limiter.reserve(ticket) == 0.0 for ticket in tickets] == [True, False, False, False, False], (
-        "late or not"
+    assert pauses == pytest.approx([3.0 + 0.498 * place for place in range(5)], rel=0.01), (
+        "half of 241 a minute"
     )
+    line.clock.now = began + 100
+    assert [line.limiter.reserve(ticket) == 0.0 for ticket in tickets] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ], "late or not"
 
 
 def test_one_that_gives_up_makes_room_for_those_behind_it() -> None:
@@ -150,7 +174,9 @@ def test_a_long_hold_is_no_idle_while() -> None:
 
 @pytest.mark.parametrize("callers", [1, 5, 20, 100])
 @pytest.mark.parametrize("per_minute", [20, 60, 100, 600])
-def test_many_callers_use_the_whole_rate_and_are_hardly_refused(per_minute: int, callers: int) -> None:
+def test_many_callers_use_the_whole_rate_and_are_hardly_refused(
+    per_minute: int, callers: int
+) -> None:
     over = 200
     outcome = simulate(Service(per_minute), 2 * per_minute + over, callers)
     ideal = over * 60 / per_minute
@@ -181,7 +207,9 @@ def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() 
 
 
 class Standing:
-    """The service's clock stands still until its burst is spent: a slow machine would never be refused."""
+    """The service's clock stands still until its burst is spent: a slow machine would never be
+    refused.
+    """
 
     def __init__(self) -> None:
         self.service: RunningService | None = None
@@ -189,7 +217,11 @@ class Standing:
         self._going_since: float | None = None
 
     def __call__(self) -> datetime:
-        if self._going_since is None and self.service is not None and len(self.service.seen()) > BURST:
+        if (
+            self._going_since is None
+            and self.service is not None
+            and len(self.service.seen()) > BURST
+        ):
             self._going_since = time.monotonic()
         gone = 0.0 if self._going_since is None else time.monotonic() - self._going_since
         return self._stood_at + timedelta(seconds=gone)
@@ -206,7 +238,11 @@ def arguments(service: RunningService) -> dict[str, str]:
 
 def by_threads(service: RunningService) -> set[str]:
     with Client(**arguments(service)) as client, ThreadPoolExecutor(20) as pool:
-        return set(pool.map(lambda n: client.share([Field("n", str(n))], custody="off").short_code, range(300)))
+        return set(
+            pool.map(
+                lambda n: client.share([Field("n", str(n))], custody="off").short_code, range(300)
+            )
+        )
 
 
 def by_tasks(service: RunningService) -> set[str]:
@@ -215,15 +251,24 @@ def by_tasks(service: RunningService) -> set[str]:
             numbers = iter(range(300))
 
             async def work() -> list[str]:
-                return [(await client.share([Field("n", str(n))], custody="off")).short_code for n in numbers]
+                return [
+                    (await client.share([Field("n", str(n))], custody="off")).short_code
+                    for n in numbers
+                ]
 
-            return {code for codes in await asyncio.gather(*(work() for _ in range(20))) for code in codes}
+            return {
+                code
+                for codes in await asyncio.gather(*(work() for _ in range(20)))
+                for code in codes
+            }
 
     return asyncio.run(job())
 
 
 def share_often(share: Callable[[RunningService], set[str]]) -> tuple[int, int, int]:
-    """How many short codes there were, how many creates the service saw, and how many shares came of them."""
+    """How many short codes there were, how many creates the service saw, and how many shares came
+    of them.
+    """
     clock = Standing()
     with start(clock=clock) as service:
         service.set_account(requests_per_minute=BURST // 2)
@@ -251,7 +296,9 @@ def test_twenty_callers_get_300_shares_made_with_few_refusals(
     assert 300 < sent <= 300 + 40
 
 
-def test_a_delay_beyond_the_deadline_fails_at_once_and_sends_nothing(service: RunningService, faulty: Faulty) -> None:
+def test_a_delay_beyond_the_deadline_fails_at_once_and_sends_nothing(
+    service: RunningService, faulty: Faulty
+) -> None:
     faulty.plan(says(429, headers={"Retry-After": "30"}), then=passes)
     began = time.monotonic()
     with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=20) as client:
@@ -268,7 +315,8 @@ def test_a_delay_beyond_the_deadline_fails_at_once_and_sends_nothing(service: Ru
 def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
     service: RunningService, faulty: Faulty, monkeypatch: pytest.MonkeyPatch, deadline: float
 ) -> None:
-    monkeypatch.setattr(rate_limiter, "MIN_FIRST_RATE", 0.1)  # ten seconds, so that also a slow machine sends the first
+    # Ten seconds, so that also a slow machine sends the first.
+    monkeypatch.setattr(rate_limiter, "MIN_FIRST_RATE", 0.1)
     faulty.plan(then=says(429))  # without a Retry-After: spaced all the same
     with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=deadline) as client:
         with pytest.raises(RateLimitError):
@@ -279,14 +327,17 @@ def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
 @pytest.mark.parametrize(
     ("pause", "left", "late"), [(0.7, 1, False), (0.76, 1, True), (27, 30, False), (28.5, 30, True)]
 )
-def test_a_request_keeps_some_of_its_time_for_itself(pause: float, left: float, *, late: bool) -> None:
+def test_a_request_keeps_some_of_its_time_for_itself(
+    pause: float, left: float, *, late: bool
+) -> None:
     assert (refuse_delay(pause, left) is not None) == late
 
 
 def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(
     service: RunningService, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rate_limiter, "MIN_FIRST_RATE", 0.5)  # two seconds, so that a slow machine cancels in time
+    # Two seconds, so that a slow machine cancels in time.
+    monkeypatch.setattr(rate_limiter, "MIN_FIRST_RATE", 0.5)
 
     async def job() -> float:
         given = {**arguments(service), "base_url": faulty.base_url}

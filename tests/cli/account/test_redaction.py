@@ -1,4 +1,6 @@
-"""Our credential in what comes back: taken out before anything is shown, however it is written there."""
+"""Our credential in what comes back: taken out before anything is shown, however it is written
+there.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
     assert result == Failure(sent=True, detail="illegal line: '[withheld]' \udc80")
 
 
-def test_a_header_that_repeats_it_in_small_letters_is_not_shown_whatever_the_size_of_the_body() -> None:
+def test_a_header_that_repeats_it_in_small_letters_is_not_shown_whatever_the_size_of_the_body() -> (
+    None
+):
     response = Response(400, {"x-host": f"{AUTH.lower()}.example"}, b"-" * 64 * 1024)
     result = Redactor(CustodyGate(Credential.parse(KEY))).redact(response)
     assert isinstance(result, Response)
@@ -171,7 +175,9 @@ def test_a_large_answer_holds_none_of_them(encoding: str) -> None:
     assert result.flaw == ""
 
 
-@pytest.mark.parametrize("sign", [b"\\", b"%41", b"\\u0041", b"&#65;", b"\n ", b"=", b"&#", b"\x00", b"\\\\u"])
+@pytest.mark.parametrize(
+    "sign", [b"\\", b"%41", b"\\u0041", b"&#65;", b"\n ", b"=", b"&#", b"\x00", b"\\\\u"]
+)
 def test_a_hostile_answer_is_looked_through_in_time(sign: bytes) -> None:
     body = (sign * 1_048_576)[:1_048_576]
     redactor = Redactor(CustodyGate(Credential.parse(KEY), Credential.parse(BEFORE)))
@@ -212,17 +218,30 @@ def test_an_echo_is_never_printed(bare: Terminal, faulty: Faulty, name: str, out
     assert faulty.received()[0].header("authorization") == HEADER
     assert AUTH not in done.out + done.err
     assert AUTH[:12] not in done.out + done.err
-    if "page" not in name and "HTTP" not in name and (output, name) != ("text", "in a member that we do not know"):
+    if (
+        "page" not in name
+        and "HTTP" not in name
+        and (output, name) != ("text", "in a member that we do not know")
+    ):
         assert "[withheld]" in done.out + done.err
 
 
 @pytest.mark.parametrize("part", ["custody", "previous custody", "previous auth"])
-def test_nor_is_any_other_part_that_a_message_repeats(bare: Terminal, faulty: Faulty, part: str) -> None:
+def test_nor_is_any_other_part_that_a_message_repeats(
+    bare: Terminal, faulty: Faulty, part: str
+) -> None:
     secret = SECRETS[part]
-    said = json.dumps({"error_code": 19, "message": f"bad title {secret}", "additional_data": {secret: [secret]}})
-    faulty.plan(then=lambda exchange: exchange.send(message(400, said.encode(), {"x-request": secret})))
+    said = json.dumps(
+        {"error_code": 19, "message": f"bad title {secret}", "additional_data": {secret: [secret]}}
+    )
+    faulty.plan(
+        then=lambda exchange: exchange.send(message(400, said.encode(), {"x-request": secret}))
+    )
     settings = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 1}
-    with Client(api_key=KEY, api_key_previous=BEFORE, **settings) as client, pytest.raises(SealpipeError) as caught:  # type: ignore[arg-type]
+    with (
+        Client(api_key=KEY, api_key_previous=BEFORE, **settings) as client,
+        pytest.raises(SealpipeError) as caught,
+    ):  # type: ignore[arg-type]
         client.get_share("x")
     assert secret[:12] not in repr((caught.value, vars(caught.value)))
     bare.environ |= {
@@ -239,7 +258,9 @@ def test_nor_is_any_other_part_that_a_message_repeats(bare: Terminal, faulty: Fa
 
 
 def test_an_echo_is_on_no_exception_and_in_no_value(faulty: Faulty) -> None:
-    with Client(api_key=KEY, base_url=faulty.base_url, link_base_url="http://127.0.0.1/s", deadline=30) as client:
+    with Client(
+        api_key=KEY, base_url=faulty.base_url, link_base_url="http://127.0.0.1/s", deadline=30
+    ) as client:
         for name, fault in ECHOES.items():
             faulty.plan(then=fault)
             try:
@@ -253,26 +274,36 @@ def test_a_share_whose_answer_echoes_is_made_all_the_same(user: Terminal, faulty
     def adds(exchange: Exchange) -> None:
         answer = exchange.forward()
         sent = exchange.received.header("authorization")
-        exchange.send(message(answer.status, json.dumps({**json.loads(answer.body), "debug": sent}).encode()))
+        exchange.send(
+            message(answer.status, json.dumps({**json.loads(answer.body), "debug": sent}).encode())
+        )
 
     faulty.plan(then=adds)
-    done = user.sealpipe("share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    done = user.sealpipe(
+        "share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url
+    )
     assert done.code == 0
     assert done.json["link"]
     assert user.environ["SEALPIPE_API_KEY"].split(".")[1] not in done.out + done.err
 
 
-@pytest.mark.parametrize("form", [str, lambda text: json.dumps(text)[1:-1]], ids=["as it is", "escaped"])
+@pytest.mark.parametrize(
+    "form", [str, lambda text: json.dumps(text)[1:-1]], ids=["as it is", "escaped"]
+)
 def test_a_refusal_does_not_show_the_passcode_that_was_sent(
     user: Terminal, faulty: Faulty, form: Callable[[str], str]
 ) -> None:
     passcode = "hünter-2 is \\ weak"
     mark = f"the passcode {form(passcode)}"
-    body = json.dumps({"message": mark, "error_code": 19, "additional_data": {"passcode": mark}}).encode()
+    body = json.dumps(
+        {"message": mark, "error_code": 19, "additional_data": {"passcode": mark}}
+    ).encode()
     words = ("request", "-a", "Password", "--passcode-from", "env:CODE")
     for output in ("text", "json"):
         faulty.plan(then=lambda exchange: exchange.send(message(400, body)))
-        done = user.sealpipe(*words, "--output", output, SEALPIPE_BASE_URL=faulty.base_url, CODE=passcode)
+        done = user.sealpipe(
+            *words, "--output", output, SEALPIPE_BASE_URL=faulty.base_url, CODE=passcode
+        )
         assert done.code == 5
         assert "the passcode [withheld]" in done.err
         assert "nter-2" not in done.out + done.err
@@ -289,18 +320,32 @@ def test_nor_the_token_and_the_verifier_of_a_share(user: Terminal, faulty: Fault
     assert done.code == 5
     assert "access_token" in done.err
     sent = json.loads(faulty.received()[0].body)
-    assert not [name for name in ("access_token", "passcode_verifier") if sent[name] in done.out + done.err]
+    assert not [
+        name for name in ("access_token", "passcode_verifier") if sent[name] in done.out + done.err
+    ]
 
 
-def test_a_number_that_json_does_not_have_leaves_the_error_valid_json(user: Terminal, faulty: Faulty) -> None:
-    body = b'{"message": "no", "error_code": 19, "additional_data": {"a": NaN, "b": -Infinity, "c": 1e999}}'
+def test_a_number_that_json_does_not_have_leaves_the_error_valid_json(
+    user: Terminal, faulty: Faulty
+) -> None:
+    body = (
+        b'{"message": "no", "error_code": 19, "additional_data": {"a": NaN, "b": -Infinity, '
+        b'"c": 1e999}}'
+    )
     faulty.plan(then=lambda exchange: exchange.send(message(400, body)))
-    done = user.sealpipe("share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    done = user.sealpipe(
+        "share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url
+    )
     error = json.loads(done.err.splitlines()[-1], parse_constant=pytest.fail)["error"]
-    assert (error["exit_code"], error["additional_data"]) == (5, {"a": "NaN", "b": "-Infinity", "c": "1e999"})
+    assert (error["exit_code"], error["additional_data"]) == (
+        5,
+        {"a": "NaN", "b": "-Infinity", "c": "1e999"},
+    )
 
 
-def test_other_tasks_go_on_while_a_large_response_is_searched(faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tasks_go_on_while_a_large_response_is_searched(
+    faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ticked = threading.Event()
 
     def redact(_self: Redactor, result: Response | Failure, _sent: object) -> Response | Failure:
@@ -318,7 +363,11 @@ def test_other_tasks_go_on_while_a_large_response_is_searched(faulty: Faulty, mo
         ticked.set()
 
     async def job() -> None:
-        settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 30}
+        settings: dict[str, Any] = {
+            "base_url": faulty.base_url,
+            "link_base_url": "http://127.0.0.1/s",
+            "deadline": 30,
+        }
         async with AsyncClient(api_key=KEY, **settings) as client:
             await asyncio.gather(client.list_submissions("abc"), tick())
 

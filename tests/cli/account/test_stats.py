@@ -1,4 +1,6 @@
-"""Stats: figures from the rehearsal through both clients and the command line; odd answers; the chart on a terminal."""
+"""Stats: figures from the rehearsal through both clients and the command line; odd answers; the
+chart on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_the_figures_are_those_of_the_account(client: Client, service: RunningSe
     assert (told.active, told.expired, told.total_viewed, told.extra) == (2, 2, 2, {})
     assert len(told.daily_views) == 14
     days = [day for day, _ in told.daily_views]
-    assert all(later - day == timedelta(days=1) for day, later in itertools.pairwise(days) if day and later)
+    assert all(
+        later - day == timedelta(days=1) for day, later in itertools.pairwise(days) if day and later
+    )
     assert [views for _, views in told.daily_views] == 13 * [0] + [2]
 
 
@@ -65,7 +69,9 @@ ODD: dict[str, tuple[Any, Stats]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_missing_is_none_and_what_is_unknown_is_kept(client: Client, faulty: Faulty, name: str) -> None:
+def test_what_is_missing_is_none_and_what_is_unknown_is_kept(
+    client: Client, faulty: Faulty, name: str
+) -> None:
     body, expected = ODD[name]
     faulty.plan(then=says(200, json.dumps(body)))
     assert client.get_stats() == expected
@@ -73,10 +79,13 @@ def test_what_is_missing_is_none_and_what_is_unknown_is_kept(client: Client, fau
 
 @pytest.mark.parametrize(
     "body",
-    ['{"shares": 5}', '{"shares": []}', '{"shares": {"active": "5"}}', '{"shares": {"active": 5.0}}',
-     '{"shares": {"active": true}}', '{"daily_views": {}}', '{"daily_views": [5]}', '{"daily_views": [{"count": "1"}]}',
-     '{"daily_views": [{"date": 5}]}', '{"daily_views": [{"date": "2026-02-30"}]}',
-     '{"daily_views": [{"date": "2026-W01-1"}]}', '{"daily_views": [{"date": "2026-01-02T00:00:00Z"}]}', "[]", "x"],
+    ['{"shares": 5}', '{"shares": []}', '{"shares": {"active": "5"}}',
+        '{"shares": {"active": 5.0}}',
+     '{"shares": {"active": true}}', '{"daily_views": {}}', '{"daily_views": [5]}',
+     '{"daily_views": [{"count": "1"}]}', '{"daily_views": [{"date": 5}]}',
+     '{"daily_views": [{"date": "2026-02-30"}]}',
+     '{"daily_views": [{"date": "2026-W01-1"}]}',
+     '{"daily_views": [{"date": "2026-01-02T00:00:00Z"}]}', "[]", "x"],
 )  # fmt: skip
 def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: str) -> None:
     faulty.plan(then=says(200, body))
@@ -84,7 +93,9 @@ def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: 
         hasty(client, account.get_stats())
 
 
-@pytest.mark.parametrize(("environ", "block"), [({"LANG": "C.UTF-8"}, "█"), ({"PYTHONIOENCODING": "ascii"}, "#")])
+@pytest.mark.parametrize(
+    ("environ", "block"), [({"LANG": "C.UTF-8"}, "█"), ({"PYTHONIOENCODING": "ascii"}, "#")]
+)
 def test_on_a_terminal_there_are_bars(
     client: Client, user: Terminal, service: RunningService, environ: dict[str, str], block: str
 ) -> None:
@@ -99,7 +110,14 @@ def test_on_a_terminal_there_are_bars(
 
 
 def test_the_longest_bar_fills_the_line_and_no_viewed_day_is_without_one() -> None:
-    dates = (date(2026, 1, 1), date(2026, 1, 2), None, date(2026, 1, 4), date(2026, 1, 5), date(2026, 1, 6))
+    dates = (
+        date(2026, 1, 1),
+        date(2026, 1, 2),
+        None,
+        date(2026, 1, 4),
+        date(2026, 1, 5),
+        date(2026, 1, 6),
+    )
     days = tuple(map(DailyViews, dates, (1, 0, None, 10_000, 5_000, -3)))
     lines = draw_chart(Stats(1, None, 3, days), 50, "#").splitlines()
     bars = [line.count("#") for line in lines[:6]]

@@ -1,4 +1,6 @@
-"""The tools of the MCP endpoint, through both clients and the command line, against a fake that is strict."""
+"""The tools of the MCP endpoint, through both clients and the command line, against a fake that is
+strict.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ KEY = mint().credential.reveal()
 
 @pytest.fixture
 def client(mcp: FakeMcp) -> Iterator[Client]:
-    with Client(api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s", deadline=30) as made:
+    with Client(
+        api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s", deadline=30
+    ) as made:
         yield made
 
 
@@ -59,12 +63,22 @@ def test_the_tools_are_listed_and_called_whatever_form_the_answers_have(
     assert client.call_tool("share_stats").text == "3 active\n2 expired"
     assert json.loads(client.call_tool("list_shares", {"limit": 5}).text) == {"limit": 5}
     assert mcp.problems == []
-    assert mcp.methods() == [*HANDSHAKE, "tools/list", "tools/list", *HANDSHAKE, "tools/call", *HANDSHAKE, "tools/call"]
+    assert mcp.methods() == [
+        *HANDSHAKE,
+        "tools/list",
+        "tools/list",
+        *HANDSHAKE,
+        "tools/call",
+        *HANDSHAKE,
+        "tools/call",
+    ]
 
 
 def test_the_async_client_does_the_same(mcp: FakeMcp) -> None:
     async def job() -> tuple[int, str]:
-        async with AsyncClient(api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s") as client:
+        async with AsyncClient(
+            api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s"
+        ) as client:
             return len(await client.list_tools()), (await client.call_tool("share_stats")).text
 
     mcp.form = "endless stream"
@@ -119,7 +133,9 @@ def test_reading_is_repeated_and_a_call_never(client: Client, mcp: FakeMcp) -> N
         assert "before you call it again" in caught.value.remedy
 
 
-def test_a_call_that_was_held_back_by_the_rate_limit_is_made_later(client: Client, mcp: FakeMcp) -> None:
+def test_a_call_that_was_held_back_by_the_rate_limit_is_made_later(
+    client: Client, mcp: FakeMcp
+) -> None:
     mcp.queued = {"tools/call": [Reply(429, "", {"Retry-After": "1"})]}
     assert client.call_tool("expire_share", {"code": "x"}).text == "expired"
     mcp.queued = {"tools/call": [Reply(429, "", {"Retry-After": "60"})]}
@@ -135,15 +151,23 @@ def test_a_missing_scope_is_not_reported_as_a_tool_failure(client: Client, mcp: 
     assert (caught.value.exit_code, "scope shares:write" in caught.value.remedy) == (4, True)
 
 
-FAILED = '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"text","text":"%s"}]}}'
+FAILED = (
+    '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"text","text":"%s"}]}}'
+)
 
 
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
         ("no such share", "the tool get_share failed: no such share"),
-        ("shares:read is not the matter", "the tool get_share failed: shares:read is not the matter"),
-        ("the scope shares:reading of get_share", "the tool get_share failed: the scope shares:reading of get_share"),
+        (
+            "shares:read is not the matter",
+            "the tool get_share failed: shares:read is not the matter",
+        ),
+        (
+            "the scope shares:reading of get_share",
+            "the tool get_share failed: the scope shares:reading of get_share",
+        ),
         ("\\u001b[2J\\n::error::x", "the tool get_share failed: \\x1b[2J\\n::error::x"),
         ("", "the tool get_share failed"),
     ],
@@ -151,16 +175,22 @@ FAILED = '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"
 def test_a_tool_that_fails_is_an_error_with_its_text_escaped(
     client: Client, mcp: FakeMcp, words: str, shown: str
 ) -> None:
-    mcp.queued = {"tools/call": [Reply(200, FAILED % (2, words), {"Content-Type": "application/json"})]}
+    mcp.queued = {
+        "tools/call": [Reply(200, FAILED % (2, words), {"Content-Type": "application/json"})]
+    }
     with pytest.raises(ToolError) as caught:
         client.call_tool("get_share", {})
     assert (caught.value.message, caught.value.exit_code) == (shown, 5)
 
 
 @pytest.mark.parametrize("status", [200, 400, 404])
-def test_a_json_rpc_error_has_its_code_whatever_the_status(client: Client, mcp: FakeMcp, status: int) -> None:
+def test_a_json_rpc_error_has_its_code_whatever_the_status(
+    client: Client, mcp: FakeMcp, status: int
+) -> None:
     mcp.sessions = False
-    body = '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown\\u0007 tool","data":{}}}'
+    body = (
+        '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown\\u0007 tool","data":{}}}'
+    )
     mcp.queued = {"tools/call": [Reply(status, body, {"Content-Type": "application/json"})]}
     with pytest.raises(ToolError, match=r"refused \(-32602\): Unknown\\x07 tool") as caught:
         client.call_tool("nothing", {})
@@ -201,18 +231,26 @@ def test_a_protocol_error_is_reported_and_the_call_not_repeated(
     assert mcp.methods().count("tools/call") == 1
 
 
-@pytest.mark.parametrize(("end", "counts"), [("\n\n", True), ("\n", True), ("\r", True), ("", False)])
+@pytest.mark.parametrize(
+    ("end", "counts"), [("\n\n", True), ("\n", True), ("\r", True), ("", False)]
+)
 def test_the_last_event_of_a_stream_counts_if_its_line_is_complete(
     client: Client, mcp: FakeMcp, end: str, *, counts: bool
 ) -> None:
-    mcp.queued = {"tools/call": [Reply(200, f"data: {OURS}{end}", {"Content-Type": "text/event-stream"})]}
+    mcp.queued = {
+        "tools/call": [Reply(200, f"data: {OURS}{end}", {"Content-Type": "text/event-stream"})]
+    }
     with nullcontext() if counts else pytest.raises(ProtocolError):
         client.call_tool("expire_share", {"code": "x"})
 
 
 @pytest.mark.parametrize("session", ["", "a b", "é", "x" * 1025])
 def test_a_session_id_that_is_none_is_refused(client: Client, mcp: FakeMcp, session: str) -> None:
-    hello = {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {}}}
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {"protocolVersion": "2025-11-25", "capabilities": {}},
+    }
     headers = {"Content-Type": "application/json", "Mcp-Session-Id": session}
     mcp.queued = {"initialize": 5 * [Reply(200, json.dumps(hello), headers)]}
     with pytest.raises(ProtocolError, match="session id"):
@@ -243,11 +281,21 @@ def test_list_prints_a_line_for_each_tool_and_json_their_arguments(person: Termi
     assert told["tools"][0]["inputSchema"]["properties"] == {"limit": {"type": "integer"}}
 
 
-def test_arguments_come_by_reference_and_have_the_types_of_the_schema(person: Terminal, mcp: FakeMcp) -> None:
-    kinds = {"n": "integer", "x": "number", "on": "boolean", "who": "array", "what": "object", "code": "string"}
+def test_arguments_come_by_reference_and_have_the_types_of_the_schema(
+    person: Terminal, mcp: FakeMcp
+) -> None:
+    kinds = {
+        "n": "integer",
+        "x": "number",
+        "on": "boolean",
+        "who": "array",
+        "what": "object",
+        "code": "string",
+    }
     mcp.tools["all"] = FakeTool(
         "shares:read",
-        {name: {"type": kind} for name, kind in kinds.items()} | {"any": {}, "maybe": {"type": ["null", "integer"]}},
+        {name: {"type": kind} for name, kind in kinds.items()}
+        | {"any": {}, "maybe": {"type": ["null", "integer"]}},
         lambda given: text(json.dumps(given)),
     )
     given = {
@@ -261,13 +309,26 @@ def test_arguments_come_by_reference_and_have_the_types_of_the_schema(person: Te
         "maybe": "9",
     }
     person.environ["CODE"] = "7"
-    words = [word for name, value in given.items() if name != "code" for word in ("--param", f"{name}=text:{value}")]
+    words = [
+        word
+        for name, value in given.items()
+        if name != "code"
+        for word in ("--param", f"{name}=text:{value}")
+    ]
     done = person.sealpipe(
-        "tools", "call", "all", *words, "--param", "code=env:CODE", "--param", "no=env:NO?optional=1"
+        "tools",
+        "call",
+        "all",
+        *words,
+        "--param",
+        "code=env:CODE",
+        "--param",
+        "no=env:NO?optional=1",
     )
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == {
-        "n": 5, "x": 1.5, "on": True, "who": ["a"], "what": {"b": 1}, "code": "7", "any": "8", "maybe": 9
+        "n": 5, "x": 1.5, "on": True, "who": ["a"], "what": {"b": 1}, "code": "7", "any": "8",
+        "maybe": 9
     }  # fmt: skip
     assert mcp.problems == []
 
@@ -277,16 +338,22 @@ def test_an_argument_that_is_no_whole_number_is_refused_without_showing_it(
     person: Terminal, mcp: FakeMcp, value: str
 ) -> None:
     person.file("value", value + "?")
-    done = person.sealpipe("tools", "call", "list_shares", "--param", "limit=file:value", "--output", "json")
+    done = person.sealpipe(
+        "tools", "call", "list_shares", "--param", "limit=file:value", "--output", "json"
+    )
     assert (done.code, done.out) == (2, "")
     assert done.error["message"] == "the argument limit is not a whole number"
     assert "tools/call" not in mcp.methods()
 
 
-def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(person: Terminal, mcp: FakeMcp) -> None:
+def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(
+    person: Terminal, mcp: FakeMcp
+) -> None:
     hostile = "one\n\x1b[2Jtwo\r\n ::add-mask::x\na ##[error]b ##vso[x] ## c\n"
     mcp.tools["say"] = FakeTool(
-        "shares:read", {}, lambda _: [*text(hostile), {"type": "image", "data": "AA==", "mimeType": "image/png"}]
+        "shares:read",
+        {},
+        lambda _: [*text(hostile), {"type": "image", "data": "AA==", "mimeType": "image/png"}],
     )
     done = person.sealpipe("tools", "call", "say")
     assert done.out.splitlines() == [
@@ -300,14 +367,23 @@ def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(pe
 
 
 def test_structured_content_alone_is_printed_as_json(person: Terminal, mcp: FakeMcp) -> None:
-    result = {"jsonrpc": "2.0", "id": 2, "result": {"structuredContent": {"active": 3}, "content": []}}
-    mcp.queued = {"tools/call": [Reply(200, json.dumps(result), {"Content-Type": "application/json"})]}
+    result = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "result": {"structuredContent": {"active": 3}, "content": []},
+    }
+    mcp.queued = {
+        "tools/call": [Reply(200, json.dumps(result), {"Content-Type": "application/json"})]
+    }
     assert json.loads(person.sealpipe("tools", "call", "share_stats").out) == {"active": 3}
 
 
 @pytest.mark.parametrize(
     ("scopes", "name", "code", "kind"),
-    [({"stats:read"}, "expire_share", 4, "MissingScopeError"), ({"stats:read"}, "nothing", 5, "ToolError")],
+    [
+        ({"stats:read"}, "expire_share", 4, "MissingScopeError"),
+        ({"stats:read"}, "nothing", 5, "ToolError"),
+    ],
 )
 def test_each_failure_ends_with_its_exit_code(
     person: Terminal, mcp: FakeMcp, scopes: set[str], name: str, code: int, kind: str

@@ -1,4 +1,6 @@
-"""Webhook signatures: what is right is taken, and every single thing that is wrong is refused with its reason."""
+"""Webhook signatures: what is right is taken, and every single thing that is wrong is refused with
+its reason.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,10 @@ FAULTS: dict[str, tuple[str | None, str]] = {
     "another time": (f"t={NOW + 1},v1={GOOD}", "no-match"),
     "another digest": (f"t={NOW},v1={'0' * 64}", "no-match"),
     "another secret": (header(secret="other"), "no-match"),
-    "the digest without the time": (f"t={NOW},v1={hmac.new(SECRET.encode(), BODY, 'sha256').hexdigest()}", "no-match"),
+    "the digest without the time": (
+        f"t={NOW},v1={hmac.new(SECRET.encode(), BODY, 'sha256').hexdigest()}",
+        "no-match",
+    ),
 }
 
 
@@ -113,14 +118,21 @@ def test_each_single_fault_is_refused_with_its_reason(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [f"t={NOW},v1={GOOD},v2=new", f"t={NOW}, v1={GOOD}", f"v1={GOOD},t={NOW}", f"t={NOW},v1={GOOD.upper()}"]
+    "text",
+    [
+        f"t={NOW},v1={GOOD},v2=new",
+        f"t={NOW}, v1={GOOD}",
+        f"v1={GOOD},t={NOW}",
+        f"t={NOW},v1={GOOD.upper()}",
+    ],
 )
 def test_what_the_scheme_may_grow_is_passed_by(text: str) -> None:
     assert verify(BODY, text, SECRET, now=NOW)
 
 
 @pytest.mark.parametrize(
-    ("late", "fine"), [(-301, False), (-300, True), (300, True), (300.5, False), (float("nan"), False)]
+    ("late", "fine"),
+    [(-301, False), (-300, True), (300, True), (300.5, False), (float("nan"), False)],
 )
 def test_the_time_is_right_to_the_second_either_way(late: float, *, fine: bool) -> None:
     if fine:
@@ -152,7 +164,11 @@ def test_a_body_that_was_parsed_already_is_refused() -> None:
 def test_no_frame_of_the_error_holds_the_secret() -> None:
     with pytest.raises(WebhookError) as caught:
         verify(BODY, header(secret="other"), SECRET, now=NOW)
-    frames = [frame for frame in caught.traceback if "sealpipe" in str(frame.path) and "tests" not in str(frame.path)]
+    frames = [
+        frame
+        for frame in caught.traceback
+        if "sealpipe" in str(frame.path) and "tests" not in str(frame.path)
+    ]
     assert SECRET not in repr([frame.locals for frame in frames])
 
 
@@ -166,7 +182,8 @@ def test_the_receiver_of_the_docs_takes_what_is_signed_and_nothing_else() -> Non
         "server.serve_forever()", "print(server.server_port, flush=True)\nserver.serve_forever()"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", told], env={"WEBHOOK_SECRET": SECRET, "LANG": "C.UTF-8"}, stdout=subprocess.PIPE,
+        [sys.executable, "-c", told], env={"WEBHOOK_SECRET": SECRET, "LANG": "C.UTF-8"},
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -197,14 +214,26 @@ def test_the_receiver_of_the_docs_takes_what_is_signed_and_nothing_else() -> Non
 def test_the_command_verifies_a_body_on_stdin(bare: Terminal, secrets: list[str]) -> None:
     body, stamp = b'{"event": "share.deleted"}\n\xff', int(time.time())
     digest = hmac.new(b"canary-new", b"%d.%s" % (stamp, body), "sha256").hexdigest()
-    environ = {"NEW": "canary-new", "OLD": "canary-old", "HTTP_X_SIGNATURE": f"t={stamp},v1={digest}"}
+    environ = {
+        "NEW": "canary-new",
+        "OLD": "canary-old",
+        "HTTP_X_SIGNATURE": f"t={stamp},v1={digest}",
+    }
     words = ["webhooks", "verify", *(f"--secret-from=env:{name}" for name in secrets)]
     done = bare.sealpipe(*words, "--signature", "env:HTTP_X_SIGNATURE", stdin=body, **environ)
-    assert (done.code, done.out, done.err) == (0, f"signed {format_time(datetime.fromtimestamp(stamp, UTC))}\n", "")
+    assert (done.code, done.out, done.err) == (
+        0,
+        f"signed {format_time(datetime.fromtimestamp(stamp, UTC))}\n",
+        "",
+    )
     bare.file("headers", f"Host: x\r\nX-SERVICE-Signature:  t={stamp},v1={digest}\r\n")
-    as_json = bare.sealpipe(*words, "--headers", "headers", "--output", "json", stdin=body, **environ)
+    as_json = bare.sealpipe(
+        *words, "--headers", "headers", "--output", "json", stdin=body, **environ
+    )
     assert as_json.json["signed_at"] == format_time(datetime.fromtimestamp(stamp, UTC))
     for wrong, reason in ((body + b"\n", "no-match"), (b"", "no-match")):
-        refused = bare.sealpipe(*words, "--headers", "headers", "--output", "json", stdin=wrong, **environ)
+        refused = bare.sealpipe(
+            *words, "--headers", "headers", "--output", "json", stdin=wrong, **environ
+        )
         assert (refused.code, refused.out, refused.error["reason"]) == (13, "", reason)
         assert "canary" not in refused.err

@@ -42,12 +42,21 @@ def test_a_new_password_reaches_the_store_and_the_person(job: Job, service: Runn
     assert job.left() == []
 
 
-def test_any_field_may_be_stored_and_several_places_each_take_theirs(job: Job, service: RunningService) -> None:
+def test_any_field_may_be_stored_and_several_places_each_take_theirs(
+    job: Job, service: RunningService
+) -> None:
     job.terminal.file("key.pem", "-----BEGIN-----\nx\n")
     done = share(
         job,
         *(*GENERATED, "-f", "User=text:bob", "-f", "Key=file:key.pem"),
-        *("--also-to", "dotenv:x#PW=Password,WHO=User", "--also-to", "file:copy.pem#Key", "--also-to", "dir:all#*"),
+        *(
+            "--also-to",
+            "dotenv:x#PW=Password,WHO=User",
+            "--also-to",
+            "file:copy.pem#Key",
+            "--also-to",
+            "dir:all#*",
+        ),
     )
     assert done.code == 0, done
     fields = opened(service, done.out)
@@ -76,13 +85,15 @@ def test_the_environment_names_targets_one_a_line(job: Job) -> None:
     assert (done.code, set(here(job))) == (0, {"a", "b"})
 
 
-def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, service: RunningService) -> None:
+def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(
+    job: Job, service: RunningService
+) -> None:
     done = share(job, *GENERATED, "--also-to", "file:pw", "--output", "json")
     assert opened(service, done.json["link"]) == {"Password": here(job)["pw"]}
     assert "stored in file:pw" in done.err
 
 
-# -- nothing is posted where it cannot be stored ----------------------------------------------------
+# -- nothing is posted where it cannot be stored ---------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -98,12 +109,29 @@ def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, ser
         (["--also-to", "file:x?strange=1"], 2, "parameter strange is unknown"),
         (["--also-to", "file:x#/Password"], 2, "a JSON pointer names no"),
         (["--also-to", "file:{submission}"], 2, "unknown placeholder {submission}"),
-        (["--also-to", "dotenv:x#A=Password", "--also-to", "dotenv:x#A=User", "-f", "User=text:bob"], 2, "contradict"),
-        (["--also-to", "file:x", "-f", "User=text:bob"], 2, "accepts one value, but the share has 2"),
+        (
+            [
+                "--also-to",
+                "dotenv:x#A=Password",
+                "--also-to",
+                "dotenv:x#A=User",
+                "-f",
+                "User=text:bob",
+            ],
+            2,
+            "contradict",
+        ),
+        (
+            ["--also-to", "file:x", "-f", "User=text:bob"],
+            2,
+            "accepts one value, but the share has 2",
+        ),
     ],
     ids=lambda value: value[1] if isinstance(value, list) else None,
 )
-def test_nothing_is_shared_where_it_cannot_be_stored(job: Job, words: list[str], code: int, says: str) -> None:
+def test_nothing_is_shared_where_it_cannot_be_stored(
+    job: Job, words: list[str], code: int, says: str
+) -> None:
     job.terminal.file("there", "somebody else's")
     done = share(job, *GENERATED, *words)
     assert (done.code, done.out) == (code, ""), done
@@ -136,11 +164,13 @@ def test_a_wrong_target_is_found_before_anything_is_read(job: Job) -> None:
     assert "NOT_SET" not in done.err
 
 
-# -- the post that follows -----------------------------------------------------------------------------
+# -- the post that follows -------------------------------------------------------------------------
 
 
 @pytest.fixture
-def far(proxied: Callable[..., Faulty], service: RunningService, tmp_path: Path) -> Callable[..., tuple[Job, Faulty]]:
+def far(
+    proxied: Callable[..., Faulty], service: RunningService, tmp_path: Path
+) -> Callable[..., tuple[Job, Faulty]]:
     def make(*faults: object, **options: object) -> tuple[Job, Faulty]:
         server = proxied(*faults, **options)
         return Job(tmp_path, service, server.base_url), server
@@ -148,7 +178,9 @@ def far(proxied: Callable[..., Faulty], service: RunningService, tmp_path: Path)
     return make
 
 
-def test_a_post_that_is_refused_says_what_was_stored(far: Callable[..., tuple[Job, Faulty]]) -> None:
+def test_a_post_that_is_refused_says_what_was_stored(
+    far: Callable[..., tuple[Job, Faulty]],
+) -> None:
     job, _ = far(then=says(400, '{"error_code": 19, "message": "no", "additional_data": {}}'))
     done = share(job, *GENERATED, "--also-to", "file:pw")
     assert (done.code, job.left(), set(here(job))) == (5, [], {"pw"})
@@ -167,11 +199,13 @@ def test_a_post_whose_outcome_is_unknown_says_it_too_and_resume_finishes_that_ve
     server.mend()
     (job.terminal.here / "pw").write_text("rotated since")
     done = job.resume()
-    assert (done.code, here(job)) == (0, {"pw": "rotated since"}), "what was noted as stored is not stored again"
+    assert (done.code, here(job)) == (0, {"pw": "rotated since"}), (
+        "what was noted as stored is not stored again"
+    )
     assert len(opened(service, done.out)["Password"]) > 15
 
 
-# -- a dry run -------------------------------------------------------------------------------------------
+# -- a dry run -------------------------------------------------------------------------------------
 
 
 def test_a_dry_run_tells_what_would_be_stored_where_and_stores_nothing(job: Job) -> None:
@@ -194,21 +228,37 @@ def test_a_dry_run_finds_the_label_that_is_not_there(job: Job) -> None:
     assert "its fields are Password" in done.err
 
 
-# -- labels from elsewhere ---------------------------------------------------------------------------
+# -- labels from elsewhere -------------------------------------------------------------------------
 
 ISSUED = [("work", "in.json"), ("work", "x"), ("work", "f")]
-HOSTILE = ["\x1b[31m", "../../x", "a\n::add-mask::b", "LD_PRELOAD", "=cmd|", "x" * 300, "/etc/x", "..", ""]
+HOSTILE = [
+    "\x1b[31m",
+    "../../x",
+    "a\n::add-mask::b",
+    "LD_PRELOAD",
+    "=cmd|",
+    "x" * 300,
+    "/etc/x",
+    "..",
+    "",
+]
 
 
 @pytest.mark.parametrize("label", HOSTILE)
 @pytest.mark.parametrize("target", ["dir:all#*", "dotenv:x#*", "file:f#*"])
-def test_a_label_with_hostile_text_names_no_path_and_reaches_no_terminal(job: Job, label: str, target: str) -> None:
+def test_a_label_with_hostile_text_names_no_path_and_reaches_no_terminal(
+    job: Job, label: str, target: str
+) -> None:
     job.terminal.file("in.json", json.dumps({label: "value-of-it"}))
     done = share(job, "-f", "file:in.json?format=json#*", "--also-to", target)
     assert done.code in (0, 2, 14), done
     assert all(line.isprintable() and not line.startswith("::") for line in done.err.splitlines())
     assert "value-of-it" not in done.err
-    outside = [path for path in job.terminal.home.parent.rglob("*") if path.is_file() and not _expected(job, path)]
+    outside = [
+        path
+        for path in job.terminal.home.parent.rglob("*")
+        if path.is_file() and not _expected(job, path)
+    ]
     assert outside == []
     assert (job.shares() == []) == (done.code != 0)
 
@@ -218,12 +268,17 @@ def _expected(job: Job, path: Path) -> bool:
     return below in ISSUED or (below[:2] == ("work", "all") and len(below) == 3)
 
 
-# -- who looks on -----------------------------------------------------------------------------------------
+# -- who looks on ----------------------------------------------------------------------------------
 
 
 def test_a_policy_and_the_audit_see_the_share_as_without_it(job: Job) -> None:
-    audit, policy = job.terminal.here.parent / "audit", job.terminal.file("policy.toml", "most_views = 1\n")
-    config = job.terminal.file("config.toml", f'[audit]\nfile = "{audit}"\n[policy]\nfile = "{policy}"\n')
+    audit, policy = (
+        job.terminal.here.parent / "audit",
+        job.terminal.file("policy.toml", "most_views = 1\n"),
+    )
+    config = job.terminal.file(
+        "config.toml", f'[audit]\nfile = "{audit}"\n[policy]\nfile = "{policy}"\n'
+    )
     seen = []
     for words in ((), ("--also-to", "file:pw")):
         done = share(job, *GENERATED, "--title", "t", *words, SEALPIPE_CONFIG=str(config))
@@ -232,7 +287,9 @@ def test_a_policy_and_the_audit_see_the_share_as_without_it(job: Job) -> None:
         audit.unlink()
     assert [line.pop("sinks", None) for line in seen[1]] == [["file/file"], ["file/file"]]
     changing = ("time", "short_code", "expires_at", "prev", "mac")
-    plain, also = ([{k: v for k, v in line.items() if k not in changing} for line in lines] for lines in seen)
+    plain, also = (
+        [{k: v for k, v in line.items() if k not in changing} for line in lines] for lines in seen
+    )
     assert plain == also
     assert [line["outcome"] for line in also] == ["sending", "created"]
 
@@ -240,7 +297,9 @@ def test_a_policy_and_the_audit_see_the_share_as_without_it(job: Job) -> None:
 def test_what_a_policy_refuses_is_not_stored_either(job: Job) -> None:
     policy = job.terminal.file("policy.toml", "most_views = 1\n")
     config = job.terminal.file("config.toml", f'[policy]\nfile = "{policy}"\n')
-    done = share(job, *GENERATED, "--views", "2", "--also-to", "file:pw", SEALPIPE_CONFIG=str(config))
+    done = share(
+        job, *GENERATED, "--views", "2", "--also-to", "file:pw", SEALPIPE_CONFIG=str(config)
+    )
     assert (done.code, "pw" in here(job), job.shares()) == (2, False, [])
 
 

@@ -1,4 +1,6 @@
-"""A place that nobody can read back, such as GitHub's secrets: what may be there is stored again only when asked to."""
+"""A place that nobody can read back, such as GitHub's secrets: what may be there is stored again
+only when asked to.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,10 @@ def cut_off(job: Job, slots: Path) -> Done:
 def test_what_it_may_have_is_not_stored_again_unasked(job: Job, slots: Path) -> None:
     done = cut_off(job, slots)
     assert "an earlier run was interrupted while it stored slot:b#k" in done.err
-    assert f"`sealpipe resume {job.entries()[0]} --resend` stores it again, whatever is there" in done.err
+    assert (
+        f"`sealpipe resume {job.entries()[0]} --resend` stores it again, whatever is there"
+        in done.err
+    )
     assert "nothing was shared" in done.err
 
 

@@ -1,4 +1,5 @@
-"""A share that was killed while its fields were being stored: what is left is listed, and `resume` stores it first.
+"""A share that was killed while its fields were being stored: what is left is listed, and `resume`
+stores it first.
 
 Killed at every step: tests/cli/kills.
 """
@@ -20,11 +21,17 @@ class Killed(InProcess, Rotating):
     """In the process of the tests."""
 
 
-def test_what_is_not_stored_yet_is_listed_and_resume_tells_of_it(service: RunningService, tmp_path: Path) -> None:
+def test_what_is_not_stored_yet_is_listed_and_resume_tells_of_it(
+    service: RunningService, tmp_path: Path
+) -> None:
     job = Killed(tmp_path / "job", service)
     assert job.share(under=Killer(RENAMED)).code == KILLED
     left = job.resume("--list", "--output", "json").json["entries"][0]["left"]
-    assert {"what": "fields", "to": f"dotenv:{FILE}?mode=merge#PW=Password", "state": "not stored"} in left
+    assert {
+        "what": "fields",
+        "to": f"dotenv:{FILE}?mode=merge#PW=Password",
+        "state": "not stored",
+    } in left
     done = job.resume()
     assert (done.code, job.opens(done.out)) == (0, True)
     assert f"stored in dotenv:{FILE}\n" in done.err

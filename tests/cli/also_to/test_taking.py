@@ -1,4 +1,6 @@
-"""What a target takes out of fields: exactly the values, or a word about why not that shows none of them."""
+"""What a target takes out of fields: exactly the values, or a word about why not that shows none of
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import Key, Reference
+from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
 from sealpipe.sinks.targets import SHARE, MisfitError, map_keys, parse_targets, select_values
 from sealpipe.sinks.write import plan_share_writes
@@ -23,7 +25,9 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 def stored(text: str, *fields: tuple[str, str]) -> dict[str, bytes]:
     (target,) = parse_targets([text])
     found = [Field(label, Secret(value)) for label, value in fields]
-    taken = select_values(target, map_keys(target, [Prompt("pw", "Password"), Prompt("who", "User")]), found)
+    taken = select_values(
+        target, map_keys(target, [Prompt("pw", "Password"), Prompt("who", "User")]), found
+    )
     return {each.key: each.value.reveal_bytes() for each in taken}
 
 
@@ -39,7 +43,9 @@ BOTH = ("Password", " s3cret\n"), ("User", "bob")
         ("vault:a?trim=1#k=who,l=pw", {"k": b"bob", "l": b"s3cret"}),
     ],
 )
-def test_values_are_taken_as_they_are_unless_the_target_says_otherwise(text: str, expected: dict[str, bytes]) -> None:
+def test_values_are_taken_as_they_are_unless_the_target_says_otherwise(
+    text: str, expected: dict[str, bytes]
+) -> None:
     assert stored(text, *BOTH) == expected
 
 
@@ -79,7 +85,9 @@ def test_what_is_missing_or_empty_is_left_out_where_that_is_allowed() -> None:
         ),
     ],
 )
-def test_a_mismatch_is_reported_without_its_value(text: str, fields: list[tuple[str, str]], words: str) -> None:
+def test_a_mismatch_is_reported_without_its_value(
+    text: str, fields: list[tuple[str, str]], words: str
+) -> None:
     with pytest.raises(MisfitError, match=words) as caught:
         stored(text, *fields)
     assert "canary" not in str(caught.value)
@@ -94,7 +102,9 @@ def test_without_the_prompts_a_single_field_is_the_answer() -> None:
     (only,) = select_values(target, map_keys(target, None), [Field("anything", Secret("x"))])
     assert (only.key, only.value.reveal()) == ("", "x")
     with pytest.raises(MisfitError, match="it has 2 fields, but the target accepts one"):
-        select_values(target, map_keys(target, None), [Field("a", Secret("x")), Field("b", Secret("y"))])
+        select_values(
+            target, map_keys(target, None), [Field("a", Secret("x")), Field("b", Secret("y"))]
+        )
 
 
 @given(st.dictionaries(LABELS, VALUES.filter(bool), min_size=1, max_size=4))
@@ -104,7 +114,10 @@ def test_every_field_of_a_share_is_stored_under_its_label(values: dict[str, str]
     assert {each.key: each.value.reveal() for each in write.fields} == values
 
 
-@given(st.lists(st.tuples(LABELS, VALUES), min_size=1, max_size=4), st.lists(LABELS, min_size=1, max_size=3))
+@given(
+    st.lists(st.tuples(LABELS, VALUES), min_size=1, max_size=4),
+    st.lists(LABELS, min_size=1, max_size=3),
+)
 def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
     rows: list[tuple[str, str]], names: list[str]
 ) -> None:
@@ -127,7 +140,9 @@ def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
 
 def test_targets_in_one_place_are_one_parcel_and_must_agree() -> None:
     fields = [Field("a", Secret("1")), Field("b", Secret("2"))]
-    (write,) = plan_share_writes(parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields)
+    (write,) = plan_share_writes(
+        parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields
+    )
     assert (write.keys, write.mode) == (("A", "B"), "merge")
     for texts in (
         ["vault:x#A=a", "vault:x#A=b"],
@@ -142,7 +157,9 @@ def test_targets_in_one_place_are_one_parcel_and_must_agree() -> None:
 
 def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest() -> None:
     fields = [Field("User", Secret("bob"))]
-    (write,) = plan_share_writes(parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields)
+    (write,) = plan_share_writes(
+        parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields
+    )
     assert write.keys == ("user",)
     assert plan_share_writes(parse_targets(["vault:x?optional=1#password=Password"]), fields) == ()
     with pytest.raises(UsageError, match="the share has no field 'Password'"):
@@ -152,19 +169,30 @@ def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest()
 @pytest.mark.parametrize(
     ("text", "values", "words"),
     [
-        ("vault:x#k=a", [("a", "1"), ("a", "2")], "the share has the field a several times, with different values"),
+        (
+            "vault:x#k=a",
+            [("a", "1"), ("a", "2")],
+            "the share has the field a several times, with different values",
+        ),
         ("vault:x#k=a", [("a", "")], "the field a is empty"),
         ("vault:x?decode=hex#k=a", [("a", "xyz")], "the field a is not hex"),
     ],
 )
-def test_a_mismatching_field_is_named_by_its_label(text: str, values: list[tuple[str, str]], words: str) -> None:
+def test_a_mismatching_field_is_named_by_its_label(
+    text: str, values: list[tuple[str, str]], words: str
+) -> None:
     with pytest.raises(ReferenceValueError, match=words):
-        plan_share_writes(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
+        plan_share_writes(
+            parse_targets([text]), [Field(label, Secret(value)) for label, value in values]
+        )
 
 
 @pytest.mark.parametrize("text", ["vault:x", "vault:x#nobody", "vault:x?decode=hex#*"])
 def test_a_hostile_label_never_reaches_a_message_as_it_is(text: str) -> None:
-    fields = [Field("\x1b]0;x\x07\n::add-mask::\u202e" + "y" * 300, Secret("zz")), Field("\r", Secret("zz"))]
+    fields = [
+        Field("\x1b]0;x\x07\n::add-mask::\u202e" + "y" * 300, Secret("zz")),
+        Field("\r", Secret("zz")),
+    ]
     with pytest.raises((UsageError, ReferenceValueError)) as caught:
         plan_share_writes(parse_targets([text]), fields)
     told = caught.value.message + caught.value.remedy

@@ -1,4 +1,6 @@
-"""The grammar of targets: what is written where, what may be there, and what of it is ours to choose."""
+"""The grammar of targets: what is written where, what may be there, and what of it is ours to
+choose.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import Everything, Key, Pointer, Reference, parse
+from sealpipe.reference import Everything, Key, Pointer, Reference, parse
 from sealpipe.sinks.targets import (
     REQUEST,
     SHARE,
@@ -38,7 +40,8 @@ PARAMS = st.fixed_dictionaries(
 )
 BODIES = TEXT.map(lambda text: text.replace("{", "{{").replace("}", "}}"))
 REFERENCES = st.builds(
-    lambda name, body, params, items: Reference(name, body, tuple(params.items()), tuple(items) or None),
+    lambda name, body, params,
+    items: Reference(name, body, tuple(params.items()), tuple(items) or None),
     NAMES, BODIES, PARAMS, st.lists(ITEMS, max_size=3),
 )  # fmt: skip
 
@@ -60,13 +63,16 @@ def taken(text: str) -> list[tuple[str, str | None]]:
         ("vault:a#password=staging_password", [("password", "Staging password")]),
         ("vault:a#Staging password", [("staging_password", "Staging password")]),
         ("vault:a#user", [("user", "User name")]),
-        ("vault:a#pw=staging_password,login=user", [("pw", "Staging password"), ("login", "User name")]),
+        ("vault:a#pw=staging_password,login=user",
+            [("pw", "Staging password"), ("login", "User name")]),
         ("vault:a#a=user,b=user", [("a", "User name"), ("b", "User name")]),
         ("vault:a#*", [("staging_password", "Staging password"), ("user", "User name")]),
         ('vault:a#"a,b"=user', [("a,b", "User name")]),
     ],
 )  # fmt: skip
-def test_left_of_the_equals_is_the_key_and_right_of_it_the_prompt(text: str, expected: list[tuple[str, str]]) -> None:
+def test_left_of_the_equals_is_the_key_and_right_of_it_the_prompt(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
     assert taken(text) == expected
 
 
@@ -93,11 +99,15 @@ def test_an_invalid_target_error_names_what_is_valid(text: str, words: str, reme
 
 
 def test_one_prompt_needs_no_selector_and_goes_under_no_key() -> None:
-    assert map_keys(target("file:a"), PROMPTS[:1]) == [KeyMapping("", "Staging password", "staging_password")]
+    assert map_keys(target("file:a"), PROMPTS[:1]) == [
+        KeyMapping("", "Staging password", "staging_password")
+    ]
 
 
 def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothing() -> None:
-    assert map_keys(target("vault:a#k=Some text"), None) == [KeyMapping("k", "Some text", "Some text")]
+    assert map_keys(target("vault:a#k=Some text"), None) == [
+        KeyMapping("k", "Some text", "Some text")
+    ]
     assert map_keys(target("file:a"), None) == [KeyMapping("", None, "the submitted value")]
     with pytest.raises(UsageError, match="needs the prompts, which a short code does not contain"):
         map_keys(target("vault:a#*"), None)
@@ -126,7 +136,9 @@ def test_what_means_nothing_in_a_target_is_refused(text: str, words: str) -> Non
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("text", ["vault:a?trim=2#x", "vault:a?decode=rot13#x", "vault:a?optional=yes#x", "a?mode=x"])
+@pytest.mark.parametrize(
+    "text", ["vault:a?trim=2#x", "vault:a?decode=rot13#x", "vault:a?optional=yes#x", "a?mode=x"]
+)
 def test_a_parameter_with_a_value_that_it_does_not_take_is_no_reference(text: str) -> None:
     with pytest.raises(ReferenceSyntaxError):
         target(text)
@@ -143,7 +155,9 @@ def test_a_mode_that_is_none_is_refused_as_default_too() -> None:
 
 
 def test_places_are_filled_and_only_those_that_the_command_knows() -> None:
-    (found,) = parse_targets(["dir:in/{request}/{submission}/{{x}}#*"], placeholders=("request", "submission"))
+    (found,) = parse_targets(
+        ["dir:in/{request}/{submission}/{{x}}#*"], placeholders=("request", "submission")
+    )
     assert set(found.placeholders) == {"request", "submission"}
     filled = found.fill({"request": "{submission}", "submission": "s"})
     assert filled == Reference("dir", "in/{submission}/s/{x}")
@@ -172,13 +186,17 @@ def test_any_text_is_a_target_or_refused_as_a_usage_error(text: str) -> None:
 
 
 @given(REFERENCES, st.lists(TEXT, min_size=1, max_size=4))
-def test_keys_are_ours_labels_the_others_and_no_key_is_written_twice(ref: Reference, labels: list[str]) -> None:
+def test_keys_are_ours_labels_the_others_and_no_key_is_written_twice(
+    ref: Reference, labels: list[str]
+) -> None:
     prompts = [Prompt(f"id{number}", label) for number, label in enumerate(labels)]
     with suppress(UsageError):
         found = map_keys(target(ref), prompts)
         keys = [pick.key for pick in found]
         assert len(set(keys)) == len(keys)
-        ours = {item.label for item in ref.selector or () if isinstance(item, Key)} | {each.id for each in prompts}
+        ours = {item.label for item in ref.selector or () if isinstance(item, Key)} | {
+            each.id for each in prompts
+        }
         assert set(keys) <= ours | {""}
         assert {pick.label for pick in found} <= set(labels)
 
@@ -191,7 +209,12 @@ def test_a_name_in_a_message_is_printable_and_short(name: str) -> None:
     assert shown == name[:60] or not name[:60].isprintable()
 
 
-@given(st.none() | st.text(max_size=60), st.none() | st.text(max_size=60), st.text(max_size=9), st.text(max_size=9))
+@given(
+    st.none() | st.text(max_size=60),
+    st.none() | st.text(max_size=60),
+    st.text(max_size=9),
+    st.text(max_size=9),
+)
 def test_a_code_from_outside_is_one_plain_name_that_no_other_has(
     one: str | None, other: str | None, content: str, more: str
 ) -> None:
@@ -201,7 +224,9 @@ def test_a_code_from_outside_is_one_plain_name_that_no_other_has(
         assert 0 < len(code) <= 80
         assert not code.startswith(".")
     same = (one, content) == (other, more)
-    assert (make_plain_name(one, content) == make_plain_name(other, more)) == same or not (content and more)
+    assert (make_plain_name(one, content) == make_plain_name(other, more)) == same or not (
+        content and more
+    )
 
 
 def test_what_fields_and_prompts_are_called_is_the_command_s_own_word() -> None:

@@ -1,4 +1,6 @@
-"""A database password that is rotated: new in OpenBao's KV2 and in the person's link, whatever is killed or changed."""
+"""A database password that is rotated: new in OpenBao's KV2 and in the person's link, whatever is
+killed or changed.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def there(bao: Bao) -> tuple[dict[str, Any], int]:
 def test_a_rotated_password_is_in_the_store_and_in_the_person_s_link(
     bao: Bao, job: Job, service: RunningService
 ) -> None:
-    done = job.run("share", "-f", FIELD, "--also-to", TARGET, VAULT_ADDR=bao.addr, VAULT_TOKEN=bao.root)
+    done = job.run(
+        "share", "-f", FIELD, "--also-to", TARGET, VAULT_ADDR=bao.addr, VAULT_TOKEN=bao.root
+    )
     assert done.code == 0, done
     data, version = there(bao)
     assert data == {"user": "app", "password": opened(service, done.out)["Password"]}
@@ -60,18 +64,25 @@ def test_a_rotated_password_is_in_the_store_and_in_the_person_s_link(
 
 def test_from_python_too(bao: Bao, call: Caller, service: RunningService) -> None:
     share = call("share", [FIELD], also_to=[TARGET], expires_in=timedelta(hours=1))
-    assert there(bao) == ({"user": "app", "password": opened(service, share.link.reveal())["Password"]}, 2)
+    assert there(bao) == (
+        {"user": "app", "password": opened(service, share.link.reveal())["Password"]},
+        2,
+    )
     assert share.remarks[-1] == "stored in vault:secret/app/db"
 
 
 def test_where_something_else_is_there_nothing_is_shared(bao: Bao, call: Caller, job: Job) -> None:
     with pytest.raises(WriteConflictError) as caught:
-        call("share", [Field("Password", Secret("new"))], also_to=["vault:secret/app/db#password=Password"])
+        call(
+            "share",
+            [Field("Password", Secret("new"))],
+            also_to=["vault:secret/app/db#password=Password"],
+        )
     assert "nothing was shared" in caught.value.__notes__
     assert (job.shares(), there(bao)) == ([], ({"password": "old", "user": "app"}, 1))
 
 
-# -- killed after it was stored, before that was noted ----------------------------------------------
+# -- killed after it was stored, before that was noted ---------------------------------------------
 
 
 class Killed(BaseException):
@@ -87,7 +98,11 @@ def cut_off(bao: Bao, job: Job, tmp_path: Path) -> Path:
     with (
         client(job) as made,
         mock.patch.object(Entry, "note_stored", side_effect=Killed),
-        mock.patch.object(type(made.session.transport), "send", side_effect=AssertionError("sent before it is stored")),
+        mock.patch.object(
+            type(made.session.transport),
+            "send",
+            side_effect=AssertionError("sent before it is stored"),
+        ),
         pytest.raises(Killed),
     ):
         sharing.share(made.session, plan, Outbox(folder, credential))
@@ -98,7 +113,9 @@ def cut_off(bao: Bao, job: Job, tmp_path: Path) -> Path:
 
 
 def client(job: Job) -> Client:
-    return Client(api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url)
+    return Client(
+        api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url
+    )
 
 
 def resumed(job: Job, folder: Path, *, asynchronous: bool) -> Any:
@@ -125,14 +142,20 @@ def test_resume_shares_what_is_stored_and_stores_it_no_second_time(
 ) -> None:
     before = there(bao)
     share = resumed(job, cut_off, asynchronous=asynchronous)
-    assert opened(service, share.link.reveal(), "of two words") == {"Password": before[0]["password"]}
+    assert opened(service, share.link.reveal(), "of two words") == {
+        "Password": before[0]["password"]
+    }
     assert there(bao) == before
     assert share.remarks == ("already in vault:secret/app/db",)
     assert len(job.shares()) == 1
 
 
 def test_what_was_rotated_meanwhile_is_left_alone(cut_off: Path, bao: Bao, job: Job) -> None:
-    bao.call("POST", "secret/data/app/db", {"data": {"password": "rotated by another", "user": "app", "new": "key"}})
+    bao.call(
+        "POST",
+        "secret/data/app/db",
+        {"data": {"password": "rotated by another", "user": "app", "new": "key"}},
+    )
     share = resumed(job, cut_off, asynchronous=False)
     assert there(bao) == ({"password": "rotated by another", "user": "app", "new": "key"}, 3)
     assert share.remarks == ("already in vault:secret/app/db",)
@@ -157,7 +180,9 @@ def test_the_command_line_finishes_what_a_library_call_has_left(
     assert opened(service, done.out, "of two words") == {"Password": there(bao)[0]["password"]}
 
 
-def test_without_the_store_s_login_resume_keeps_the_entry_and_shares_nothing(cut_off: Path, job: Job) -> None:
+def test_without_the_store_s_login_resume_keeps_the_entry_and_shares_nothing(
+    cut_off: Path, job: Job
+) -> None:
     job.outbox.parent.mkdir(mode=0o700)
     cut_off.rename(job.outbox)
     done = job.resume()

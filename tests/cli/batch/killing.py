@@ -1,7 +1,8 @@
-"""Kills of a run in the process of the tests: between any two things that it does to the world or to its database.
+"""Kills of a run in the process of the tests: between any two things that it does to the world or
+to its database.
 
-A kill raises `Killed`, and from then on nothing leaves any more: whatever cleans up meanwhile finds neither service,
-channel nor database, as if the process were gone.
+A kill raises `Killed`, and from then on nothing leaves any more: whatever cleans up meanwhile finds
+neither service, channel nor database, as if the process were gone.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class KillSwitch:
             return lambda to: self.step(f"{what} {to}")
 
         world.before, world.after = before, after  # type: ignore[method-assign]
-        world.loft.before, world.loft.after = sending("before the plugin"), sending("after the plugin")
+        world.loft.before, world.loft.after = (
+            sending("before the plugin"),
+            sending("after the plugin"),
+        )
         database = world.store._database
         plain = database.transaction
         database.transaction = self._counting(database)  # type: ignore[method-assign]

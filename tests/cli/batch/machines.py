@@ -1,6 +1,8 @@
-"""Machines that run a batch as processes of their own, to be killed at any moment; and scenarios for them.
+"""Machines that run a batch as processes of their own, to be killed at any moment; and scenarios
+for them.
 
-They are forked from a process that has imported everything and has no threads, so a machine is there at once.
+They are forked from a process that has imported everything and has no threads, so a machine is
+there at once.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.client_base import connect
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe_rehearsal import control_client
@@ -48,10 +50,17 @@ LEASE = 600.0
 
 
 class Machines:
-    """The service in a process of its own, a database for all scenarios or one for each, and an account."""
+    """The service in a process of its own, a database for all scenarios or one for each, and an
+    account.
+    """
 
     def __init__(
-        self, folder: Path, server: Postgres | None, *, is_worker: bool = False, kills_server: bool = False
+        self,
+        folder: Path,
+        server: Postgres | None,
+        *,
+        is_worker: bool = False,
+        kills_server: bool = False,
     ) -> None:
         self.folder = folder
         self.server = server
@@ -66,7 +75,10 @@ class Machines:
         if self._service == 0:
             os.close(reading)
             with start() as running:
-                os.write(writing, f"{running.base_url} {running.link_base_url} {running.origin}\n".encode())
+                os.write(
+                    writing,
+                    f"{running.base_url} {running.link_base_url} {running.origin}\n".encode(),
+                )
                 signal.pause()
             os._exit(0)
         os.close(writing)
@@ -92,13 +104,19 @@ class Machines:
 
     def open_store(self, folder: Path) -> BatchStore:
         address = None if self.server is None else Secret(self.server.address)
-        store = open_store(open_database(folder, address), Credential.parse(self.api_key), self.base_url)
+        store = open_store(
+            open_database(folder, address), Credential.parse(self.api_key), self.base_url
+        )
         store.clock_offset = round(self.elapsed * 1_000_000)
         return store
 
     def session(self, loft: Path) -> Session:
         registry = Registry(environ={"LOFT": str(loft)}, built_in=(*BUILT_IN, "cli.batch.pigeons"))
-        return connect(Session(Credential.parse(self.api_key), self.base_url, self.link_base_url, lambda: registry))
+        return connect(
+            Session(
+                Credential.parse(self.api_key), self.base_url, self.link_base_url, lambda: registry
+            )
+        )
 
     def fork(self, work: Callable[[], object]) -> int:
         """Do work in a process of its own; returns its id."""
@@ -126,7 +144,9 @@ class Scenario:
         lines = [f"{name},{name}.example" for name in self._names]
         (self._folder / "rows.csv").write_text("\n".join(["name,to", *lines]) + "\n")
         self._path = self._folder / "batch.toml"
-        self._path.write_text(FILE.replace("simulated", f"batch-{number}").replace('"3d", "7d"', '"3d"'))
+        self._path.write_text(
+            FILE.replace("simulated", f"batch-{number}").replace('"3d", "7d"', '"3d"')
+        )
 
     def play(self, figures: Counter[str]) -> Iterator[str]:
         """Kill, and kill again, and let it end. Yields what is wrong."""
@@ -139,7 +159,9 @@ class Scenario:
             name = to.removesuffix(".example")
             if name in submitting:
                 try:
-                    submitter.submit(f"{self._machines.link_base_url}/r/{code}", {"Password": f"canary-{name}"})
+                    submitter.submit(
+                        f"{self._machines.link_base_url}/r/{code}", {"Password": f"canary-{name}"}
+                    )
                 except LinkRefusedError:
                     yield f"the link of {name} does not work"
         used = submitting & {to.removesuffix(".example") for to, *_ in self._read_messages()}
@@ -150,7 +172,8 @@ class Scenario:
         yield from self._end()
         yield from self._check(figures, reminders=1, used=used)
         store = self._machines.open_store(self._folder / "state")
-        store.purge_batch(self._find_batch(store))  # a worker takes every batch: it would look at all that were played
+        # A worker takes every batch: it would look at all that were played.
+        store.purge_batch(self._find_batch(store))
         store.close()
 
     def _work(self) -> None:
@@ -162,7 +185,9 @@ class Scenario:
         sync(store, definition)
         # Whoever waits for a test does not wait half a minute for each worker that is dead.
         worker.SWEEP_SECONDS, worker.HEARTBEAT_SECONDS, worker.STALLED_SECONDS = 0.5, 0.5, 2.0  # type: ignore[misc]
-        worker.Worker(machines.session(self._loft), store, Secret(machines.server.address), threads=3).run(2.0)
+        worker.Worker(
+            machines.session(self._loft), store, Secret(machines.server.address), threads=3
+        ).run(2.0)
 
     def _kill(self, figures: Counter[str], times: int) -> None:
         for _ in range(times):
@@ -204,13 +229,19 @@ class Scenario:
 
     def _check(self, figures: Counter[str], reminders: int, used: set[str]) -> Iterator[str]:
         store = self._machines.open_store(self._folder / "state")
-        rows: dict[str, Row] = {row.key or "": row for row in store.list_rows(self._find_batch(store), contents=True)}
+        rows: dict[str, Row] = {
+            row.key or "": row for row in store.list_rows(self._find_batch(store), contents=True)
+        }
         store.close()
         messages = Counter(to.removesuffix(".example") for to, *_ in self._read_messages())
-        puts = Counter((self._loft / "puts").read_text().split() if (self._loft / "puts").exists() else [])
+        puts = Counter(
+            (self._loft / "puts").read_text().split() if (self._loft / "puts").exists() else []
+        )
         machines = self._machines
         with Client(
-            api_key=machines.api_key, base_url=machines.base_url, link_base_url=machines.link_base_url
+            api_key=machines.api_key,
+            base_url=machines.base_url,
+            link_base_url=machines.link_base_url,
         ) as client:
             live = {info.short_code for info in client.iter_requests()}
         for name in self._names:

@@ -24,14 +24,20 @@ class Killed:
 
 
 def look(world: BatchWorld) -> Killed:
-    """What is there after a machine of this world was killed. Reads past what that machine held in memory."""
+    """What is there after a machine of this world was killed.
+
+    Reads past what that machine held in memory.
+    """
     lines = tell_requests(world.network.log)
     lines += tell_service(world.service.store, "default")
     lines += [f"disk {line}" for line in _in_the_database(world)]
     lines += [
-        f"delivered {line}" for line in in_order(f"{message.what} to {to}" for to, message in world.loft.messages)
+        f"delivered {line}"
+        for line in in_order(f"{message.what} to {to}" for to, message in world.loft.messages)
     ]
-    lines += [f"delivered {line}" for line in counted(f"values to {place}" for place in world.loft.puts)]
+    lines += [
+        f"delivered {line}" for line in counted(f"values to {place}" for place in world.loft.puts)
+    ]
     return Killed(tuple(lines))
 
 
@@ -56,12 +62,18 @@ def _effects(world: BatchWorld, row: Row) -> list[str]:
     found = world.store._database.read(sql.LIST_EFFECTS, batch=row.batch, row=row.id)
     effects = [opened.load_effect(values) for values in found]
     named = ((re.sub(r"[0-9a-f]{64}", "<id>", each.name), each) for each in effects)
-    return counted(f"effect {name}: {each.state} ({_members(each.content)})" for name, each in named)
+    return counted(
+        f"effect {name}: {each.state} ({_members(each.content)})" for name, each in named
+    )
 
 
 def _members(members: Mapping[str, Any]) -> str:
     """The names of members that say something, with small numbers, and what an event is of."""
-    told = ((name, value) for name, value in sorted(members.items()) if value not in (None, "", False, [], {}))
+    told = (
+        (name, value)
+        for name, value in sorted(members.items())
+        if value not in (None, "", False, [], {})
+    )
     return " ".join(f"{name}{_value(name, value)}" for name, value in told)
 
 

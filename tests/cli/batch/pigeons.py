@@ -1,4 +1,7 @@
-"""Plugins in memory: a channel whose messages a test reads, and a sink that keeps markers. Both fail where told to."""
+"""Plugins in memory: a channel whose messages a test reads, and a sink that keeps markers.
+
+Both fail where told to.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ from sealpipe.plugin import (
 
 @dataclass
 class Loft:
-    """What the plugins of one test hold: messages by recipient, values by place. `down` names those that fail."""
+    """What the plugins of one test hold: messages by recipient, values by place.
+
+    `down` names those that fail.
+    """
 
     messages: list[tuple[str, Message]] = field(default_factory=list)
     values: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -40,7 +46,9 @@ class Loft:
     puts: list[str] = field(default_factory=list)
     down: dict[str, PluginError] = field(default_factory=dict)
     before: Callable[[str], object] = lambda _: None
-    """Called with a recipient or a place, before anything happens there; `after` when it has happened."""
+    """Called with a recipient or a place, before anything happens there; `after` when it has
+    happened.
+    """
     after: Callable[[str], object] = lambda _: None
 
     def keep_message(self, to: str, message: Message) -> None:
@@ -64,7 +72,9 @@ class Loft:
 
 
 class FolderLoft(Loft):
-    """A loft in a folder, for machines that are processes of their own: each write is one call, and never half done."""
+    """A loft in a folder, for machines that are processes of their own: each write is one call, and
+    never half done.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -72,7 +82,9 @@ class FolderLoft(Loft):
 
     def keep_message(self, to: str, message: Message) -> None:
         line = json.dumps([to, message.what, message.short_code, message.subject]) + "\n"
-        descriptor = os.open(self._folder / "messages", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = os.open(
+            self._folder / "messages", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600
+        )
         os.write(descriptor, line.encode())
         os.close(descriptor)
 
@@ -99,7 +111,9 @@ def find_loft(environ: Mapping[str, str]) -> Loft:
 
 
 class Pigeon(Channel):
-    """Carries a message. With UnknownOutcomeError it leaves, and nobody knows whether it arrives."""
+    """Carries a message. With UnknownOutcomeError it leaves, and nobody knows whether it
+    arrives.
+    """
 
     def __init__(self, settings: Any, context: Any) -> None:
         super().__init__(settings, context)
@@ -131,7 +145,9 @@ class Nest(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         return f"{mode} {locator.body}"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
         loft, place = self._loft, locator.body
         loft.before(place)
         error = loft.make_error(place)

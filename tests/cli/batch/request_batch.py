@@ -24,7 +24,9 @@ to = ["nest:vendors/{name}#password=Staging password,user"]
 after = "expire"
 """
 
-ROWS = [{"name": name, "system": "CRM", "to": f"{name}.example"} for name in ("acme", "bolt", "core")]
+ROWS = [
+    {"name": name, "system": "CRM", "to": f"{name}.example"} for name in ("acme", "bolt", "core")
+]
 
 
 MANY = [{"name": f"v{each:02}", "system": "CRM", "to": f"v{each:02}.example"} for each in range(20)]

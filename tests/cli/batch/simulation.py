@@ -1,7 +1,8 @@
-"""Vendors over thirty days, with runs as a scheduler makes them, and what becomes of them as a small model says.
+"""Vendors over thirty days, with runs as a scheduler makes them, and what becomes of them as a
+small model says.
 
-The model knows nothing of the engine: from what each vendor does and when runs come it computes how the row ends, how
-many messages the vendor got, and what is stored.
+The model knows nothing of the engine: from what each vendor does and when runs come it computes how
+the row ends, how many messages the vendor got, and what is stored.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Vendor:
 
 
 class End(NamedTuple):
-    """How a row ends: its state, the messages that its vendor got, and whether something is stored."""
+    """How a row ends: its state, the messages that its vendor got, and whether something is
+    stored.
+    """
 
     state: str
     messages: int
@@ -59,7 +62,9 @@ class End(NamedTuple):
 def draw_vendors(number: int, seed: int) -> list[Vendor]:
     """Half of them submit early, some late, some never, and a few send junk."""
     chance = random.Random(seed)  # noqa: S311 - a simulation
-    return [Vendor(f"v{each:04}", _draw_day(chance), chance.random() < 0.03) for each in range(number)]
+    return [
+        Vendor(f"v{each:04}", _draw_day(chance), chance.random() < 0.03) for each in range(number)
+    ]
 
 
 def _draw_day(chance: random.Random) -> float | None:
@@ -70,7 +75,9 @@ def _draw_day(chance: random.Random) -> float | None:
 
 
 def draw_runs(seed: int, each: float = 1.0) -> list[float]:
-    """The days on which the scheduler runs: about one each day, none for a week, until after the expiry."""
+    """The days on which the scheduler runs: about one each day, none for a week, until after the
+    expiry.
+    """
     chance = random.Random(seed + 1)  # noqa: S311 - a simulation
     runs, day = [], 0.0
     while day < EXPIRY + 3:
@@ -93,12 +100,18 @@ def predict(vendor: Vendor, runs: Sequence[float]) -> End:
     raise AssertionError("the runs end before the request does")
 
 
-def play(folder: Path, vendors: Sequence[Vendor], runs: Sequence[float], *, threads: int = 1) -> dict[str, End]:
+def play(
+    folder: Path, vendors: Sequence[Vendor], runs: Sequence[float], *, threads: int = 1
+) -> dict[str, End]:
     """Let the engine do it: how each row ended."""
     world = BatchWorld(folder)
     try:
-        path = world.write(FILE, [{"name": each.name, "to": f"{each.name}.example"} for each in vendors])
-        waiting = sorted((each for each in vendors if each.day is not None), key=lambda each: each.day or 0.0)
+        path = world.write(
+            FILE, [{"name": each.name, "to": f"{each.name}.example"} for each in vendors]
+        )
+        waiting = sorted(
+            (each for each in vendors if each.day is not None), key=lambda each: each.day or 0.0
+        )
         for day in runs:
             while waiting and (waiting[0].day or 0.0) <= day - runs[0]:
                 vendor = waiting.pop(0)

@@ -1,4 +1,6 @@
-"""Cancel, reissue, remind and link by hand, for rows that the file no longer has, and when something is in the way."""
+"""Cancel, reissue, remind and link by hand, for rows that the file no longer has, and when
+something is in the way.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ ROWS = [{"name": name, "system": "CRM", "to": f"{name}.example"} for name in ("a
 
 
 class Trouble(NamedTuple):
-    """What happens to a row before it leaves the file, and its state then. `is_out`: its link is."""
+    """What happens to a row before it leaves the file, and its state then.
+
+    `is_out`: its link is.
+    """
 
     state: str
     is_out: bool
@@ -101,7 +106,9 @@ def test_a_row_that_is_gone_is_cancelled(world: BatchWorld, kind: str, trouble: 
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_row_that_is_gone_is_reissued_and_then_left_alone(world: BatchWorld, kind: str, trouble: str) -> None:
+def test_a_row_that_is_gone_is_reissued_and_then_left_alone(
+    world: BatchWorld, kind: str, trouble: str
+) -> None:
     path = leave(world, kind, TROUBLES[trouble])
     outcome = ask(world, path, "reissue")
     whats = [change.what for change in outcome.changes]
@@ -143,8 +150,12 @@ def test_the_link_of_a_row_that_is_gone_and_never_was_out_is_reissued(world: Bat
 
 
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
-def test_what_was_asked_for_is_done_though_the_file_loses_its_row(world: BatchWorld, verb: Verb) -> None:
-    """The command is killed after it has recorded what was asked for; the next run has another file."""
+def test_what_was_asked_for_is_done_though_the_file_loses_its_row(
+    world: BatchWorld, verb: Verb
+) -> None:
+    """The command is killed after it has recorded what was asked for; the next run has another
+    file.
+    """
     path = world.write(REQUESTS, ROWS)
     world.run(path)
 
@@ -193,9 +204,15 @@ def test_a_file_that_is_wrong_or_missing_is_in_nobodys_way(world: BatchWorld, ve
 @pytest.mark.parametrize("verb", ["cancel", "remind", "reissue"])
 @pytest.mark.parametrize("kind", FILES)
 def test_new_columns_are_in_nobodys_way(world: BatchWorld, kind: str, verb: Verb) -> None:
-    """The file names columns now that a row that has left it does not have: it stays as it was made."""
+    """The file names columns now that a row that has left it does not have: it stays as it was
+    made.
+    """
     path = leave(world, kind)
-    text = FILES[kind].replace("pigeon:{to}", "pigeon:{who}").replace("vendors/{name}", "vendors/{folder}")
+    text = (
+        FILES[kind]
+        .replace("pigeon:{to}", "pigeon:{who}")
+        .replace("vendors/{name}", "vendors/{folder}")
+    )
     world.write(text, [{**row, "who": row["to"], "folder": "x"} for row in ROWS[1:]])
     world.run(path)
     outcome = ask(world, path, verb)
@@ -206,7 +223,10 @@ def test_new_columns_are_in_nobodys_way(world: BatchWorld, kind: str, verb: Verb
 def test_a_row_that_never_was_out_needs_the_columns_of_the_file(world: BatchWorld) -> None:
     path = world.write(REQUESTS, ROWS)
     world.run(path, only=["bolt"])
-    world.write(REQUESTS.replace("pigeon:{to}", "pigeon:{who}"), [{**row, "who": row["to"]} for row in ROWS[1:]])
+    world.write(
+        REQUESTS.replace("pigeon:{to}", "pigeon:{who}"),
+        [{**row, "who": row["to"]} for row in ROWS[1:]],
+    )
     world.run(path)
     outcome = ask(world, path, "reissue")
     assert outcome.problem.endswith("names columns now that it does not have: who")
@@ -221,7 +241,10 @@ def test_a_row_that_never_was_out_needs_the_columns_of_the_file(world: BatchWorl
 
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
 def test_a_request_that_is_about_to_end_is_told(world: BatchWorld, verb: Verb) -> None:
-    """No DELETE is sent so late. The command says that it is not over yet, and the next run ends it."""
+    """No DELETE is sent so late.
+
+    The command says that it is not over yet, and the next run ends it.
+    """
     path = leave(world, "request")
     world.wait(30 * DAY - 660)
     outcome = ask(world, path, verb)
@@ -290,7 +313,9 @@ def test_a_row_without_a_recipient_is_told_and_its_link_can_be_passed_on(world: 
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_cancel_of_a_row_that_is_done_names_what_ends_its_link(world: BatchWorld, kind: str) -> None:
+def test_cancel_of_a_row_that_is_done_names_what_ends_its_link(
+    world: BatchWorld, kind: str
+) -> None:
     path = world.write({"share": SHARES, "request": REQUESTS}[kind], ROWS)
     world.run(path)
     code = world.code_of("acme.example")
@@ -302,17 +327,23 @@ def test_cancel_of_a_row_that_is_done_names_what_ends_its_link(world: BatchWorld
     name = world.engine(path).batch.name
     assert outcome.problem == "it is done already"
     assert outcome.remedy == (
-        f"`sealpipe {kind}s expire {code}` ends its link; `sealpipe batch reissue {name} acme` begins it anew"
+        f"`sealpipe {kind}s expire {code}` ends its link; `sealpipe batch reissue {name} "
+        "acme` begins it anew"
     )
 
 
-def test_all_rows_that_are_not_over_are_cancelled_those_that_are_ending_too(world: BatchWorld) -> None:
+def test_all_rows_that_are_not_over_are_cancelled_those_that_are_ending_too(
+    world: BatchWorld,
+) -> None:
     path = leave(world, "request")
     refuse_connection(world)
     world.act(path, "cancel", "acme")
     del world.before
     outcomes = world.act(path, "cancel")
-    assert sorted((outcome.key, outcome.problem) for outcome in outcomes) == [("acme", ""), ("bolt", "")]
+    assert sorted((outcome.key, outcome.problem) for outcome in outcomes) == [
+        ("acme", ""),
+        ("bolt", ""),
+    ]
     assert (set(world.states(path).values()), world.active_requests()) == ({"cancelled"}, [])
 
 
@@ -329,7 +360,9 @@ def test_a_row_that_a_worker_holds_is_told_with_the_time(world: BatchWorld) -> N
     assert ask(world, path, "cancel").problem == ""
 
 
-def test_a_vendor_that_left_can_submit_nothing_after_cancel(user: Terminal, service: RunningService) -> None:
+def test_a_vendor_that_left_can_submit_nothing_after_cancel(
+    user: Terminal, service: RunningService
+) -> None:
     """At a service that runs, by the commands."""
     user.file("vendors.toml", VENDORS)
     user.file("vendors.csv", VENDOR_ROWS)
@@ -338,7 +371,11 @@ def test_a_vendor_that_left_can_submit_nothing_after_cancel(user: Terminal, serv
     warned = user.sealpipe("batch", "run", "vendors.toml")
     assert "row acme is not in the file any more: left alone, until `batch cancel`" in warned.err
     links = {
-        name: next(word for word in (user.here / f"{name}.link").read_text().split() if word.startswith("http"))
+        name: next(
+            word
+            for word in (user.here / f"{name}.link").read_text().split()
+            if word.startswith("http")
+        )
         for name in ("acme", "bolt")
     }
     vendor = service.submitter()

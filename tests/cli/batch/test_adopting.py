@@ -1,4 +1,6 @@
-"""The database is deleted or restored: what can be found is found again, and nothing happens twice."""
+"""The database is deleted or restored: what can be found is found again, and nothing happens
+twice.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_adopted_rows_are_collected_and_stored_once(world: BatchWorld) -> None:
     world.run(path)
     world.submit(world.code_of("acme.example"), {"Staging password": "s3cret"})
     lose_database(world)
-    assert [(each.key, each.is_blocked) for each in sorted(world.adopt(path))] == [(row["name"], True) for row in ROWS]
+    assert [(each.key, each.is_blocked) for each in sorted(world.adopt(path))] == [
+        (row["name"], True) for row in ROWS
+    ]
     assert len(world.loft.messages) == 3
     world.wait(DAY)
     world.run(path)
@@ -151,7 +155,10 @@ def test_for_a_day_a_restored_backup_makes_no_second_share(world: BatchWorld) ->
         world.wait(3600)
         assert world.run(path).exit_code == 18
     assert world.states(path) == {"acme": "done", "bolt": "blocked", "core": "blocked"}
-    assert "a share of this row was created within the last 24 hours" in world.progress(path, "bolt").problem
+    assert (
+        "a share of this row was created within the last 24 hours"
+        in world.progress(path, "bolt").problem
+    )
     assert (len(world.all_shares()), len(world.loft.messages)) == (3, 3)
     world.act(path, "reissue", "bolt")
     assert (world.states(path)["bolt"], len(world.messages("bolt.example"))) == ("done", 2)
@@ -166,26 +173,36 @@ def test_adopted_shares_are_blocked_where_nothing_is_known(world: BatchWorld) ->
     assert len(world.messages("acme.example")) == 2, "it was reminded"
     restore(world)
     adopted = world.adopt(path)
-    assert {each.key: bool(each.short_code) for each in adopted} == {"acme": True, "bolt": False, "core": False}
+    assert {each.key: bool(each.short_code) for each in adopted} == {
+        "acme": True,
+        "bolt": False,
+        "core": False,
+    }
     assert all(each.is_blocked for each in adopted)
     world.wait(DAY)
     world.write(SHARES + REMIND, ROWS[:1])
     world.run(path)
     world.write(SHARES + REMIND, ROWS)
     world.run(path)
-    assert (len(world.all_shares()), len(world.loft.messages)) == (3, 4), "also after a row was gone for a while"
+    assert (len(world.all_shares()), len(world.loft.messages)) == (3, 4), (
+        "also after a row was gone for a while"
+    )
     world.act(path, "reissue", "bolt")
     assert (len(world.all_shares()), world.states(path)["bolt"]) == (4, "waiting")
 
 
 @pytest.fixture
 def marked(world: BatchWorld) -> BatchWorld:
-    """A machine that notes how far it has seen each batch, where no backup of the database is restored."""
+    """A machine that notes how far it has seen each batch, where no backup of the database is
+    restored.
+    """
     world.store.marks_folder = world.folder / "marks"
     return world
 
 
-def test_a_database_older_than_what_the_machine_saw_is_refused_until_adopted(marked: BatchWorld) -> None:
+def test_a_database_older_than_what_the_machine_saw_is_refused_until_adopted(
+    marked: BatchWorld,
+) -> None:
     world, marks = marked, marked.store.marks_folder
     path = world.write(FILE, ROWS)
     world.loft.down["acme.example"] = DOWN
@@ -204,7 +221,9 @@ def test_a_database_older_than_what_the_machine_saw_is_refused_until_adopted(mar
         lambda: make_worker(world)._run_round(None, must_lock=True),
     )
     for work in works:
-        with pytest.raises(StateError, match="restored from a backup, and messages may have been sent since"):
+        with pytest.raises(
+            StateError, match="restored from a backup, and messages may have been sent since"
+        ):
             work()
     world.adopt(path)
     world.run(path)
@@ -243,9 +262,13 @@ def test_a_backup_from_before_a_batch_was_purged_can_be_adopted(marked: BatchWor
 
 @pytest.mark.parametrize("file", [FILE, SHARES], ids=["request", "share"])
 def test_two_databases_of_one_batch_make_one_of_each_row(world: BatchWorld, file: str) -> None:
-    """The second one creates its row when the first has listed what there is, and is about to create."""
+    """The second one creates its row when the first has listed what there is, and is about to
+    create.
+    """
     path = world.write(file, ROWS[:1])
-    other = open_store(open_database(world.folder / "other"), Credential.parse(world.api_key), BASE_URL)
+    other = open_store(
+        open_database(world.folder / "other"), Credential.parse(world.api_key), BASE_URL
+    )
     other.clock_offset = 5 * SECOND
     session = world.session()
     posted: list[str] = []

@@ -1,4 +1,6 @@
-"""`sealpipe batch` at a service: a batch's whole life by its commands, what they print, and their exit codes."""
+"""`sealpipe batch` at a service: a batch's whole life by its commands, what they print, and their
+exit codes.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def vendors(user: Terminal) -> Terminal:
 def batch(user: Terminal, *words: str, later: float = 0, **environ: str | None) -> Done:
     """Run a command, so many seconds later by the database's clock."""
     read_clock = SqliteDatabase.read_clock
-    with mock.patch.object(SqliteDatabase, "read_clock", lambda self: read_clock(self) + round(later * SECOND)):
+    with mock.patch.object(
+        SqliteDatabase, "read_clock", lambda self: read_clock(self) + round(later * SECOND)
+    ):
         return user.sealpipe("batch", *words, **environ)
 
 
@@ -65,10 +69,16 @@ def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: Runn
         ("bolt", "waiting", ""),
         ("acme", "done", "collected"),
     ]
-    assert [event["what"] for event in told["rows"][1]["history"]] == ["created", "delivered", "collected"]
+    assert [event["what"] for event in told["rows"][1]["history"]] == [
+        "created",
+        "delivered",
+        "collected",
+    ]
 
 
-def test_collect_by_hand_names_the_batch_that_collects_a_request(vendors: Terminal, service: RunningService) -> None:
+def test_collect_by_hand_names_the_batch_that_collects_a_request(
+    vendors: Terminal, service: RunningService
+) -> None:
     """A batch's requests have keys of their own, so the credential does not open them."""
     batch(vendors, "run", "vendors.toml")
     submit(vendors, service, "acme", "canary-of-acme")
@@ -76,13 +86,20 @@ def test_collect_by_hand_names_the_batch_that_collects_a_request(vendors: Termin
     done = vendors.sealpipe("collect", code)
     assert (done.code, done.out) == (13, "")
     assert done.err.splitlines() == [
-        f"sealpipe: {code} is the request of row acme of the batch vendors, and has a key of its own",
-        "  `sealpipe batch run FILE --only acme` collects it when it is due; `sealpipe batch status vendors` says when",
+        (
+            f"sealpipe: {code} is the request of row acme of the batch vendors, and has a key "
+            "of its own"
+        ),
+        (
+            "  `sealpipe batch run FILE --only acme` collects it when it is due; `sealpipe "
+            "batch status vendors` says when"
+        ),
     ]
     folder = vendors.home / ".local/state/sealpipe/batch"
     folder.rename(vendors.home / "elsewhere")
     assert (
-        f"submissions to {code} are encrypted to a key that is not available" in vendors.sealpipe("collect", code).err
+        f"submissions to {code} are encrypted to a key that is not available"
+        in vendors.sealpipe("collect", code).err
     )
     assert not folder.exists()
 
@@ -98,11 +115,17 @@ def test_the_name_of_a_file_is_no_name_of_a_batch(vendors: Terminal) -> None:
             "  `sealpipe batch status vendors`",
         ]
     for file in ("missing.toml", "vendors.csv"):
-        assert batch(vendors, "cancel", file).err.splitlines()[1] == "  `sealpipe batch list` shows them"
+        assert (
+            batch(vendors, "cancel", file).err.splitlines()[1]
+            == "  `sealpipe batch list` shows them"
+        )
 
 
 def test_a_command_without_its_row_lists_them_sorted(vendors: Terminal) -> None:
-    vendors.file("vendors.csv", "name,to\n" + "".join(f"{name},{name}.secret\n" for name in ("delta", "acme", "bolt")))
+    vendors.file(
+        "vendors.csv",
+        "name,to\n" + "".join(f"{name},{name}.secret\n" for name in ("delta", "acme", "bolt")),
+    )
     assert batch(vendors, "run", "vendors.toml").code == 0
     for words in (["link", "vendors"], ["link", "vendors", "zzz"], ["remind", "vendors", "zzz"]):
         done = batch(vendors, *words)
@@ -127,7 +150,12 @@ def test_json_of_a_run_has_changes_counts_and_calls(vendors: Terminal) -> None:
         ("bolt", "created"),
         ("bolt", "delivered"),
     ]
-    assert (told["counts"], told["waiting"], told["failed"], told["troubled"]) == ({"waiting": 2}, 2, 0, [])
+    assert (told["counts"], told["waiting"], told["failed"], told["troubled"]) == (
+        {"waiting": 2},
+        2,
+        0,
+        [],
+    )
     assert told["calls"] >= 2
     assert told["next_due"].endswith("Z")
 
@@ -177,7 +205,9 @@ def test_a_row_that_fails_stops_no_other(vendors: Terminal, service: RunningServ
     assert "canary" not in again.err + done.err + done.out
 
 
-def test_a_worker_does_what_becomes_due_until_it_is_stopped(vendors: Terminal, service: RunningService) -> None:
+def test_a_worker_does_what_becomes_due_until_it_is_stopped(
+    vendors: Terminal, service: RunningService
+) -> None:
     batch(vendors, "run", "vendors.toml")
     submit(vendors, service, "bolt", "canary-of-bolt")
     done = batch(vendors, "worker", "--for", "1s", later=120)
@@ -191,7 +221,9 @@ def test_a_worker_does_what_becomes_due_until_it_is_stopped(vendors: Terminal, s
     assert (process.returncode, out, err) == (0, "", "stopped\n")
 
 
-def test_a_run_for_a_time_does_what_becomes_due_in_it(vendors: Terminal, service: RunningService) -> None:
+def test_a_run_for_a_time_does_what_becomes_due_in_it(
+    vendors: Terminal, service: RunningService
+) -> None:
     first = batch(vendors, "run", "vendors.toml", "--output", "json")
     for name in ("acme", "bolt"):
         submit(vendors, service, name, "canary")
@@ -203,7 +235,10 @@ def test_a_run_for_a_time_does_what_becomes_due_in_it(vendors: Terminal, service
         return round((due_at - 1 + (0 if begin is None else time.monotonic() - begin)) * SECOND)
 
     with mock.patch.object(SqliteDatabase, "read_clock", read_clock):
-        assert vendors.sealpipe("batch", "run", "vendors.toml", "--output", "json").json["changes"] == []
+        assert (
+            vendors.sealpipe("batch", "run", "vendors.toml", "--output", "json").json["changes"]
+            == []
+        )
         begin = time.monotonic()
         done = vendors.sealpipe("batch", "run", "vendors.toml", "--for", "60s", "--output", "json")
     assert done.json["counts"] == {"done": 2}
@@ -228,7 +263,9 @@ def test_a_worker_serves_its_metrics_until_it_is_stopped(vendors: Terminal) -> N
         http.client.HTTPConnection(address, timeout=60).request("GET", "/metrics")
 
 
-def test_a_worker_whose_metrics_cannot_be_served_does_nothing(vendors: Terminal, service: RunningService) -> None:
+def test_a_worker_whose_metrics_cannot_be_served_does_nothing(
+    vendors: Terminal, service: RunningService
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = batch(vendors, "worker", "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
     assert (done.code, done.out) == (2, "")
@@ -236,8 +273,12 @@ def test_a_worker_whose_metrics_cannot_be_served_does_nothing(vendors: Terminal,
     assert service.seen() == []
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: RunningService) -> None:
-    vendors.file("vendors.toml", VENDORS.replace("ask", "aks").replace("{name}.link", "{nmae}.link"))
+def test_all_mistakes_of_a_file_are_told_at_once(
+    vendors: Terminal, service: RunningService
+) -> None:
+    vendors.file(
+        "vendors.toml", VENDORS.replace("ask", "aks").replace("{name}.link", "{nmae}.link")
+    )
     vendors.file("vendors.csv", ROWS + "acme,other.secret\n")
     for command in ("plan", "run"):
         done = batch(vendors, command, "vendors.toml")
@@ -246,7 +287,11 @@ def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: Run
         assert "did you mean name?" in done.err
         assert "vendors.csv:4, name: the key is the same as in line 2" in done.err
     mistakes = batch(vendors, "plan", "vendors.toml", "--output", "json").error["mistakes"]
-    assert [each["place"] for each in mistakes][1:] == ["vendors.toml:8:1", "vendors.toml:9:9", "vendors.csv:4, name"]
+    assert [each["place"] for each in mistakes][1:] == [
+        "vendors.toml:8:1",
+        "vendors.toml:9:9",
+        "vendors.csv:4, name",
+    ]
     assert service.seen() == []
 
 
@@ -255,7 +300,9 @@ def test_a_report_holds_no_secret_and_no_link(vendors: Terminal, service: Runnin
     submit(vendors, service, "acme", "canary-of-acme")
     batch(vendors, "run", "vendors.toml", later=120)
     code = batch(vendors, "link", "vendors", "bolt").out.strip().rpartition("/")[2]
-    done = batch(vendors, "report", "vendors", "--html", "r.html", "--csv", "r.csv", "--json", "r.json")
+    done = batch(
+        vendors, "report", "vendors", "--html", "r.html", "--csv", "r.csv", "--json", "r.json"
+    )
     assert (done.code, done.out) == (0, "")
     for name in ("r.html", "r.csv", "r.json"):
         file = vendors.here / name
@@ -278,7 +325,10 @@ def test_a_key_that_looks_like_a_link_is_redacted(vendors: Terminal) -> None:
     batch(vendors, "run", "vendors.toml")
     batch(vendors, "report", "vendors", "--html", "r.html")
     assert "[withheld]" in (vendors.here / "r.html").read_text()
-    assert "Ab1Ab1" not in (vendors.here / "r.html").read_text() + batch(vendors, "status", "vendors").out
+    assert (
+        "Ab1Ab1"
+        not in (vendors.here / "r.html").read_text() + batch(vendors, "status", "vendors").out
+    )
 
 
 def test_a_report_replaces_no_link_and_needs_its_folder(vendors: Terminal, tmp_path: Path) -> None:
@@ -299,14 +349,17 @@ def test_a_lost_database_is_adopted(vendors: Terminal, service: RunningService) 
     done = batch(vendors, "adopt", "vendors.toml", "--output", "json")
     assert done.code == 0, done
     assert sorted(row["key"] for row in done.json["adopted"]) == ["acme", "bolt"]
-    assert all(row["is_blocked"] for row in done.json["adopted"])  # the messages may not have been sent
+    # The messages may not have been sent.
+    assert all(row["is_blocked"] for row in done.json["adopted"])
     submit(vendors, service, "acme", "canary-of-acme")
     assert batch(vendors, "run", "vendors.toml", later=120).code == 18
     assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
     assert count_creates(service) == creates == 2
 
 
-def test_other_commands_know_what_a_batch_has_expired(vendors: Terminal, service: RunningService) -> None:
+def test_other_commands_know_what_a_batch_has_expired(
+    vendors: Terminal, service: RunningService
+) -> None:
     batch(vendors, "run", "vendors.toml")
     code = batch(vendors, "link", "vendors", "acme").out.strip().rpartition("/")[2]
     assert batch(vendors, "cancel", "vendors", "acme").code == 0
@@ -325,7 +378,9 @@ def test_another_credential_changes_nothing(vendors: Terminal, service: RunningS
     assert batch(vendors, "status", "vendors", "--output", "json").json["counts"] == {"waiting": 2}
 
 
-def test_batches_of_another_key_are_told_and_taken_over(vendors: Terminal, service: RunningService) -> None:
+def test_batches_of_another_key_are_told_and_taken_over(
+    vendors: Terminal, service: RunningService
+) -> None:
     old = vendors.environ["SEALPIPE_API_KEY"]
     batch(vendors, "run", "vendors.toml")
     key_id = Credential.parse(old).key_id
@@ -364,22 +419,36 @@ def test_the_address_of_a_database_is_a_reference(
     assert service.seen() == []
 
 
-def test_a_plan_tells_thirty_mistakes_and_what_plugins_refuse(user: Terminal, service: RunningService) -> None:
+def test_a_plan_tells_thirty_mistakes_and_what_plugins_refuse(
+    user: Terminal, service: RunningService
+) -> None:
     for name in ("vendors.toml", "vendors.csv"):
         user.file(name, (THIRTY / name).read_text(encoding="utf-8"))
-    email = {"SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example.com", "SEALPIPE_PLUGIN_EMAIL__SENDER": "vault@example.com"}
+    email = {
+        "SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example.com",
+        "SEALPIPE_PLUGIN_EMAIL__SENDER": "vault@example.com",
+    }
     done = batch(user, "plan", "vendors.toml", **email)
     head, *found, remedy = done.err.splitlines()
-    read, refused = ((THIRTY / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in THIRTY_LISTS)
+    read, refused = (
+        (THIRTY / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in THIRTY_LISTS
+    )
     assert head == "sealpipe: vendors.toml: 33 mistakes; nothing was sent"
     assert [line for line in found if line in read] == read
     assert [line for line in found if line not in read] == refused
-    assert (done.code, len(found), remedy.strip()) == (2, 33, "correct them, and run the command again")
+    assert (done.code, len(found), remedy.strip()) == (
+        2,
+        33,
+        "correct them, and run the command again",
+    )
     assert service.seen() == []
 
 
 def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningService) -> None:
-    code = "import sys; from sealpipe import cli; cli.run(sys.argv[1:]); print('loaded', *sys.modules, file=sys.stderr)"
+    code = (
+        "import sys; from sealpipe import cli; cli.run(sys.argv[1:]); print('loaded', "
+        "*sys.modules, file=sys.stderr)"
+    )
     words = [sys.executable, "-c", code, "share", "-f", "env:LICENSE", "--print"]
     environ = {**user.environ, "LICENSE": "a value"}
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
@@ -389,11 +458,16 @@ def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningServic
     assert [name for name in loaded if "batch" in name or "sqlite" in name] == []
 
 
-def test_a_channel_takes_a_value_from_a_source_of_each_row(vendors: Terminal, service: RunningService) -> None:
+def test_a_channel_takes_a_value_from_a_source_of_each_row(
+    vendors: Terminal, service: RunningService
+) -> None:
     for name in ("acme", "bolt"):
         vendors.file(f"{name}.who", f"{name}-team")
     params = 'send = ["file:{who}.link"]\nparam = ["who=file:{name}.who"]'
     vendors.file("vendors.toml", VENDORS.replace('send = ["file:{name}.link"]', params))
     assert batch(vendors, "run", "vendors.toml").out == "vendors\t2 rows: 2 waiting\n"
-    assert {each.name for each in vendors.here.glob("*.link")} == {"acme-team.link", "bolt-team.link"}
+    assert {each.name for each in vendors.here.glob("*.link")} == {
+        "acme-team.link",
+        "bolt-team.link",
+    }
     assert count_creates(service) == 2

@@ -17,7 +17,9 @@ from sealpipe.batch.database.interface import Transaction
 from sealpipe.batch.engine.run import MAX_CLAIMED, Runner
 
 COMMITS = 5.0
-"""For each row: a part of a claim and of a block of calls; the create, the message, its outcome, and the end."""
+"""For each row: a part of a claim and of a block of calls; the create, the message, its outcome,
+and the end.
+"""
 
 
 @contextmanager
@@ -38,7 +40,9 @@ def counting_commits(world: BatchWorld) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("file", [SHARES, REQUESTS], ids=["shares", "requests"])
-def test_a_row_is_made_and_delivered_with_few_commits_and_one_call(world: BatchWorld, file: str) -> None:
+def test_a_row_is_made_and_delivered_with_few_commits_and_one_call(
+    world: BatchWorld, file: str
+) -> None:
     path = world.write(file, MANY)
     with counting_commits(world) as counted:
         result = world.run(path)

@@ -1,4 +1,6 @@
-"""Batches in PostgreSQL by the commands: tables first, then any number of machines; the address is a secret."""
+"""Batches in PostgreSQL by the commands: tables first, then any number of machines; the address is
+a secret.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,14 @@ def database(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-def machines(user: Terminal, tmp_path: Path, service: RunningService, database: str) -> tuple[Terminal, Terminal]:
+def machines(
+    user: Terminal, tmp_path: Path, service: RunningService, database: str
+) -> tuple[Terminal, Terminal]:
     """Two machines with one credential and one database, and nothing else in common."""
     del service
     other = Terminal(
-        tmp_path / "other", **{name: value for name, value in user.environ.items() if name[:8] == "SEALPIPE"}
+        tmp_path / "other",
+        **{name: value for name, value in user.environ.items() if name[:8] == "SEALPIPE"},
     )
     for each in (user, other):
         each.environ |= {"DATABASE_URL": database, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
@@ -60,13 +65,17 @@ def machines(user: Terminal, tmp_path: Path, service: RunningService, database: 
     return user, other
 
 
-def test_two_machines_share_a_database(machines: tuple[Terminal, Terminal], service: RunningService) -> None:
+def test_two_machines_share_a_database(
+    machines: tuple[Terminal, Terminal], service: RunningService
+) -> None:
     first, second = machines
     missing = first.sealpipe("batch", "run", "vendors.toml")
     assert (missing.code, missing.out) == (2, "")
     assert "run `sealpipe batch database init`" in missing.err
     assert service.seen() == []
-    made = first.sealpipe("batch", "database", "init", SEALPIPE_API_KEY=None, SEALPIPE_BASE_URL=None)
+    made = first.sealpipe(
+        "batch", "database", "init", SEALPIPE_API_KEY=None, SEALPIPE_BASE_URL=None
+    )
     assert (made.code, made.out) == (0, ""), made
     assert made.err.endswith("are ready\n")
     assert first.sealpipe("batch", "database", "upgrade", "--output", "json").json["ready"] is True
@@ -91,7 +100,11 @@ def clocks(*, of_machine: float, of_database: float = 0) -> Iterator[None]:
     with (
         mock.patch("time.time", side_effect=lambda: now() + of_machine),
         mock.patch("time.time_ns", side_effect=lambda: now_ns() + round(of_machine * 1e9)),
-        mock.patch.object(PostgresDatabase, "read_clock", lambda self: read_clock(self) + round(of_database * SECOND)),
+        mock.patch.object(
+            PostgresDatabase,
+            "read_clock",
+            lambda self: read_clock(self) + round(of_database * SECOND),
+        ),
     ):
         yield
 
@@ -106,7 +119,9 @@ def test_the_clock_of_a_machine_does_not_matter(machines: tuple[Terminal, Termin
         assert ahead.sealpipe(*words).json["counts"] == {"waiting": 2}
         early = ahead.sealpipe(*words).json
     rows = behind.sealpipe("batch", "status", "clocks", "--output", "json").json["rows"]
-    assert [abs(datetime.fromisoformat(row["since"]).timestamp() - time.time()) < 600 for row in rows] == [True, True]
+    assert [
+        abs(datetime.fromisoformat(row["since"]).timestamp() - time.time()) < 600 for row in rows
+    ] == [True, True]
     with clocks(of_machine=-7200):
         too_early = behind.sealpipe(*words).json
     assert [(done["changes"], done["calls"]) for done in (early, too_early)] == [([], 0)] * 2

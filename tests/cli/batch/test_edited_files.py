@@ -1,4 +1,6 @@
-"""A file that is edited in the middle of a batch: what is out stays as it is until it is reissued."""
+"""A file that is edited in the middle of a batch: what is out stays as it is until it is
+reissued.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_a_target_for_another_prompt_is_told_and_can_be_corrected(world: BatchWo
 
 def test_times_targets_and_the_team_of_the_file_apply_at_once(world: BatchWorld) -> None:
     path = begin(world)
-    later = REQUESTS.replace('["3d", "7d"]', '["1d"]').replace("nest:vendors/{name}", "nest:{team}/{name}")
+    later = REQUESTS.replace('["3d", "7d"]', '["1d"]').replace(
+        "nest:vendors/{name}", "nest:{team}/{name}"
+    )
     world.write(later + '\n[notify]\nsend = ["pigeon:team"]\n', [{**ROWS[0], "team": "red"}])
     world.wait(2 * DAY)
     world.run(path)
@@ -110,7 +114,10 @@ def test_a_link_that_was_sent_to_nobody_reminds_nobody(world: BatchWorld) -> Non
     world.wait(4 * DAY)
     world.run(path)
     assert world.messages("acme.example") == []
-    assert (world.progress(path, "acme").reminded, world.history(path, "acme")[-1]) == (0, "not reminded")
+    assert (world.progress(path, "acme").reminded, world.history(path, "acme")[-1]) == (
+        0,
+        "not reminded",
+    )
 
 
 def test_a_create_that_was_begun_is_finished_with_what_it_began(world: BatchWorld) -> None:
@@ -146,7 +153,9 @@ def test_a_row_that_was_corrected_before_it_is_out_stays_as_corrected(world: Bat
 
 
 def test_a_run_tells_of_rows_that_the_file_no_longer_has(world: BatchWorld) -> None:
-    path = world.write(REQUESTS, [{"name": name, "to": f"{name}.example"} for name in ("acme", "bolt", "core")])
+    path = world.write(
+        REQUESTS, [{"name": name, "to": f"{name}.example"} for name in ("acme", "bolt", "core")]
+    )
     assert world.run(path).warnings == ()
     world.submit(world.code_of("core.example"))
     world.wait(DAY)
@@ -161,7 +170,10 @@ def test_a_run_tells_of_rows_that_another_file_says_else_of(world: BatchWorld) -
     path = begin(world)
     world.write(EDITED)
     (warning,) = world.run(path).warnings
-    assert warning == "row acme is not as the file says now: what is out stays as it is until `batch reissue`"
+    assert (
+        warning
+        == "row acme is not as the file says now: what is out stays as it is until `batch reissue`"
+    )
     world.write(REQUESTS, [{**ROWS[0], "phone": "1"}])
     assert world.run(path).warnings == (), "a column that nothing names changes nothing"
 

@@ -1,4 +1,6 @@
-"""Batches where others do their worst: other commands on the same request, a service that tells absurd things."""
+"""Batches where others do their worst: other commands on the same request, a service that tells
+absurd things.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,9 @@ def refuse_for_ever(operation: Operation[Any]) -> Response | Failure | None:
 
 
 def test_a_run_waits_where_the_rate_limit_says_so(world: BatchWorld) -> None:
-    """Two creates are refused once, before it reaches the service: each row is waited for, none is lost."""
+    """Two creates are refused once, before it reaches the service: each row is waited for, none is
+    lost.
+    """
     path = world.write(FILE, ROWS)
     refused: set[str] = set()
 
@@ -158,7 +162,9 @@ def test_a_submission_of_any_year_can_be_reported(world: BatchWorld, year: str) 
     world.wait(DAY)
     world.run(path)
     engine = world.engine(path)
-    report = make_report("vendors", "request", BASE_URL, read_facts(engine), engine.schedule, world.store.now())
+    report = make_report(
+        "vendors", "request", BASE_URL, read_facts(engine), engine.schedule, world.store.now()
+    )
     assert report.used == 1
     assert report.timeline is not None
     assert len(report.timeline.used) < 2000
@@ -223,11 +229,17 @@ def test_a_policy_that_allows_no_batch_holds_for_workers_and_by_hand(world: Batc
     assert world.states(path)["acme"] == "cancelled"
 
 
-ALLOWED: dict[str, Any] = {"sources": ["seeds", "text"], "sinks": ["*"], "recipients": ["pigeon:*.example"]}
+ALLOWED: dict[str, Any] = {
+    "sources": ["seeds", "text"],
+    "sinks": ["*"],
+    "recipients": ["pigeon:*.example"],
+}
 
 
 def test_a_policy_that_allows_a_link_allows_its_reminders(world: BatchWorld) -> None:
-    world.hooks = (PolicyHook("policy", {**ALLOWED, "most_submissions": 1, "types": ["password", "text"]}),)
+    world.hooks = (
+        PolicyHook("policy", {**ALLOWED, "most_submissions": 1, "types": ["password", "text"]}),
+    )
     path = world.write(FILE, ROWS[:1])
     world.run(path)
     world.wait(3.5 * DAY)
@@ -259,7 +271,9 @@ def test_the_audit_log_has_the_news_of_a_batch(world: BatchWorld) -> None:
     assert outcomes == ["begun", "sent"]
 
 
-def test_an_outage_of_the_database_ends_no_share_by_halves(world: BatchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_of_the_database_ends_no_share_by_halves(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = world.write(SHARES, ROWS[:1])
     world.after = lose_answers  # type: ignore[method-assign]
     world.run(path)

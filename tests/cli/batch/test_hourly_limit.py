@@ -42,7 +42,9 @@ def test_rows_over_the_limit_come_in_the_next_hours(limited: BatchWorld) -> None
 
 def test_all_batches_of_a_database_count_together(limited: BatchWorld) -> None:
     limited.run(limited.write(FILE, MANY[:2]))
-    other = limited.write(FILE.replace('"vendors"', '"others"').replace("nest:vendors", "nest:others"), MANY[2:5])
+    other = limited.write(
+        FILE.replace('"vendors"', '"others"').replace("nest:vendors", "nest:others"), MANY[2:5]
+    )
     assert limited.run(other).counts == {"new": 2, "waiting": 1}
     assert len(limited.all_requests()) == 3
 
@@ -105,15 +107,22 @@ def test_the_machines_file_has_the_limit(user: Terminal, service: RunningService
     user.file("vendors.toml", VENDORS)
     user.file("vendors.csv", VENDOR_ROWS)
     planned = machine.sealpipe("batch", "plan", "vendors.toml")
-    assert planned.out.splitlines() == ["create\tacme", "create\tbolt\tlater: this machine allows 1 an hour"]
+    assert planned.out.splitlines() == [
+        "create\tacme",
+        "create\tbolt\tlater: this machine allows 1 an hour",
+    ]
     done = machine.sealpipe("batch", "run", "vendors.toml", "--detailed-exit-code")
     assert (done.code, done.out) == (15, "vendors\t2 rows: 1 new, 1 waiting\n")
     assert done.err.count("1 row is left for later") == 1
     assert count_creates(service) == 1
 
 
-@pytest.mark.parametrize("table", ["most_rows_per_hour = 0", "most_rows = 5", "most_rows_per_hour = true", ""])
-def test_a_limit_that_cannot_be_read_stops_all(user: Terminal, service: RunningService, table: str) -> None:
+@pytest.mark.parametrize(
+    "table", ["most_rows_per_hour = 0", "most_rows = 5", "most_rows_per_hour = true", ""]
+)
+def test_a_limit_that_cannot_be_read_stops_all(
+    user: Terminal, service: RunningService, table: str
+) -> None:
     done = Machine(user).enforce(f"[enforce.batch]\n{table}\n").sealpipe("batch", "list")
     assert (done.code, done.out) == (2, ""), done
     assert "enforce.batch does not set most_rows_per_hour" in done.err

@@ -1,4 +1,6 @@
-"""Processes that run a batch, killed by SIGKILL: `tests/endurance/batch_kills.py` with few kills."""
+"""Processes that run a batch, killed by SIGKILL: `tests/endurance/batch_kills.py` with few
+kills.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,17 @@ def test_nothing_happens_twice_or_is_lost(
     """The script forks its machines, so it is a process of its own, without threads."""
     if not words[0].startswith("sqlite"):
         find_postgres()
-    command = [sys.executable, "-P", str(SCRIPT), "--kills", "12", "--rows", "4", "--machines", *words]
+    command = [
+        sys.executable,
+        "-P",
+        str(SCRIPT),
+        "--kills",
+        "12",
+        "--rows",
+        "4",
+        "--machines",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record_property("figure", f"kills of a batch on {words[0]}: {' '.join(done.stdout.split())}")

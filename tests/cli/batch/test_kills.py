@@ -1,6 +1,7 @@
 """A run that is killed at any step: the next one goes on, and nothing happens twice or is lost.
 
-A message whose channel was called may have been sent. It is not sent again: its row is blocked, and says so.
+A message whose channel was called may have been sent. It is not sent again: its row is blocked, and
+says so.
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ def tell(world: BatchWorld, path: Path, story: int) -> None:
 
 
 def check(world: BatchWorld, path: Path, story: int) -> None:
-    """After the next run: one live request, each message once or told, each submission stored once."""
+    """After the next run: one live request, each message once or told, each submission stored
+    once.
+    """
     world.run(path)
     if story == 2 and world.states(path)["acme"] == "failed":
-        # A DELETE that was on its way may still arrive, and a second one would destroy (rule D): not before an hour.
+        # A DELETE that was on its way may still arrive, and a second one would destroy (rule D):
+        # not before an hour.
         assert world.loft.puts == ["vendors/acme"]
         assert "destroy the submissions" in world.progress(path, "acme").remedy
         world.wait(2 * 3600)
@@ -75,7 +79,9 @@ def check(world: BatchWorld, path: Path, story: int) -> None:
 
 
 @pytest.mark.parametrize("story", [0, 1, 2], ids=STORIES)
-def test_a_request_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, is_update: bool) -> None:
+def test_a_request_survives_a_kill_at_every_step(
+    tmp_path: Path, story: int, *, is_update: bool
+) -> None:
     steps = count_steps(tmp_path / "0", REQUESTS, story)
     assert steps > 15
     found = []
@@ -98,7 +104,9 @@ def test_a_request_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, 
 
 
 @pytest.mark.parametrize("story", [0, 1], ids=STORIES[:2])
-def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, is_update: bool) -> None:
+def test_a_share_survives_a_kill_at_every_step(
+    tmp_path: Path, story: int, *, is_update: bool
+) -> None:
     steps = count_steps(tmp_path / "0", SHARES + REMIND, story)
     assert steps > 15
     found = []
@@ -124,7 +132,9 @@ def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, is
 def test_what_is_asked_for_a_row_that_is_gone_survives_a_kill_at_every_step(
     tmp_path: Path, file: str, verb: Verb, *, is_update: bool
 ) -> None:
-    """The next run of a file that no longer has the row goes on with what was recorded; else the command, once more."""
+    """The next run of a file that no longer has the row goes on with what was recorded; else the
+    command, once more.
+    """
     steps, _ = kill_action(tmp_path / "0", file, verb, 0)
     assert steps >= 8
     found = [kill_action(tmp_path / str(at), file, verb, at)[1] for at in range(1, steps + 1)]
@@ -133,7 +143,10 @@ def test_what_is_asked_for_a_row_that_is_gone_survives_a_kill_at_every_step(
 
 
 def kill_action(folder: Path, file: str, verb: Verb, at: int) -> tuple[int, Killed]:
-    """Kill an action by hand at a step (0: never), and see how it ends. Returns the number of its steps."""
+    """Kill an action by hand at a step (0: never), and see how it ends.
+
+    Returns the number of its steps.
+    """
     world, path = begin(folder, file)
     world.run(path)
     world.write(file, [{"name": "bolt", "system": "CRM", "to": "bolt.example"}])
@@ -152,7 +165,9 @@ def kill_action(folder: Path, file: str, verb: Verb, at: int) -> tuple[int, Kill
 
 
 def check_ending(world: BatchWorld, path: Path, verb: Verb) -> None:
-    """After the next run, and an hour later another (rule D): what was out has ended, and no DELETE was sent twice."""
+    """After the next run, and an hour later another (rule D): what was out has ended, and no DELETE
+    was sent twice.
+    """
     world.wait(600)
     world.run(path)
     world.wait(2 * 3600)
@@ -192,7 +207,11 @@ def test_news_survive_a_kill_at_every_step(tmp_path: Path, *, is_update: bool) -
         warnings = world.run(path).warnings
         told = [message.text.reveal() for message in world.messages("team")]
         number = sum("1 row delivered" in text for text in told)
-        assert number == 1 or (number == 0 and "may not have reached" in warnings[0]), (at, killed.steps[-1], told)
+        assert number == 1 or (number == 0 and "may not have reached" in warnings[0]), (
+            at,
+            killed.steps[-1],
+            told,
+        )
         assert world.run(path).warnings == ()
         world.close()
     assert_reached("batch, news", found, is_update=is_update)

@@ -1,4 +1,6 @@
-"""The worker of an embedded database: every batch, at its time, until it is stopped; a run may come between."""
+"""The worker of an embedded database: every batch, at its time, until it is stopped; a run may come
+between.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Losses that a user causes, and others: a plan, a mail server, a scope or a key is gone for a day, and comes back."""
+"""Losses that a user causes, and others: a plan, a mail server, a scope or a key is gone for a day,
+and comes back.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,15 @@ MAIL = FILE.replace("pigeon:{to}", "email:{name}@{to}")
 def mailbox(world: BatchWorld, tmp_path: Path) -> Iterator[Mailbox]:
     """A real mail server, to which the batch's messages go."""
     with Mailbox(tmp_path, starttls=False, login=False) as server:
-        settings = {"HOST": server.host, "PORT": str(server.port), "SECURITY": "none", "SENDER": "ci@acme.example"}
-        world.environ = {f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in settings.items()}
+        settings = {
+            "HOST": server.host,
+            "PORT": str(server.port),
+            "SECURITY": "none",
+            "SENDER": "ci@acme.example",
+        }
+        world.environ = {
+            f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in settings.items()
+        }
         yield server
 
 
@@ -106,9 +115,14 @@ def recipients(mailbox: Mailbox) -> list[str]:
 ALL = [f"{row['name']}@{row['to']}" for row in ROWS]
 
 
-def test_a_mail_server_that_is_down_for_a_day_gets_each_message_once(world: BatchWorld, mailbox: Mailbox) -> None:
+def test_a_mail_server_that_is_down_for_a_day_gets_each_message_once(
+    world: BatchWorld, mailbox: Mailbox
+) -> None:
     path = world.write(MAIL, ROWS[:1])
-    up, world.environ = world.environ, {**world.environ, "SEALPIPE_PLUGIN_EMAIL__PORT": str(silent_port())}
+    up, world.environ = (
+        world.environ,
+        {**world.environ, "SEALPIPE_PLUGIN_EMAIL__PORT": str(silent_port())},
+    )
     for result in [world.run(path), *run_for_a_day(world, path, times=2)]:
         assert result.counts == {"failed": 1}
         assert "batch status vendors" in told(result).remedy
@@ -154,7 +168,9 @@ def give_scopes(world: BatchWorld, *missing: str) -> str:
     [(FILE, "requests:write"), (FILE, "requests:read"), (SHARES, "shares:write")],
     ids=["create a request", "list requests", "create a share"],
 )
-def test_a_key_that_may_not_create_is_told_and_a_new_one_goes_on(world: BatchWorld, file: str, missing: str) -> None:
+def test_a_key_that_may_not_create_is_told_and_a_new_one_goes_on(
+    world: BatchWorld, file: str, missing: str
+) -> None:
     path = world.write(file, ROWS)
     give_scopes(world, missing)
     result = world.run(path)
@@ -239,10 +255,14 @@ def test_a_delete_on_its_way_under_the_old_key_is_not_repeated(world: BatchWorld
     assert (world.states(path), world.active_requests()) == ({"acme": "cancelled"}, [])
 
 
-def test_what_a_refused_share_has_stored_is_stored_anew_with_the_next_values(world: BatchWorld) -> None:
+def test_what_a_refused_share_has_stored_is_stored_anew_with_the_next_values(
+    world: BatchWorld,
+) -> None:
     file = SHARES.replace("send", 'also-to = ["nest:{name}?mode=replace#password=Password"]\nsend')
     path = world.write(file.replace("seeds:{name}", "gen:password"), ROWS[:1])
-    world.before = lambda _: Response(403, {}, b'{"success": false, "message": "full", "error_code": 61}')  # type: ignore[method-assign]
+    world.before = lambda _: Response(
+        403, {}, b'{"success": false, "message": "full", "error_code": 61}'
+    )  # type: ignore[method-assign]
     world.run(path)
     first = dict(world.loft.values)
     del world.before

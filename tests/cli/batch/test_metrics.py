@@ -24,14 +24,18 @@ def server(world: BatchWorld) -> Iterator[MetricsServer]:
         yield made
 
 
-def get(server: MetricsServer, path: str = "/metrics", host: str | None = None) -> tuple[int, str, str]:
+def get(
+    server: MetricsServer, path: str = "/metrics", host: str | None = None
+) -> tuple[int, str, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.port}"})
     response = connection.getresponse()
     return response.status, response.headers["Content-Type"], response.read().decode()
 
 
-def test_a_scraper_reads_rows_calls_and_what_is_overdue(server: MetricsServer, world: BatchWorld) -> None:
+def test_a_scraper_reads_rows_calls_and_what_is_overdue(
+    server: MetricsServer, world: BatchWorld
+) -> None:
     status, kind, text = get(server)
     assert (status, kind) == (200, CONTENT_TYPE)
     name = world.store.list_batches()[0].name
@@ -44,9 +48,13 @@ def test_a_scraper_reads_rows_calls_and_what_is_overdue(server: MetricsServer, w
     assert int(overdue) > 3000
 
 
-def test_the_rate_of_all_workers_stands_beside_its_limit(server: MetricsServer, world: BatchWorld) -> None:
+def test_the_rate_of_all_workers_stands_beside_its_limit(
+    server: MetricsServer, world: BatchWorld
+) -> None:
     def read_rate() -> list[str]:
-        return re.findall(r"^sealpipe_batch_calls_per_minute(?:_limit)? (\S+)$", get(server)[2], re.MULTILINE)
+        return re.findall(
+            r"^sealpipe_batch_calls_per_minute(?:_limit)? (\S+)$", get(server)[2], re.MULTILINE
+        )
 
     world.store.rate.set_limit(None)
     (before,) = map(float, read_rate())
@@ -66,7 +74,9 @@ def test_metrics_name_no_row(server: MetricsServer) -> None:
     ("path", "host", "status"),
     [("/", None, 404), ("/metrics", "evil.example:80", 403), ("/metrics", "localhost:1", 200)],
 )
-def test_only_this_machine_and_only_metrics(server: MetricsServer, path: str, host: str | None, status: int) -> None:
+def test_only_this_machine_and_only_metrics(
+    server: MetricsServer, path: str, host: str | None, status: int
+) -> None:
     assert get(server, path, host)[0] == status
 
 

@@ -36,18 +36,26 @@ def test_status_report_and_audit_tell_the_same_story(world: BatchWorld) -> None:
 
     events = [json.loads(line) for line in log.read_text().splitlines()]
     assert {(each["batch"], each["row"]) for each in events} == {("vendors", "acme")}
-    ends = [f"{each['event']} {each['outcome']}" for each in events if each["outcome"] not in ("sending", "begun")]
+    ends = [
+        f"{each['event']} {each['outcome']}"
+        for each in events
+        if each["outcome"] not in ("sending", "begun")
+    ]
     sent = ["request created", "delivery failed", "request created", "delivery sent"]
     assert ends == [*sent, "expire expired", "collect collected"]
 
 
 def tell_story(world: BatchWorld, path: Path) -> tuple[str, list[str]]:
-    """Run a batch a few hours later; the state of its one row in a report, and its history there."""
+    """Run a batch a few hours later; the state of its one row in a report, and its history
+    there.
+    """
     world.wait(4 * 3600)
     world.run(path)
     engine = world.engine(path)
     facts = read_facts(engine, with_history=True)
-    told = to_members(make_report("vendors", "request", BASE_URL, facts, engine.schedule, world.store.now()))
+    told = to_members(
+        make_report("vendors", "request", BASE_URL, facts, engine.schedule, world.store.now())
+    )
     assert world.states(path) == {"acme": told["rows"][0]["state"]}
     return told["rows"][0]["state"], [each["what"] for each in told["rows"][0]["history"]]
 

@@ -41,7 +41,9 @@ def test_a_waiting_row_costs_one_call_a_look(world: BatchWorld) -> None:
     world.wait(3600)
     world.run(path)
     looks = [asked for _, asked in world.network.log if asked.endswith("/submissions")]
-    assert (len(looks), len(world.network.log)) == (3, 4), "one call a row, and one for the plan's rate"
+    assert (len(looks), len(world.network.log)) == (3, 4), (
+        "one call a row, and one for the plan's rate"
+    )
 
 
 def test_reminders_are_sent_when_due_and_never_after_a_submission(world: BatchWorld) -> None:
@@ -55,10 +57,20 @@ def test_reminders_are_sent_when_due_and_never_after_a_submission(world: BatchWo
         sent.append([len(world.messages(row["to"])) for row in ROWS])
     assert [numbers[0] for numbers in sent] == [1] * 32
     assert [numbers[1] for numbers in sent] == [1] * 2 + [2] * 4 + [3] * 22 + [4] * 4
-    assert world.messages("bolt.example")[1].subject == "Reminder: You are asked for a secret: Access to CRM"
+    assert (
+        world.messages("bolt.example")[1].subject
+        == "Reminder: You are asked for a secret: Access to CRM"
+    )
     assert world.states(path) == {"acme": "done", "bolt": "expired", "core": "expired"}
     assert world.progress(path, "bolt").outcome == "no submission"
-    assert world.history(path, "bolt") == ["created", "delivered", "reminded", "reminded", "reminded", "expired"]
+    assert world.history(path, "bolt") == [
+        "created",
+        "delivered",
+        "reminded",
+        "reminded",
+        "reminded",
+        "expired",
+    ]
 
 
 def test_after_a_pause_only_the_latest_reminder_is_sent(world: BatchWorld) -> None:
@@ -71,7 +83,9 @@ def test_after_a_pause_only_the_latest_reminder_is_sent(world: BatchWorld) -> No
     assert len(world.messages("acme.example")) == 2
 
 
-def test_a_channel_that_is_down_for_a_day_fails_its_rows_and_delivers_later(world: BatchWorld) -> None:
+def test_a_channel_that_is_down_for_a_day_fails_its_rows_and_delivers_later(
+    world: BatchWorld,
+) -> None:
     path = world.write(FILE, ROWS)
     world.loft.down["bolt.example"] = DOWN
     result = world.run(path)
@@ -87,7 +101,9 @@ def test_a_channel_that_is_down_for_a_day_fails_its_rows_and_delivers_later(worl
     assert len(world.all_requests()) == 3
 
 
-def test_a_message_that_may_be_lost_blocks_its_row_until_somebody_decides(world: BatchWorld) -> None:
+def test_a_message_that_may_be_lost_blocks_its_row_until_somebody_decides(
+    world: BatchWorld,
+) -> None:
     path = world.write(FILE, ROWS)
     world.loft.down["bolt.example"] = LOST
     assert world.run(path).exit_code == 18

@@ -1,4 +1,6 @@
-"""Plans and runs: what is approved, named or due; threads; a service that refuses; a key that was rotated."""
+"""Plans and runs: what is approved, named or due; threads; a service that refuses; a key that was
+rotated.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,22 @@ def test_a_run_does_just_what_was_approved(world: BatchWorld) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda world: world.write(FILE, [{**ROWS[0], "to": "mallory.example"}, *ROWS[1:]]), "its content has changed"),
+        (
+            lambda world: world.write(FILE, [{**ROWS[0], "to": "mallory.example"}, *ROWS[1:]]),
+            "its content has changed",
+        ),
         (lambda world: world.write(FILE, ROWS[1:]), "not there any more"),
-        (lambda world: world.write(FILE.replace("nest:vendors", "nest:mallory")), "settings have changed"),
+        (
+            lambda world: world.write(FILE.replace("nest:vendors", "nest:mallory")),
+            "settings have changed",
+        ),
         (lambda world: world.run(world.folder / "batch.toml"), "it would be: wait"),
     ],
     ids=["another recipient", "no row", "another target", "run meanwhile"],
 )
-def test_a_plan_that_no_longer_holds_is_refused_and_nothing_is_done(world: BatchWorld, change: Any, why: str) -> None:
+def test_a_plan_that_no_longer_holds_is_refused_and_nothing_is_done(
+    world: BatchWorld, change: Any, why: str
+) -> None:
     path = world.write(FILE, ROWS)
     approved = world.plan(path)
     change(world)
@@ -78,7 +88,8 @@ def test_only_the_named_rows_are_run(world: BatchWorld) -> None:
 def test_a_row_is_named_in_either_form_of_its_letters(world: BatchWorld) -> None:
     """Some keyboards and file systems write an accent as a sign of its own."""
     path = world.write(
-        FILE.replace("vendors/{name}", "vendors/{to}"), [{"name": "ren\u00e9e", "system": "CRM", "to": "a.example"}]
+        FILE.replace("vendors/{name}", "vendors/{to}"),
+        [{"name": "ren\u00e9e", "system": "CRM", "to": "a.example"}],
     )
     world.run(path, only=["rene\u0301e"])
     assert world.states(path) == {"ren\u00e9e": "waiting"}
@@ -99,7 +110,9 @@ def test_a_batch_of_another_kind_keeps_its_name(world: BatchWorld) -> None:
 
 
 def test_two_files_of_one_name_leave_each_others_rows_alone(world: BatchWorld) -> None:
-    """The second one's rows are added; those of the first are gone from the file, and stay as they are."""
+    """The second one's rows are added; those of the first are gone from the file, and stay as they
+    are.
+    """
     world.run(world.write(FILE, ROWS))
     path = world.write(FILE, MANY[:2], name="other.toml")
     world.run(path)
@@ -194,7 +207,9 @@ def test_a_share_of_yesterday_is_never_sent_again(world: BatchWorld) -> None:
 # -- a key that was rotated -----------------------------------------------------------------------
 
 
-def test_a_rotated_key_takes_over_and_opens_what_was_sealed_to_the_old_one(world: BatchWorld) -> None:
+def test_a_rotated_key_takes_over_and_opens_what_was_sealed_to_the_old_one(
+    world: BatchWorld,
+) -> None:
     path = world.write(FILE, ROWS)
     world.run(path)
     world.submit(world.code_of("acme.example"), {"Staging password": "s3cret"})
@@ -254,8 +269,12 @@ def test_a_key_that_is_rotated_twice_still_opens_the_first_links(world: BatchWor
     assert world.states(path) == {"acme": "done"}
 
 
-@pytest.mark.parametrize(("file", "state"), [(FILE, "blocked"), (SHARES, "blocked")], ids=["request", "share"])
-def test_what_was_on_its_way_under_the_old_key_is_never_resent(world: BatchWorld, file: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "state"), [(FILE, "blocked"), (SHARES, "blocked")], ids=["request", "share"]
+)
+def test_what_was_on_its_way_under_the_old_key_is_never_resent(
+    world: BatchWorld, file: str, state: str
+) -> None:
     path = world.write(file, ROWS[:1])
     world.after = lose_creates  # type: ignore[method-assign]
     world.run(path)
@@ -302,7 +321,10 @@ def test_news_that_cannot_be_sent_are_a_warning_and_come_with_the_next(world: Ba
     world.loft.down["team"] = DOWN
     result = world.run(path)
     assert result.exit_code == 0
-    assert "were not sent to pigeon:team, and come with the next: the loft is closed" in result.warnings[0]
+    assert (
+        "were not sent to pigeon:team, and come with the next: the loft is closed"
+        in result.warnings[0]
+    )
     world.loft.down.clear()
     assert world.run(path).warnings == ()
     assert "3 rows delivered" in world.messages("team")[0].text.reveal()

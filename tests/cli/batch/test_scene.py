@@ -1,8 +1,10 @@
-"""A whole batch: twelve vendors from a spreadsheet, four weeks, two machines with one database, mail and a vault.
+"""A whole batch: twelve vendors from a spreadsheet, four weeks, two machines with one database,
+mail and a vault.
 
 docs/how-to/twelve-vendors.md tells it, with the same file and the same commands.
 
-Eight submit, one of them twice; one sends junk, one asks for a new link, one never answers, one is cancelled.
+Eight submit, one of them twice; one sends junk, one asks for a new link, one never answers, one is
+cancelled.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ FILE = PAGE.partition("```toml\n")[2].partition("```")[0]
 STATUS = "vendors\t" + PAGE.partition("```text\nvendors\t")[2].partition("```")[0]
 """What `status` prints on the third day, as the page shows it."""
 VENDORS = tuple(f"v{number}" for number in range(1, 13))
-LINES = ("\ufeffName;E-mail;System", *(f'{each};{each}@vendor.example;"CRM; live"' for each in VENDORS))
+LINES = (
+    "\ufeffName;E-mail;System",
+    *(f'{each};{each}@vendor.example;"CRM; live"' for each in VENDORS),
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +55,9 @@ def bao() -> Iterator[Bao]:
 class Scene:
     """Two machines in turn, the vendors' mail, and a clock for the database and the service."""
 
-    def __init__(self, machines: tuple[Terminal, Terminal], service: RunningService, mailbox: Mailbox) -> None:
+    def __init__(
+        self, machines: tuple[Terminal, Terminal], service: RunningService, mailbox: Mailbox
+    ) -> None:
         self._machines = machines
         self._service = service
         self._mailbox = mailbox
@@ -80,7 +87,9 @@ class Scene:
     @contextmanager
     def _later(self) -> Iterator[None]:
         read_clock, offset = PostgresDatabase.read_clock, round(self._seconds * SECOND)
-        with mock.patch.object(PostgresDatabase, "read_clock", lambda self: read_clock(self) + offset):
+        with mock.patch.object(
+            PostgresDatabase, "read_clock", lambda self: read_clock(self) + offset
+        ):
             yield
 
     def links(self, name: str) -> list[str]:
@@ -97,14 +106,21 @@ class Scene:
 
     def send_junk(self, name: str) -> None:
         stranger = keys.from_seed(b"\7" * 32)
-        self._service.submitter().send(self.links(name)[-1], sealed_box.seal(stranger.public_key, b"[]"))
+        self._service.submitter().send(
+            self.links(name)[-1], sealed_box.seal(stranger.public_key, b"[]")
+        )
 
     def states(self) -> Mapping[str, str]:
-        return {row["key"]: row["state"] for row in self.batch("status", "vendors", "--output", "json").json["rows"]}
+        return {
+            row["key"]: row["state"]
+            for row in self.batch("status", "vendors", "--output", "json").json["rows"]
+        }
 
 
 @pytest.fixture
-def scene(user: Terminal, service: RunningService, postgres: Postgres, bao: Bao, tmp_path: Path) -> Iterator[Scene]:
+def scene(
+    user: Terminal, service: RunningService, postgres: Postgres, bao: Bao, tmp_path: Path
+) -> Iterator[Scene]:
     service.set_account(plan="enterprise", requests_per_minute=100_000)
     with Mailbox(tmp_path) as mailbox:
         user.environ |= {
@@ -115,7 +131,9 @@ def scene(user: Terminal, service: RunningService, postgres: Postgres, bao: Bao,
             "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL",
         }
         other = Terminal(tmp_path / "other")
-        other.environ |= {name: value for name, value in user.environ.items() if name not in ("HOME", "TMPDIR")}
+        other.environ |= {
+            name: value for name, value in user.environ.items() if name not in ("HOME", "TMPDIR")
+        }
         for machine in (user, other):
             machine.file("vendors.toml", FILE)
             machine.file("vendors.csv", "\r\n".join(LINES))
@@ -157,7 +175,13 @@ def test_twelve_vendors_in_four_weeks(scene: Scene, bao: Bao) -> None:
 
     scene.wait(1.5 * DAY)
     reminded = scene.run().json["changes"]
-    assert sorted(each["key"] for each in reminded if each["what"] == "reminded") == ["v10", "v11", "v12", "v8", "v9"]
+    assert sorted(each["key"] for each in reminded if each["what"] == "reminded") == [
+        "v10",
+        "v11",
+        "v12",
+        "v8",
+        "v9",
+    ]
     assert sorted(each["key"] for each in reminded if each["what"] == "collected") == ["v6", "v7"]
     scene.submit("v8")
     assert scene.batch("cancel", "vendors", "v12").err == "v12: cancelled\n"
@@ -171,8 +195,15 @@ def test_twelve_vendors_in_four_weeks(scene: Scene, bao: Bao) -> None:
     scene.wait(20 * DAY)
     last = scene.run()
     assert (last.code, last.json["counts"]) == (0, {"done": 10, "expired": 1, "cancelled": 1})
-    assert scene.states() == {**dict.fromkeys(VENDORS, "done"), "v11": "expired", "v12": "cancelled"}
-    stored = {name: bao.call("GET", f"secret/data/vendors/{name}")["data"]["password"] for name in VENDORS[:10]}
+    assert scene.states() == {
+        **dict.fromkeys(VENDORS, "done"),
+        "v11": "expired",
+        "v12": "cancelled",
+    }
+    stored = {
+        name: bao.call("GET", f"secret/data/vendors/{name}")["data"]["password"]
+        for name in VENDORS[:10]
+    }
     assert stored == {name: f"canary-of-{name}" for name in VENDORS[:10]}
     assert scene.run().json["changes"] == []
     assert sum(len(scene.links(name)) for name in VENDORS) == 20
@@ -182,7 +213,8 @@ def test_twelve_vendors_in_four_weeks(scene: Scene, bao: Bao) -> None:
     assert "10 of 12 rows with a submission, and the batch has ended" in page
     assert "canary" not in page
     assert (
-        scene.batch("purge", "vendors", "--older-than", "90d").err == "vendors: kept: its last change is more recent\n"
+        scene.batch("purge", "vendors", "--older-than", "90d").err
+        == "vendors: kept: its last change is more recent\n"
     )
     scene.wait(91 * DAY)
     assert scene.batch("purge", "vendors", "--older-than", "90d").err == "vendors: purged\n"

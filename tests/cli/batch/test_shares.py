@@ -1,4 +1,6 @@
-"""A batch of shares: each row is one share and one reader; what the service does not tell is unknown."""
+"""A batch of shares: each row is one share and one reader; what the service does not tell is
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +63,16 @@ def test_without_an_access_log_nobody_knows_of_a_share_that_expired(world: Batch
     world.run(path)
     world.wait(8 * DAY)
     assert world.run(path).exit_code == 0
-    assert (world.states(path), world.progress(path, "ann").outcome) == ({"ann": "expired"}, "unknown")
+    assert (world.states(path), world.progress(path, "ann").outcome) == (
+        {"ann": "expired"},
+        "unknown",
+    )
     assert len(world.messages("ann.example")) == 1
 
 
-def test_with_an_access_log_a_share_that_expired_unopened_is_made_anew_once(extended_world: BatchWorld) -> None:
+def test_with_an_access_log_a_share_that_expired_unopened_is_made_anew_once(
+    extended_world: BatchWorld,
+) -> None:
     world = extended_world
     path = world.write(FILE + REISSUE, ROWS)
     world.run(path)

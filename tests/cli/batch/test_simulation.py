@@ -1,4 +1,6 @@
-"""Some vendors over thirty days end as a model says; `tests/endurance/batch_simulation.py` has a thousand."""
+"""Some vendors over thirty days end as a model says; `tests/endurance/batch_simulation.py` has a
+thousand.
+"""
 
 from __future__ import annotations
 

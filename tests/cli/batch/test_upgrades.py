@@ -1,4 +1,5 @@
-"""An upgrade of sealpipe in the middle of a batch: it goes on where an earlier version left it, and ends each row once.
+"""An upgrade of sealpipe in the middle of a batch: it goes on where an earlier version left it, and
+ends each row once.
 
 `schema-N/` is such a database, as it was written then (`upgrading.py`), and the world around it.
 """
@@ -12,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.batch.upgrading import HERE, KEYS, VENDORS, UpgradeWorld, load_postgres, load_sqlite, read_world
+from cli.batch.upgrading import (
+    HERE,
+    KEYS,
+    VENDORS,
+    UpgradeWorld,
+    load_postgres,
+    load_sqlite,
+    read_world,
+)
 from cli.batch.world import DAY
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.statements import SCHEMA_VERSION
@@ -30,12 +39,17 @@ def postgres() -> Iterator[Postgres]:
 
 
 def test_every_schema_has_its_database() -> None:
-    """`python -P tests/cli/batch/upgrading.py` writes one, before the first release with a new schema."""
+    """`python -P tests/cli/batch/upgrading.py` writes one, before the first release with a new
+    schema.
+    """
     assert f"schema-{SCHEMA_VERSION}" in [schema.name for schema in SCHEMAS]
     for schema in SCHEMAS:
         version = schema.name.removeprefix("schema-")
         for script in ("sqlite.sql", "postgres.sql"):
-            assert re.search(rf"sealpipe_meta\W+VALUES ?\('schema', ?'{version}'\)", (schema / script).read_text())
+            assert re.search(
+                rf"sealpipe_meta\W+VALUES ?\('schema', ?'{version}'\)",
+                (schema / script).read_text(),
+            )
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
@@ -60,7 +74,9 @@ def test_a_batch_in_postgresql_goes_on(schema: Path, tmp_path: Path, postgres: P
 
 
 def go_on(world: UpgradeWorld, sent: Counter[str]) -> None:
-    """Run both batches on until every row has ended: one request or share each, each message once, each value once."""
+    """Run both batches on until every row has ended: one request or share each, each message once,
+    each value once.
+    """
     world.wait(3600)
     assert {row.is_gone for row in world.plan(world.vendors).rows} == {False}
     assert world.run(world.keys).counts == {"done": len(KEYS)}
@@ -80,8 +96,15 @@ def go_on(world: UpgradeWorld, sent: Counter[str]) -> None:
         world.submit(code, {"Password": f"canary of {name}"})
     world.wait(DAY)
     world.run(world.vendors)
-    assert world.states(world.vendors) == {**dict.fromkeys(VENDORS, "done"), "cancelled": "cancelled"}
+    assert world.states(world.vendors) == {
+        **dict.fromkeys(VENDORS, "done"),
+        "cancelled": "cancelled",
+    }
     assert sorted(world.loft.puts) == sorted({*VENDORS} - {"cancelled"})
     assert world.loft.values["new"] == {"password": "canary of new"}
-    assert (len(world.all_requests()), len(world.all_shares()), world.active_requests()) == (9, 3, [])
+    assert (len(world.all_requests()), len(world.all_shares()), world.active_requests()) == (
+        9,
+        3,
+        [],
+    )
     assert sent + world.count_messages() == dict.fromkeys((*VENDORS, *KEYS), 1)

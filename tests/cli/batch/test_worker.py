@@ -1,4 +1,6 @@
-"""Workers on one PostgreSQL: any number of them, one of them killed, and the database restarted in the middle."""
+"""Workers on one PostgreSQL: any number of them, one of them killed, and the database restarted in
+the middle.
+"""
 
 from __future__ import annotations
 
@@ -96,13 +98,20 @@ def test_workers_share_the_rows_and_do_nothing_twice(shared_world: BatchWorld) -
     world = shared_world
     path = world.write(FILE.replace('"vendors"', '"many"'), MANY)
     sync(world.store, read_definition(path))
-    threads = [threading.Thread(target=work_until, args=(all_are_out(world, path), world)) for _ in range(3)]
+    threads = [
+        threading.Thread(target=work_until, args=(all_are_out(world, path), world))
+        for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert set(world.states(path).values()) == {"waiting"}
-    assert len({message.short_code for _, message in world.loft.messages}) == len(world.loft.messages) == 20
+    assert (
+        len({message.short_code for _, message in world.loft.messages})
+        == len(world.loft.messages)
+        == 20
+    )
 
 
 def test_workers_and_runs_tell_each_change_once(shared_world: BatchWorld) -> None:
@@ -116,7 +125,10 @@ def test_workers_and_runs_tell_each_change_once(shared_world: BatchWorld) -> Non
         thread.join()
     world.run(path)
     told = [message.text.reveal() for message in world.messages("team")]
-    assert sum(int(number) for text in told for number in re.findall(r"(\d+) rows? delivered", text)) == 6
+    assert (
+        sum(int(number) for text in told for number in re.findall(r"(\d+) rows? delivered", text))
+        == 6
+    )
     assert len(told) <= 3, "one for each worker, and what was left"
 
 
@@ -129,7 +141,9 @@ def test_runs_and_workers_go_on_with_each_others_rows(shared_world: BatchWorld) 
     assert len(world.loft.messages) == 20
 
 
-def test_a_database_that_restarts_in_the_middle_loses_nothing(shared_world: BatchWorld, postgres: Postgres) -> None:
+def test_a_database_that_restarts_in_the_middle_loses_nothing(
+    shared_world: BatchWorld, postgres: Postgres
+) -> None:
     world = shared_world
     path = world.write(FILE.replace('"vendors"', '"restarted"'), MANY)
     sync(world.store, read_definition(path))
@@ -174,7 +188,9 @@ def test_the_documented_rights_are_enough_and_fewer_end_a_worker(
     world.database = Secret(postgres.address.replace("user=tests", f"user={small_role}"))
     with psycopg.connect(postgres.address, autocommit=True) as connection:
         connection.execute(tables.replace("ROLE", small_role))
-        with pytest.raises(StateError, match=r"refused a statement of the queue.*InsufficientPrivilege") as refused:
+        with pytest.raises(
+            StateError, match=r"refused a statement of the queue.*InsufficientPrivilege"
+        ) as refused:
             work(world, PATIENCE)
         assert "on the sequences" in refused.value.remedy
         connection.execute(sequences.replace("ROLE", small_role))
@@ -182,7 +198,9 @@ def test_the_documented_rights_are_enough_and_fewer_end_a_worker(
     assert set(world.states(path).values()) == {"waiting"}
 
 
-def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(shared_world: BatchWorld) -> None:
+def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(
+    shared_world: BatchWorld,
+) -> None:
     world = shared_world
     path = world.write(FILE.replace('"vendors"', '"older"'), ROWS)
     world.store.marks_folder = marks = world.folder / "marks"
@@ -211,13 +229,18 @@ def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
     wait_for(lambda: world.states(path) == {"acme": "waiting"})
     world.act(path, "cancel", "acme")
     world.store.purge_batch(world.engine(path).batch)
-    path = world.write(FILE.replace('"vendors"', '"anew"').replace("Access to", "Account in"), ROWS[1:2])
+    path = world.write(
+        FILE.replace('"vendors"', '"anew"').replace("Access to", "Account in"), ROWS[1:2]
+    )
     sync(world.store, read_definition(path))
     wait_for(lambda: world.states(path) == {"bolt": "waiting"})
     worker.stop()  # its loop wakes up for the next sweep
     thread.join()
     store.close()
-    titles = [row["title"] for row in world.service.store.rows("SELECT title FROM requests ORDER BY rowid", {})]
+    titles = [
+        row["title"]
+        for row in world.service.store.rows("SELECT title FROM requests ORDER BY rowid", {})
+    ]
     assert [title.partition(" ")[0] for title in titles] == ["Access", "Account"]
 
 
@@ -265,7 +288,10 @@ class Machine:
 
 
 def race(world: BatchWorld, verb: str, when: str = "", call: int = 0) -> list[str]:
-    """One machine collects a submission; before or after a call of it, another takes its row. The calls of the one."""
+    """One machine collects a submission; before or after a call of it, another takes its row.
+
+    The calls of the one.
+    """
     name = f"{verb}{when}{call}"
     path = world.write(FILE.replace("vendors", name), ROWS[:1])
     world.run(path)
@@ -279,7 +305,10 @@ def race(world: BatchWorld, verb: str, when: str = "", call: int = 0) -> list[st
     last = Machine(world, "slow")
     last.do("run", path)
     calls = [*slow.calls, *fast.calls, *last.calls]
-    assert (calls.count("DELETE"), code in world.all_requests()) == (1, True), (name, world.history(path, "acme"))
+    assert (calls.count("DELETE"), code in world.all_requests()) == (1, True), (
+        name,
+        world.history(path, "acme"),
+    )
     assert world.loft.puts.count(f"{name}/acme") <= 1
     for machine in (slow, fast, last):
         machine.store.close()
@@ -288,14 +317,20 @@ def race(world: BatchWorld, verb: str, when: str = "", call: int = 0) -> list[st
 
 @pytest.mark.parametrize("verb", ["run", "cancel", "reissue", "adopt"])
 def test_two_machines_send_one_delete(shared_world: BatchWorld, verb: str) -> None:
-    """With two, what was submitted would be gone. What one machine notes in its files, the other does not see."""
+    """With two, what was submitted would be gone.
+
+    What one machine notes in its files, the other does not see.
+    """
     number = race(shared_world, verb).index("DELETE")
-    race(shared_world, verb, "after", number)  # it knows that the request is active, and is about to note a DELETE
+    # It knows that the request is active, and is about to note a DELETE.
+    race(shared_world, verb, "after", number)
     race(shared_world, verb, "before", number + 1)  # it has noted it
 
 
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
-def test_a_worker_does_what_was_asked_for_a_row_that_is_gone(shared_world: BatchWorld, verb: Verb) -> None:
+def test_a_worker_does_what_was_asked_for_a_row_that_is_gone(
+    shared_world: BatchWorld, verb: Verb
+) -> None:
     """The command was killed when it had recorded it; meanwhile the file lost the row."""
     world = shared_world
     path = world.write(FILE.replace("vendors", f"gone-{verb}"), ROWS)
@@ -316,7 +351,9 @@ def test_a_worker_does_what_was_asked_for_a_row_that_is_gone(shared_world: Batch
     assert len(world.active_requests()) == {"cancel": 2, "reissue": 3}[verb]
 
 
-def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(shared_world: BatchWorld) -> None:
+def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(
+    shared_world: BatchWorld,
+) -> None:
     world = shared_world
     path = world.write(FILE.replace("vendors", "held"), ROWS[:1])
     sync(world.store, read_definition(path))
@@ -330,11 +367,17 @@ def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(shared_world
     world.loft.before = cancel
     work_until(all_are_out(world, path), world, threads=1)
     world.loft.before = lambda _: None
-    assert [outcome.problem.partition(", until")[0] for outcome in told] == ["it is sending, and another worker has it"]
+    assert [outcome.problem.partition(", until")[0] for outcome in told] == [
+        "it is sending, and another worker has it"
+    ]
     world.write(path.read_text(), ROWS[1:2])
     sync(world.store, read_definition(path))
     (outcome,) = world.act(path, "cancel", "acme")
-    assert (outcome.problem, world.states(path)["acme"], world.active_requests()) == ("", "cancelled", [])
+    assert (outcome.problem, world.states(path)["acme"], world.active_requests()) == (
+        "",
+        "cancelled",
+        [],
+    )
 
 
 def test_there_are_few_jobs_however_many_rows_are_due(
@@ -349,7 +392,9 @@ def test_there_are_few_jobs_however_many_rows_are_due(
 
     def count(_: str) -> None:
         with psycopg.connect(postgres.address) as connection:
-            found = connection.execute("SELECT COUNT(*) FROM procrastinate_jobs WHERE queue_name = %s", [queue])
+            found = connection.execute(
+                "SELECT COUNT(*) FROM procrastinate_jobs WHERE queue_name = %s", [queue]
+            )
             jobs.extend(row[0] for row in found)
 
     world.loft.after = count
@@ -361,7 +406,9 @@ def test_there_are_few_jobs_however_many_rows_are_due(
 def test_more_jobs_than_a_worker_would_make_do_it_no_harm(
     shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several workers make jobs at the same moment, so there may be more than one of them would make."""
+    """Several workers make jobs at the same moment, so there may be more than one of them would
+    make.
+    """
     monkeypatch.setattr(worker_module, "MAX_JOBS", 2)
     monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
     world = shared_world
@@ -402,7 +449,10 @@ def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres)
 
 
 def test_a_job_that_somebody_added_controls_no_log(
-    shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    shared_world: BatchWorld,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The queue's library logs it, and escapes nothing."""
     logger = logging.getLogger("procrastinate")
@@ -420,7 +470,9 @@ def test_a_job_that_somebody_added_controls_no_log(
         nonlocal told
         told += capfd.readouterr().err
         with psycopg.connect(postgres.address) as connection:
-            found = connection.execute("SELECT 1 FROM procrastinate_jobs WHERE task_name LIKE 'canary%'")
+            found = connection.execute(
+                "SELECT 1 FROM procrastinate_jobs WHERE task_name LIKE 'canary%'"
+            )
             return found.fetchone() is None
 
     work_until(is_done, shared_world, threads=1)
@@ -455,12 +507,20 @@ def test_of_a_task_that_nobody_waits_for_every_error_but_the_databases_is_report
 
 
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
-def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(user: Terminal, *, is_busy: bool) -> None:
+def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(
+    user: Terminal, *, is_busy: bool
+) -> None:
     """And nothing that its libraries log, which is tracebacks. Afterwards another one goes on."""
     with run_postgres() as server:
-        user.environ |= {"DATABASE_URL": server.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
+        user.environ |= {
+            "DATABASE_URL": server.address,
+            "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL",
+        }
         rows = ", ".join(f'{{name = "v{number}"}}' for number in range(60))
-        user.file("vendors.toml", f'name = "vendors"\nkind = "request"\nkey = "name"\nrow = [{rows}]\n{SENDING}')
+        user.file(
+            "vendors.toml",
+            f'name = "vendors"\nkind = "request"\nkey = "name"\nrow = [{rows}]\n{SENDING}',
+        )
         assert user.sealpipe("batch", "database", "init").code == 0
         assert user.sealpipe("batch", "run", "vendors.toml", "--only", "v0").code == 0
         process = user.start("batch", "worker", "--output", "json")
@@ -468,7 +528,11 @@ def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(user: Termina
         server.kill()
         out, told = process.communicate(timeout=2 * PATIENCE)
         assert out == ""
-        lines = [line for line in told.splitlines() if not re.fullmatch(r"vendors: v\d+: (created|delivered)", line)]
+        lines = [
+            line
+            for line in told.splitlines()
+            if not re.fullmatch(r"vendors: v\d+: (created|delivered)", line)
+        ]
         said = f"the PostgreSQL database postgres at {server.folder}"
         assert lines[0] == f"working on the batches in {said}"
         error = json.loads("".join(lines[1:]))["error"]

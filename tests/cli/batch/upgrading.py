@@ -1,8 +1,10 @@
-"""A database in the middle of two batches, as a released version wrote it, for every later version to go on with.
+"""A database in the middle of two batches, as a released version wrote it, for every later version
+to go on with.
 
-Run as a program, it plays the batches with today's code and writes `schema-N/` for today's schema: both databases as
-SQL, and the world around them as JSON. Never write one again that was released: today's code would read what today's
-code wrote. All clocks are in the year 2090, so that no link has expired for the machine that runs the test.
+Run as a program, it plays the batches with today's code and writes `schema-N/` for today's schema:
+both databases as SQL, and the world around them as JSON. Never write one again that was released:
+today's code would read what today's code wrote. All clocks are in the year 2090, so that no link
+has expired for the machine that runs the test.
 
     python -P tests/cli/batch/upgrading.py
 """
@@ -71,7 +73,17 @@ title = "For {name}"
 expires-in = "30d"
 send = ["pigeon:{name}.example"]
 """
-VENDORS = ("collected", "cancelled", "waiting", "submitted", "lost", "begun", "unclear", "refused", "new")
+VENDORS = (
+    "collected",
+    "cancelled",
+    "waiting",
+    "submitted",
+    "lost",
+    "begun",
+    "unclear",
+    "refused",
+    "new",
+)
 KEYS = ("delivered", "posted", "next")
 _SERVICE_TABLES = ("requests", "shares", "submissions", "idempotency")
 _BEGINNING = datetime(2090, 1, 1, tzinfo=UTC)
@@ -92,7 +104,9 @@ class UpgradeWorld(BatchWorld):
         return minted.credential.reveal()
 
     def _write(self, name: str, text: str, keys: tuple[str, ...]) -> Path:
-        (self.folder / name).with_suffix(".csv").write_text("".join(f"{key}\n" for key in ("name", *keys)))
+        (self.folder / name).with_suffix(".csv").write_text(
+            "".join(f"{key}\n" for key in ("name", *keys))
+        )
         return self.write(text, name=name)
 
     def wait_until(self, moment: float) -> None:
@@ -124,7 +138,11 @@ def play(world: UpgradeWorld) -> None:
 
 def _lose_answer(world: UpgradeWorld, run: Callable[[], object]) -> None:
     def lose(operation: Operation[Any], response: Response) -> Response | Failure:
-        return Failure(sent=True, detail="connection reset") if operation.method == "POST" else response
+        return (
+            Failure(sent=True, detail="connection reset")
+            if operation.method == "POST"
+            else response
+        )
 
     world.after = lose  # type: ignore[method-assign]
     run()
@@ -156,7 +174,9 @@ def _kill(world: UpgradeWorld, path: Path, key: str, name: str, *, after: str = 
 
 
 def write_world(world: UpgradeWorld, file: Path) -> None:
-    """Write what is not in the batches' database: the time, the service's rows, the messages so far, and the sink."""
+    """Write what is not in the batches' database: the time, the service's rows, the messages so
+    far, and the sink.
+    """
     store = world.service.store
     tables = {
         name: [{column: _dump_value(row[column]) for column in row.keys()} for row in rows]  # noqa: SIM118 - sqlite3.Row
@@ -174,14 +194,21 @@ def write_world(world: UpgradeWorld, file: Path) -> None:
 
 
 def read_world(world: UpgradeWorld, file: Path) -> Counter[str]:
-    """Bring a new world to where another was. Returns how many messages each recipient got there."""
+    """Bring a new world to where another was.
+
+    Returns how many messages each recipient got there.
+    """
     members = json.loads(file.read_text())
     for name, rows in members["service"].items():
         for row in rows:
             values = {column: _load_value(value) for column, value in row.items()}
-            ended_at = values.pop("ended_at", None)  # rows are counted as they are made and as they end
+            # Rows are counted as they are made and as they end.
+            ended_at = values.pop("ended_at", None)
             names = ", ".join(values), ", ".join(f":{column}" for column in values)
-            world.service.store.change(f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})", values)  # noqa: S608
+            world.service.store.change(
+                f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})",  # noqa: S608
+                values,
+            )
             if ended_at is not None:
                 end = f"UPDATE {name} SET ended_at = :at WHERE number = :number"  # noqa: S608 - as above
                 world.service.store.change(end, {"at": ended_at, "number": values["number"]})
@@ -213,8 +240,17 @@ def load_sqlite(script: str, folder: Path) -> None:
 
 
 def dump_postgres(server: Postgres) -> str:
-    """Return the tables of batches as SQL: what any PostgreSQL understands of what `pg_dump` prints."""
-    words = ["pg_dump", "--inserts", "--no-owner", "--no-privileges", "--table=sealpipe_*", server.address]
+    """Return the tables of batches as SQL: what any PostgreSQL understands of what `pg_dump`
+    prints.
+    """
+    words = [
+        "pg_dump",
+        "--inserts",
+        "--no-owner",
+        "--no-privileges",
+        "--table=sealpipe_*",
+        server.address,
+    ]
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"^(?:CREATE|ALTER|INSERT) .*?;\n", text, re.MULTILINE | re.DOTALL)
     return "".join(found)

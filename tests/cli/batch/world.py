@@ -1,6 +1,8 @@
-"""Batches in the process of the tests: a rehearsal service without sockets, its people, and one clock for everything.
+"""Batches in the process of the tests: a rehearsal service without sockets, its people, and one
+clock for everything.
 
-The service's handlers are called as its server calls them. The database's clock and the service's move together.
+The service's handlers are called as its server calls them. The database's clock and the service's
+move together.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Message
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.secret import Secret
 from sealpipe.session import Session
@@ -52,28 +54,43 @@ DAY = 86400.0
 
 
 class DirectNetwork:
-    """Sends operations to a service in this process. `before` may fail them; `log` has method and path of each."""
+    """Sends operations to a service in this process.
+
+    `before` may fail them; `log` has method and path of each.
+    """
 
     def __init__(self, service: Service, credential: Credential) -> None:
         self._service = service
         self._header = credential.header().reveal()
         self.log: list[tuple[str, str]] = []
         self.before: Callable[[Operation[Any]], Failure | Response | None] = lambda _: None
-        self.after: Callable[[Operation[Any], Response], Failure | Response] = lambda _, response: response
+        self.after: Callable[[Operation[Any], Response], Failure | Response] = lambda _, response: (
+            response
+        )
 
     def send(self, operation: Operation[Any], *_: object) -> Response | Failure:
         result = self.before(operation)
         if result is not None:
             return result
         self.log.append((operation.method, operation.path))
-        headers = (*operation.headers.items(), ("authorization", self._header), ("host", "127.0.0.1"))
+        headers = (
+            *operation.headers.items(),
+            ("authorization", self._header),
+            ("host", "127.0.0.1"),
+        )
         segments = ("v1", *(unquote(each) for each in operation.path.strip("/").split("/")))
         request = HttpRequest(
-            operation.method, segments, dict(operation.query), tuple(headers), bytes(operation.body or b"")
+            operation.method,
+            segments,
+            dict(operation.query),
+            tuple(headers),
+            bytes(operation.body or b""),
         )
         done = ask_service(self._service, request)
         date = format_datetime(self._service.clock.now(), usegmt=True)
-        return self.after(operation, Response(done.status, {**dict(done.headers), "date": date}, done.body))
+        return self.after(
+            operation, Response(done.status, {**dict(done.headers), "date": date}, done.body)
+        )
 
     def close(self) -> None:
         pass
@@ -88,12 +105,19 @@ class BatchWorld:
     """One account at a service, with its people; `folder` has the batch file and the database."""
 
     def __init__(
-        self, folder: Path, *, extended: bool = False, per_minute: int = 1_000_000, database: Secret | None = None
+        self,
+        folder: Path,
+        *,
+        extended: bool = False,
+        per_minute: int = 1_000_000,
+        database: Secret | None = None,
     ) -> None:
         self.folder = folder
         self.database = database
         self.clock = Clock()
-        self.service = Service(Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended)
+        self.service = Service(
+            Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended
+        )
         self.loft_name = secrets.token_hex(8)
         self.loft = LOFTS[self.loft_name] = Loft()
         self.api_key = self.make_key()
@@ -128,7 +152,9 @@ class BatchWorld:
     def session(self, previous: str | None = None) -> Session:
         environ = {**self.environ, "LOFT": self.loft_name}
         registry = Registry(
-            environ=environ, network=lambda: PluginNetwork(None), built_in=(*BUILT_IN, "cli.batch.pigeons")
+            environ=environ,
+            network=lambda: PluginNetwork(None),
+            built_in=(*BUILT_IN, "cli.batch.pigeons"),
         )
         session = Session(
             Credential.parse(self.api_key),
@@ -147,7 +173,8 @@ class BatchWorld:
     def open_store(self, previous: str | None = None) -> BatchStore:
         database = open_database(self.folder / "state", self.database)
         before = None if previous is None else Credential.parse(previous)
-        if self.database is None:  # a kill loses nothing that is written; only a power cut does, and this is none
+        # A kill loses nothing that is written; only a power cut does, and this is none.
+        if self.database is None:
             database.read("PRAGMA synchronous = OFF")
         store = open_store(database, Credential.parse(self.api_key), BASE_URL, previous=before)
         store.clock_offset = round(self.elapsed * 1_000_000)
@@ -158,11 +185,15 @@ class BatchWorld:
     hooks: tuple[PolicyHook, ...] = ()
     rows_per_hour: int | None = None
     before: Callable[[Operation[Any]], Failure | Response | None] = staticmethod(lambda _: None)
-    after: Callable[[Operation[Any], Response], Failure | Response] = staticmethod(lambda _, response: response)
+    after: Callable[[Operation[Any], Response], Failure | Response] = staticmethod(
+        lambda _, response: response
+    )
 
     # -- the file
 
-    def write(self, text: str, rows: Sequence[Mapping[str, str]] | None = None, name: str = "batch.toml") -> Path:
+    def write(
+        self, text: str, rows: Sequence[Mapping[str, str]] | None = None, name: str = "batch.toml"
+    ) -> Path:
         path = self.folder / name
         path.write_text(text)
         if rows is not None:
@@ -180,9 +211,13 @@ class BatchWorld:
 
     # -- what a machine does
 
-    def run(self, path: Path, *, threads: int = 1, previous: str | None = None, **options: Any) -> RunResult:
+    def run(
+        self, path: Path, *, threads: int = 1, previous: str | None = None, **options: Any
+    ) -> RunResult:
         """One run of a file, as a scheduled job does it."""
-        return run_batch(self.session(previous), self.store, read_definition(path), threads=threads, **options)
+        return run_batch(
+            self.session(previous), self.store, read_definition(path), threads=threads, **options
+        )
 
     def engine(self, path: Path) -> Engine:
         return open_engine(self.session(), self.store, read_definition(path).name)
@@ -211,7 +246,9 @@ class BatchWorld:
         return RowContent.load(self.rows(path)[key]).progress
 
     def history(self, path: Path, key: str) -> list[str]:
-        return [str(event.content["what"]) for event in self.store.read_history(self.rows(path)[key])]
+        return [
+            str(event.content["what"]) for event in self.store.read_history(self.rows(path)[key])
+        ]
 
     # -- time
 
@@ -223,15 +260,27 @@ class BatchWorld:
 
     # -- people
 
-    def submit(self, code: str, values: Mapping[str, str] | None = None, data: str | None = None) -> str:
-        """Somebody fills in the form; returns the submission's code. AssertionError if the service refuses."""
-        row = self.service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
+    def submit(
+        self, code: str, values: Mapping[str, str] | None = None, data: str | None = None
+    ) -> str:
+        """Somebody fills in the form; returns the submission's code.
+
+        AssertionError if the service refuses.
+        """
+        row = self.service.store.row(
+            "SELECT * FROM requests WHERE short_code = :code", {"code": code}
+        )
         assert row is not None
         if data is None:
             prompts = json.loads(row["fields"])
-            filled = [Field(each["item"], (values or {}).get(each["item"], "canary"), each["type"]) for each in prompts]
+            filled = [
+                Field(each["item"], (values or {}).get(each["item"], "canary"), each["type"])
+                for each in prompts
+            ]
             data = sealed_box.seal(decode_base64url(row["public_key"]), fields.dump(filled))
-        done = ask_control(self.service, "POST", ("rehearsal", "requests", code, "submit"), {"data": data})
+        done = ask_control(
+            self.service, "POST", ("rehearsal", "requests", code, "submit"), {"data": data}
+        )
         assert done.status == 201, done.body
         return str(json.loads(done.body)["short_code"])
 
@@ -256,9 +305,13 @@ class BatchWorld:
         return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608 - one of two names
 
 
-def ask_control(service: Service, method: str, segments: tuple[str, ...], body: Mapping[str, Any]) -> Any:
+def ask_control(
+    service: Service, method: str, segments: tuple[str, ...], body: Mapping[str, Any]
+) -> Any:
     headers = (("host", "127.0.0.1"), ("content-type", "application/json"))
-    return ask_service(service, HttpRequest(method, segments, {}, headers, json.dumps(body).encode()))
+    return ask_service(
+        service, HttpRequest(method, segments, {}, headers, json.dumps(body).encode())
+    )
 
 
 def set_account(service: Service, **changes: Any) -> None:

@@ -1,4 +1,6 @@
-"""The fixtures of these tests: those of the requests' own, and every backend that submissions are stored in."""
+"""The fixtures of these tests: those of the requests' own, and every backend that submissions are
+stored in.
+"""
 
 from support.aws import one_moto
 from support.job import call, call_at, job, proxied, service

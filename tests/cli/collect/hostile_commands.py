@@ -1,4 +1,6 @@
-"""Hostile submissions through the real command line: a service on a socket, processes, pipes, a terminal, a CI job."""
+"""Hostile submissions through the real command line: a service on a socket, processes, pipes, a
+terminal, a CI job.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,12 @@ class Commands:
             except LinkRefusedError:
                 assert each.spoilt  # the service takes base64 only
         wanted = [list(each.fields) for each in sent if each.fields is not None]
-        self._members = [text for each in sent if each.fields is not None for text in _texts(_loaded(each.payload))]
+        self._members = [
+            text
+            for each in sent
+            if each.fields is not None
+            for text in _texts(_loaded(each.payload))
+        ]
         getattr(self, f"_{way}")(asked, wanted)
         self.figures[f"collect: {way}"] += 1
         self.figures["submissions"] += len(sent)
@@ -52,7 +59,8 @@ class Commands:
     def _text(self, asked: Asked, wanted: Sequence[list[tuple[str, str, str]]]) -> None:
         out, err = self._run("collect", asked.code, "--pick", "each")
         keeps_to_itself(err)
-        # The service's order is its own: no line is added, and what has nothing to be escaped stands there.
+        # The service's order is its own: no line is added, and what has nothing to be escaped
+        # stands there.
         lines = harmless(out).split("\n")[:-1]
         assert len(lines) == sum(map(len, wanted)) + max(len(wanted) - 1, 0)
 
@@ -68,9 +76,17 @@ class Commands:
         assert shown.count(b"\n") >= sum(map(len, wanted))
 
     def _github(self, asked: Asked, wanted: Sequence[list[tuple[str, str, str]]]) -> None:
-        """Of what a runner takes for commands, there are masks of what was typed, and words of our own."""
+        """Of what a runner takes for commands, there are masks of what was typed, and words of our
+        own.
+        """
         out, err = self._run(
-            "collect", asked.file(f"{asked.code}.json"), "--pick", "each", "--print", GITHUB_ACTIONS="true", CI="true"
+            "collect",
+            asked.file(f"{asked.code}.json"),
+            "--pick",
+            "each",
+            "--print",
+            GITHUB_ACTIONS="true",
+            CI="true",
         )
         harmless(out)
         values = [value for fields in wanted for _, value, _ in fields]
@@ -93,7 +109,14 @@ class Commands:
     def _folder(self, asked: Asked, wanted: Sequence[list[tuple[str, str, str]]]) -> None:
         here = self._job.terminal.here
         before = files_in(here)
-        words = ("collect", asked.file(f"{asked.code}.json"), "--pick", "each", "--dir", f"out-{asked.code}")
+        words = (
+            "collect",
+            asked.file(f"{asked.code}.json"),
+            "--pick",
+            "each",
+            "--dir",
+            f"out-{asked.code}",
+        )
         for how in ("text", "json"):
             out, err = self._run(*words, "--output", how)
             keeps_to_itself(err)
@@ -109,12 +132,16 @@ class Commands:
         here = self._job.terminal.here
         before = files_in(here)
         target = f"dotenv:{asked.code}-{{submission}}.env#PASSWORD=staging_password,USER_NAME=user"
-        out, err = self._run("collect", asked.file(f"{asked.code}.json"), "--pick", "each", "--to", target)
+        out, err = self._run(
+            "collect", asked.file(f"{asked.code}.json"), "--pick", "each", "--to", target
+        )
         keeps_to_itself(err)
         if out:
             harmless(out, tabs=3)
         added = files_in(here).keys() - before.keys() - {f"{asked.code}.json"}
-        assert all(name.startswith(f"{asked.code}-") and name.endswith(".env") for name in added), added
+        assert all(name.startswith(f"{asked.code}-") and name.endswith(".env") for name in added), (
+            added
+        )
         assert out.count(b"\n") == len(added)
 
     def _run(self, *words: str, **environ: str) -> tuple[bytes, bytes]:

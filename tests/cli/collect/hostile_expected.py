@@ -1,4 +1,6 @@
-"""What must come of hostile submissions, said from how each was made; nothing of the code under test is asked."""
+"""What must come of hostile submissions, said from how each was made; nothing of the code under
+test is asked.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _WHITE = " \t\n\r\v\f"
 
 
 class Take(NamedTuple):
-    """A target: its sink, its folder, each key with the label of its value (None: the one field), its parameters."""
+    """A target: its sink, its folder, each key with the label of its value (None: the one field),
+    its parameters.
+    """
 
     sink: str
     folder: str
@@ -54,7 +58,13 @@ WAYS: Mapping[str, tuple[tuple[Take, ...], bool]] = {
     "optional, trimmed": (
         (
             Take("file", "f", {"": PASSWORD}, "#staging_password", "?optional=1&trim=1"),
-            Take("dotenv", "e", _BOTH, "#PASSWORD=staging_password,USER_NAME=user", "?optional=1&trim=1"),
+            Take(
+                "dotenv",
+                "e",
+                _BOTH,
+                "#PASSWORD=staging_password,USER_NAME=user",
+                "?optional=1&trim=1",
+            ),
         ),
         True,
     ),
@@ -66,7 +76,9 @@ WAYS: Mapping[str, tuple[tuple[Take, ...], bool]] = {
 
 
 class Batch(NamedTuple):
-    """Submissions of one request (`together`), or each of a request of its own; `lie` is what the service says once."""
+    """Submissions of one request (`together`), or each of a request of its own; `lie` is what the
+    service says once.
+    """
 
     rows: tuple[Row, ...]
     way: str
@@ -74,7 +86,12 @@ class Batch(NamedTuple):
     lie: Any
 
 
-_LIES = (*({"created_at": time} for time in NO_TIMES), {"data": 1}, {"short_code": ["x"]}, {"data": {"a": "b"}})
+_LIES = (
+    *({"created_at": time} for time in NO_TIMES),
+    {"data": 1},
+    {"short_code": ["x"]},
+    {"data": {"a": "b"}},
+)
 batches = st.builds(
     Batch,
     st.lists(rows, min_size=BATCH, max_size=BATCH).map(tuple),
@@ -112,17 +129,22 @@ def anybodys(values: Mapping[str, str]) -> bool:
 
 
 def folder_of(row: Row, place: str, *, by_receipt: bool) -> dict[str, bytes]:
-    """What `--dir` makes of a submission: a file for each field under a name of ours, and one that tells which."""
+    """What `--dir` makes of a submission: a file for each field under a name of ours, and one that
+    tells which.
+    """
     ids = {prompt.text: prompt.id for prompt in PROMPTS} if by_receipt else {}
     fields = row.sent.fields or ()
     names = [ids.pop(key, f"field-{number}") for number, (key, _, _) in enumerate(fields, 1)]
-    files = {f"{place}/{name}": value.encode() for name, (_, value, _) in zip(names, fields, strict=True)}
+    files = {
+        f"{place}/{name}": value.encode() for name, (_, value, _) in zip(names, fields, strict=True)
+    }
     index = {
         "schema": 1,
         "short_code": row.short_code,
         "created_at": _utc(row.created_at),
         "fields": [
-            {"file": name, "key": key, "type": kind} for name, (key, _, kind) in zip(names, fields, strict=True)
+            {"file": name, "key": key, "type": kind}
+            for name, (key, _, kind) in zip(names, fields, strict=True)
         ],
     }
     return {**files, f"{place}/index.json": (json.dumps(index) + "\n").encode()}

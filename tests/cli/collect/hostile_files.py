@@ -1,4 +1,6 @@
-"""Judges of what a command leaves on this machine: every file of a folder, every path written to, every dotenv file."""
+"""Judges of what a command leaves on this machine: every file of a folder, every path written to,
+every dotenv file.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,38 @@ from support.parts import program
 from support.terminal import PATIENCE
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGES = {"os.mkdir": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.rmdir": 1}
-_CHANGES |= {"os.truncate": 1, "os.chmod": 1, "os.chown": 1, "os.utime": 1, "os.mkfifo": 1, "os.mknod": 1}
-_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.startfile")
+_CHANGES = {
+    "os.mkdir": 1,
+    "os.rename": 2,
+    "os.link": 2,
+    "os.symlink": 2,
+    "os.remove": 1,
+    "os.rmdir": 1,
+}
+_CHANGES |= {
+    "os.truncate": 1,
+    "os.chmod": 1,
+    "os.chown": 1,
+    "os.utime": 1,
+    "os.mkfifo": 1,
+    "os.mknod": 1,
+}
+_STARTS = (
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "os.forkpty",
+    "os.startfile",
+)
 _SHELLS = (("dash",), ("bash", "--norc"))
 
 
 class Watch:
-    """Notes each path that this process changes, and each program that it starts, while it is `on`."""
+    """Notes each path that this process changes, and each program that it starts, while it is
+    `on`.
+    """
 
     def __init__(self, *folders: Path) -> None:
         self._folders = tuple(os.path.realpath(folder) + os.sep for folder in folders)
@@ -34,7 +60,10 @@ class Watch:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """What is changed meanwhile lies in the folders, and no program is started. Raises AssertionError."""
+        """What is changed meanwhile lies in the folders, and no program is started.
+
+        Raises AssertionError.
+        """
         self.seen.clear()
         self._on = True
         try:
@@ -58,10 +87,15 @@ class Watch:
         if isinstance(path, str | bytes | os.PathLike):
             name = os.fsdecode(path)
             folder, _, last = name.rpartition("/")
-            # By its folder: what stands there itself may be a link, and is never followed where it is written.
+            # By its folder: what stands there itself may be a link, and is never followed where it
+            # is written.
             real = os.path.join(os.path.realpath(folder or "."), last)  # noqa: PTH118 - as text, it may be no path
             known = any(f"{real}/".startswith(folder) for folder in self._folders)
-            if not known and "__pycache__" not in real and not (name.startswith("/proc/self/fd/") and last.isdigit()):
+            if (
+                not known
+                and "__pycache__" not in real
+                and not (name.startswith("/proc/self/fd/") and last.isdigit())
+            ):
                 self.seen.append(f"{event} {name!a}")
 
 
@@ -94,10 +128,15 @@ def dotenv_says(wanted: Mapping[Path, Mapping[str, str]]) -> None:
 
 
 def _exported(shell: Sequence[str], paths: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """The variables that each file adds to the environment, in a shell of its own, which complains about nothing."""
+    """The variables that each file adds to the environment, in a shell of its own, which complains
+    about nothing.
+    """
     folder = paths[0].parent
     said = "printf '\\001\\002\\003'\n"
-    script = "".join(f"(set -a; . '{path}' || exit 9; exec env -0) || exit 9\n{said}" for path in [os.devnull, *paths])
+    script = "".join(
+        f"(set -a; . '{path}' || exit 9; exec env -0) || exit 9\n{said}"
+        for path in [os.devnull, *paths]
+    )
     done = subprocess.run(
         [program(shell[0]), *shell[1:], "-c", script],
         env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": str(folder)},
@@ -115,5 +154,7 @@ def _exported(shell: Sequence[str], paths: Sequence[Path]) -> Iterator[dict[str,
 
 
 def _variables(printed: bytes) -> dict[str, str]:
-    pairs = (line.partition("=") for line in printed.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    pairs = (
+        line.partition("=") for line in printed.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    )
     return {name: value for name, _, value in pairs if name != "_"}

@@ -1,4 +1,6 @@
-"""Judges of what a command writes: what a terminal, a CI system's log and a program that reads JSON make of it."""
+"""Judges of what a command writes: what a terminal, a CI system's log and a program that reads JSON
+make of it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _EXACT = re.compile(r"(?!\s*(?:---|\+\+\+))[A-Za-z0-9 ._/=@+-]*")
 
 
 def harmless(data: bytes, *, tabs: int = 0) -> str:
-    """The text, once no byte of it does anything to a terminal, and no line anything to a CI system.
+    """The text, once no byte of it does anything to a terminal, and no line anything to a CI
+    system.
 
     `tabs` is how many each line must have.
     """
@@ -34,7 +37,9 @@ def harmless(data: bytes, *, tabs: int = 0) -> str:
 
 
 def keeps_to_itself(data: bytes, *, labels: bool = True) -> str:
-    """The same for what is no place for values or (with `labels`) the submitter's labels: stderr, reports."""
+    """The same for what is no place for values or (with `labels`) the submitter's labels: stderr,
+    reports.
+    """
     text = harmless(data)
     assert CANARY not in text, f"a value: {text[:2000]!a}"
     assert not labels or LABEL not in text, f"a label: {text[:2000]!a}"
@@ -42,7 +47,9 @@ def keeps_to_itself(data: bytes, *, labels: bool = True) -> str:
 
 
 def shows(text: str, wanted: Iterable[Sequence[Fields]]) -> None:
-    """stdout as text: of each request a line for each field, a blank one between submissions, and none more."""
+    """stdout as text: of each request a line for each field, a blank one between submissions, and
+    none more.
+    """
     expected: list[str | None] = []
     for submissions in wanted:
         own: list[str | None] = []
@@ -52,7 +59,9 @@ def shows(text: str, wanted: Iterable[Sequence[Fields]]) -> None:
         expected += [""] * bool(expected and own)
         expected += own
     lines = text.split("\n")[:-1]
-    assert len(lines) == len(expected), f"{len(lines)} lines, and not {len(expected)}: {text[:2000]!a}"
+    assert len(lines) == len(expected), (
+        f"{len(lines)} lines, and not {len(expected)}: {text[:2000]!a}"
+    )
     for line, one in zip(lines, expected, strict=True):
         assert one is None or line == one, (line, one)
 

@@ -1,4 +1,6 @@
-"""Hostile submissions into every store behind a network, and read back there as its vendor's client reads it."""
+"""Hostile submissions into every store behind a network, and read back there as its vendor's client
+reads it.
+"""
 
 from __future__ import annotations
 
@@ -42,24 +44,36 @@ class Stores:
         world = self._world
         (code,) = world.requests(Batch((Row(sent, "S1", None),), "", together=True, lie=None))
         targets = [target for place, _ in self._places.values() for target in place.single(group)]
-        results, err = world.collect(plan_collect([world.receipt(code)], to=targets, state=world.state))
+        results, err = world.collect(
+            plan_collect([world.receipt(code)], to=targets, state=world.state)
+        )
         keeps_to_itself(err)
         (result,) = results
         wanted = _wanted(sent)
         assert bool(result.submissions) == (wanted is not None)
         assert len(result.stored) + len(result.failures) == (len(targets) if wanted else 0)
-        assert all(isinstance(error, UnsupportedError) for error in result.failures), result.failures
+        assert all(isinstance(error, UnsupportedError) for error in result.failures), (
+            result.failures
+        )
         refused = [error.message for error in result.failures]
         assert not (refused and wanted and all(map(_for_anybody, wanted.values()))), refused
         for name, (place, _) in self._places.items():
             single = [target.partition("#")[0] for target in place.single(group)]
-            keys = {_plain(key) for each in result.stored if each.target in single for key in each.keys}
+            keys = {
+                _plain(key) for each in result.stored if each.target in single for key in each.keys
+            }
             there = place.there(group)
             # All or nothing, where one target holds both; and never anything else.
-            assert there == {key: (wanted or {})[key].encode() for key in keys}, (name, there, wanted)
+            assert there == {key: (wanted or {})[key].encode() for key in keys}, (
+                name,
+                there,
+                wanted,
+            )
             if there:
                 self._stored[name].add(group)
-            self.figures[f"{name}: {'stored' if keys else 'refused' if wanted else 'not usable'}"] += 1
+            self.figures[
+                f"{name}: {'stored' if keys else 'refused' if wanted else 'not usable'}"
+            ] += 1
 
     def judge(self) -> None:
         """Nothing else is in any of them."""
@@ -105,9 +119,13 @@ def stores(world: World, names: tuple[str, ...] = ()) -> Iterator[Stores]:
             found[place.name] = (place, known)
             if isinstance(place, InAwsSm):
                 ssm = InAwsSsm(place.aws)
-                found["aws-ssm"] = ssm, lambda ssm=ssm: {each.rpartition("/")[0][1:] for each in _parameters(ssm)}
+                found["aws-ssm"] = (
+                    ssm,
+                    lambda ssm=ssm: {each.rpartition("/")[0][1:] for each in _parameters(ssm)},
+                )
         before = dict(os.environ), tempfile.tempdir
-        tempfile.tempdir = str(world.here)  # certificates for the vendors' clients are written there, and nothing else
+        # Certificates for the vendors' clients are written there, and nothing else.
+        tempfile.tempdir = str(world.here)
         for place, _ in found.values():
             os.environ.update(place.environ())
         try:
@@ -126,17 +144,25 @@ def _vault(stack: ExitStack) -> tuple[places.Place, Names]:
 def _aws_sm(stack: ExitStack) -> tuple[places.Place, Names]:
     aws = stack.enter_context(moto())
     pages = aws.client("secretsmanager").get_paginator("list_secrets")
-    return InAwsSm(aws), lambda: {each["Name"] for page in pages.paginate() for each in page["SecretList"]}
+    return InAwsSm(aws), lambda: {
+        each["Name"] for page in pages.paginate() for each in page["SecretList"]
+    }
 
 
 def _parameters(ssm: InAwsSsm) -> Iterator[str]:
-    for page in ssm.aws.client("ssm").get_paginator("get_parameters_by_path").paginate(Path="/", Recursive=True):
+    for page in (
+        ssm.aws.client("ssm")
+        .get_paginator("get_parameters_by_path")
+        .paginate(Path="/", Recursive=True)
+    ):
         yield from (each["Name"] for each in page["Parameters"])
 
 
 def _k8s(stack: ExitStack) -> tuple[places.Place, Names]:
     cluster = stack.enter_context(Cluster(stack.enter_context(emulator())))
-    made = lambda: {asked["metadata"]["name"] for method, asked in cluster.writes if method == "POST"}  # noqa: E731
+    made = lambda: {  # noqa: E731
+        asked["metadata"]["name"] for method, asked in cluster.writes if method == "POST"
+    }
     return InKubernetes(cluster), made
 
 

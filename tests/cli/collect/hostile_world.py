@@ -1,4 +1,5 @@
-"""Hostile submissions through the real collecting, on this machine: opened, picked, written to stdout and into files.
+"""Hostile submissions through the real collecting, on this machine: opened, picked, written to
+stdout and into files.
 
 Everything is real but the network: what the service says is answered in this process.
 """
@@ -18,7 +19,15 @@ from typing import Any
 
 from cli.collect.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
 from cli.collect.hostile_files import Watch, dotenv_says, files_in
-from cli.collect.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
+from cli.collect.hostile_output import (
+    as_json,
+    fields_in,
+    harmless,
+    keeps_to_itself,
+    shows,
+    stream,
+    umask,
+)
 from sealpipe import Client
 from sealpipe.api.operation import Operation, Response
 from sealpipe.cli import collect_report, render
@@ -36,7 +45,10 @@ _OUTSIDE_CI = Disclosure(None, is_allowed=True, is_print_given=False)
 
 
 class World:
-    """A credential, a working directory deep in a folder, and a service in this process. The process goes there."""
+    """A credential, a working directory deep in a folder, and a service in this process.
+
+    The process goes there.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root, self.here, self.state = root, root / "a/b/c/d/work", root / "state"
@@ -44,7 +56,9 @@ class World:
             (root / folder).mkdir(mode=0o700)
         secret = encoding.encode_base64url(os.urandom(32))
         api_key = f"svc_sk_live_{_part(12)}.{_part(32)}.{secret}"
-        self.client = Client(api_key=api_key, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1:9")
+        self.client = Client(
+            api_key=api_key, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1:9"
+        )
         self.pair = keys.from_custody_secret(secret)
         self.public_key = encoding.encode_base64url(self.pair.public_key)
         self.figures: Counter[str] = Counter()
@@ -53,7 +67,9 @@ class World:
         os.chdir(self.here)
 
     def play(self, batch: Batch) -> None:
-        """A batch into stdout, as text and as JSON, and by its way into files; raises AssertionError."""
+        """A batch into stdout, as text and as JSON, and by its way into files; raises
+        AssertionError.
+        """
         takes, by_receipt = WAYS[batch.way]
         requests = self.requests(batch)
         asked = [self.receipt(code) if by_receipt else code for code in requests]
@@ -61,7 +77,9 @@ class World:
         with self._clean():
             plan = plan_collect(asked, pick=pick, state=self.state)
             results, err = self.collect(plan)
-            wanted = [[one.fields or () for one in self._opened(found)] for found in requests.values()]
+            wanted = [
+                [one.fields or () for one in self._opened(found)] for found in requests.values()
+            ]
             self.judge_stdout(plan, results, list(requests.values()), wanted)
             keeps_to_itself(err)
             self._kept(requests)
@@ -72,26 +90,33 @@ class World:
         with self._clean():
             before = self._stored(plan, requests, takes, by_receipt=by_receipt)
             if len(batch.rows[0].sent.payload) % 4 == 0:
-                assert self._stored(plan, requests, takes, by_receipt=by_receipt, again=True) == before
+                assert (
+                    self._stored(plan, requests, takes, by_receipt=by_receipt, again=True) == before
+                )
         self.figures["submissions"] += len(batch.rows)
 
     # -- what is asked, and who answers --------------------------------------------------------
 
     def requests(self, batch: Batch) -> dict[str, list[tuple[Row, str | None]] | None]:
-        """The service's answers are set; what it hands out for each request, None where it lies about that."""
+        """The service's answers are set; what it hands out for each request, None where it lies
+        about that.
+        """
         found = [(row, sealed(row.sent, self.pair.public_key)) for row in batch.rows]
         groups = [found] if batch.together else [[each] for each in found]
         requests: dict[str, list[tuple[Row, str | None]] | None] = {}
         self._bodies.clear()
         for number, group in enumerate(groups):
             told: list[dict[str, Any]] = [
-                {"short_code": row.short_code, "created_at": row.created_at, "data": data} for row, data in group
+                {"short_code": row.short_code, "created_at": row.created_at, "data": data}
+                for row, data in group
             ]
             lies = batch.lie is not None and number == 0
             if lies:
                 told[-1] |= batch.lie
             code = f"r{number}x"
-            self._bodies[code] = json.dumps({"submissions": [*told, *told[:1]], "count": len(told)}).encode()
+            self._bodies[code] = json.dumps(
+                {"submissions": [*told, *told[:1]], "count": len(told)}
+            ).encode()
             distinct: dict[object, tuple[Row, str | None]] = {}
             for row, data in group:
                 distinct.setdefault((row.short_code, data), (row, data))
@@ -104,11 +129,17 @@ class World:
     def answer(self, operation: Operation[Any]) -> Response:
         """As the service would, at once."""
         _, _, code, *rest = operation.path.split("/")
-        about = {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": self.public_key}
+        about = {
+            "short_code": code,
+            "expired_at": "2099-01-01T00:00:00Z",
+            "public_key": self.public_key,
+        }
         return Response(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
 
     def collect(self, plan: CollectPlan) -> tuple[list[CollectResult], bytes]:
-        """The results, and what is said on stderr: while it runs, beside its results, and why it failed."""
+        """The results, and what is said on stderr: while it runs, beside its results, and why it
+        failed.
+        """
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
             results = self._run(replace(plan, on_progress=progress), progress.tick)
@@ -125,10 +156,14 @@ class World:
 
     def _run(self, plan: CollectPlan, tick: float | None) -> list[CollectResult]:
         """As the client does, but that no time passes in waiting."""
-        session = self.client.session.with_transport(PlayedNetwork(lambda operation, _: self.answer(operation)))
+        session = self.client.session.with_transport(
+            PlayedNetwork(lambda operation, _: self.answer(operation))
+        )
         return play(lambda: poll.collect(session, plan, tick=tick), lambda _: None)
 
-    def stdout(self, plan: CollectPlan, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
+    def stdout(
+        self, plan: CollectPlan, results: Sequence[CollectResult], how: str, *, stored: bool
+    ) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
             collect_report.print_results(self.client.session, results, plan, values, _OUTSIDE_CI)
@@ -151,8 +186,12 @@ class World:
         text = self.stdout(plan, results, "text", stored=False)
         shows(harmless(text) if text else "", wanted)
         told = as_json(self.stdout(plan, results, "json", stored=False))
-        for result, group, fields in zip(told if isinstance(told, list) else [told], groups, wanted, strict=True):
-            assert [fields_in(row) for row in result["submissions"]] == [list(each) for each in fields]
+        for result, group, fields in zip(
+            told if isinstance(told, list) else [told], groups, wanted, strict=True
+        ):
+            assert [fields_in(row) for row in result["submissions"]] == [
+                list(each) for each in fields
+            ]
             codes = [row.short_code for row, _ in group or () if row.sent.fields is not None]
             assert [row["short_code"] for row in result["submissions"]] == codes
             unreadable = [row.short_code for row, _ in group or () if row.sent.fields is None]
@@ -186,8 +225,14 @@ class World:
         dotenv: dict[Path, dict[str, str]] = {}
         failures = 0
         for result, (code, group) in zip(results, requests.items(), strict=True):
-            usable = [(row, found) for row, _ in group or () if (found := taken(row.sent, takes)) is not None]
-            assert [each.short_code for each in result.submissions] == [row.short_code for row, _ in usable]
+            usable = [
+                (row, found)
+                for row, _ in group or ()
+                if (found := taken(row.sent, takes)) is not None
+            ]
+            assert [each.short_code for each in result.submissions] == [
+                row.short_code for row, _ in usable
+            ]
             assert len(result.unreadable) == len(group or ()) - len(usable)
             markers = [each.marker for each in result.submissions]
             assert len({*markers}) == len(markers)
@@ -201,7 +246,9 @@ class World:
                     if take.sink == "file" and values:
                         expected[f"{name}.pw"] = values[""].encode()
                     elif take.sink == "dir":
-                        expected |= {f"{name}/{key}": value.encode() for key, value in values.items()}
+                        expected |= {
+                            f"{name}/{key}": value.encode() for key, value in values.items()
+                        }
                     elif values:
                         path = self.here / f"{name}.env"
                         if path.exists() or anybodys(values):
@@ -228,7 +275,9 @@ class World:
         return {name: (each.st_ino, each.st_mtime_ns) for name, each in about.items()}
 
     def _kept(self, requests: Mapping[str, object]) -> None:
-        """Outside the targets there are records of ours alone, one a request, and they hold no value."""
+        """Outside the targets there are records of ours alone, one a request, and they hold no
+        value.
+        """
         found = files_in(self.root)
         inside = f"{self.here.relative_to(self.root)}/"
         for name, content in found.items():

@@ -1,7 +1,8 @@
-"""What collecting should end with, told from the exchanges alone: a reading of DESIGN 6.5 that shares no code with it.
+"""What collecting should end with, told from the exchanges alone: a reading of DESIGN 6.5 that
+shares no code with it.
 
-A request is a little machine that is fed what the service answered. It knows what each ciphertext is, for it was
-made that way; it opens nothing.
+A request is a little machine that is fed what the service answered. It knows what each ciphertext
+is, for it was made that way; it opens nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ TRIES = 5
 AT_ONCE = {"404": 6, "401": 3}
 """Answers that are final at the first time, and their exit codes."""
 IN_THE_END = {"429": 7, "500": 7, "502": 7, "cut": 7, "refused": 10, "garbled": 12}
-"""The exit code of a read whose every try went wrong, and the last one so that was answered at all (else the last)."""
+"""The exit code of a read whose every try went wrong, and the last one so that was answered at all
+(else the last).
+"""
 SILENT = ("cut", "refused")
 PASSING = (7, 10)
 """Those that waiting outlives."""
@@ -24,7 +27,10 @@ PASSING = (7, 10)
 
 @dataclass
 class Expected:
-    """What one request should end with. `code` is the exit code, 0 where all is well; `values` are those stored."""
+    """What one request should end with.
+
+    `code` is the exit code, 0 where all is well; `values` are those stored.
+    """
 
     status: str = ""
     code: int = 0
@@ -76,7 +82,9 @@ class Machine:
         if name in AT_ONCE:
             self.fail(AT_ONCE[name])
         elif len(self.tries) == TRIES:
-            code = IN_THE_END[([each for each in self.tries if each not in SILENT] or self.tries)[-1]]
+            code = IN_THE_END[
+                ([each for each in self.tries if each not in SILENT] or self.tries)[-1]
+            ]
             self.tries = []
             if code in PASSING:
                 self.trouble = code
@@ -97,14 +105,17 @@ class Machine:
             self.result = self._unanswered("expired", 16)
 
     def _collect(self, usable: list[Item]) -> None:
-        # Where two say the same time, or none says any, the one that was told of first is the older.
+        # Where two say the same time, or none says any, the one that was told of first is the
+        # older.
         by_time = sorted(usable, key=lambda item: -1 if item.told is None else item.told)
         chosen = {"newest": by_time[-1:], "oldest": by_time[:1]}.get(self.world.pick, usable)
         ways = dict(zip(GOOD, self.world.cabinet, strict=True))
         values = [item.box for item in chosen]
         unusable = len(self.known) - len(self._usable())
         code = 14 if any(ways[value] == "denied" for value in values) else 13 if unusable else 0
-        self.result = Expected("collected", code, [each for each in values if ways[each] != "denied"], unusable)
+        self.result = Expected(
+            "collected", code, [each for each in values if ways[each] != "denied"], unusable
+        )
 
     def _unanswered(self, status: str, code: int) -> Expected:
         unusable = len(self.known) - len(self._usable())
@@ -128,7 +139,8 @@ def expected(world: World) -> list[Expected]:
         machines[code].asked_at = at
         machines[code].feed(what, told)
         asked.add(code)
-        if told == "401":  # what the caller may not do is the same for every request that would have been next
+        # What the caller may not do is the same for every request that would have been next.
+        if told == "401":
             for name, machine in machines.items():
                 if machine.result is None and name not in asked:
                     machine.fail(AT_ONCE["401"])

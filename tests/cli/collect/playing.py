@@ -13,14 +13,18 @@ from sealpipe.collect.results import CollectResult, Progress
 
 
 def played(world: World) -> Counter[str]:
-    """Collect, compare with the model, collect again; how it ended, for the figures of the endurance run."""
+    """Collect, compare with the model, collect again; how it ended, for the figures of the
+    endurance run.
+    """
     world = copy(world)
     world.trace = []
     cabinet = open_cabinet(world.cabinet)
     found, wanted = _collect(world), expected(world)
     for collected, should in zip(found, wanted, strict=True):
         assert _told(collected) == should
-    assert sorted(cabinet.values.values()) == sorted(value for each in wanted for value in each.values)
+    assert sorted(cabinet.values.values()) == sorted(
+        value for each in wanted for value in each.values
+    )
     assert len(cabinet.puts) == len(set(cabinet.puts)) == len(cabinet.values)
 
     before = dict(cabinet.values)
@@ -31,7 +35,9 @@ def played(world: World) -> Counter[str]:
     assert before.items() <= cabinet.values.items(), "what was stored is still what it was"
     assert len(cabinet.puts) == len(set(cabinet.puts)), "nothing is stored twice"
     ends = Counter(f"{each.status}, exit code {each.code}" for each in wanted)
-    return ends + Counter({"worlds": 1, "requests": len(wanted), "answers compared": len(world.trace)})
+    return ends + Counter(
+        {"worlds": 1, "requests": len(wanted), "answers compared": len(world.trace)}
+    )
 
 
 def _collect(world: World) -> list[CollectResult]:

@@ -1,4 +1,6 @@
-"""Collecting in tests: a request and who answers it, a service that tells something else, time that a test moves."""
+"""Collecting in tests: a request and who answers it, a service that tells something else, time that
+a test moves.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def on(ending: str, fault: Fault, method: str = "GET") -> Fault:
     return only
 
 
-def hands_out(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **members: object) -> Fault:
+def hands_out(
+    change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **members: object
+) -> Fault:
     """Other submissions than there are: what `change` makes of them, anew at each read."""
 
     def fault(exchange: Exchange) -> None:
@@ -123,8 +127,8 @@ def hands_out(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **
 class Hours:
     """Does work on the real network, in time that passes only while it waits.
 
-    `sent` are the moments at which something was sent, `waited` how long each wait was. What `at` planned happens
-    before the wait ends in which its moment lies; `passes` is told of each wait.
+    `sent` are the moments at which something was sent, `waited` how long each wait was. What `at`
+    planned happens before the wait ends in which its moment lies; `passes` is told of each wait.
     """
 
     session: Session
@@ -138,7 +142,9 @@ class Hours:
     def at(self, when: float, what: Callable[[], object]) -> None:
         self._planned.append((when, what))
 
-    def collect(self, options: CollectPlan, on_progress: OnProgress | None = None, **run: Any) -> list[CollectResult]:
+    def collect(
+        self, options: CollectPlan, on_progress: OnProgress | None = None, **run: Any
+    ) -> list[CollectResult]:
         asked = replace(options, on_progress=on_progress)
         return self.run(lambda session: poll.collect(session, asked, clock=lambda: self.now, **run))
 
@@ -154,7 +160,12 @@ class Hours:
         self.sent.append((self.now, operation.path))
         if self._network is None:
             self._network = ServiceNetwork(
-                Service(self.session.base_url, self.session.credential, self.session.gate, self.session.ca_file)
+                Service(
+                    self.session.base_url,
+                    self.session.credential,
+                    self.session.gate,
+                    self.session.ca_file,
+                )
             )
         answer = self._network.send(operation, timeout)
         if not isinstance(answer, Response) or answer.status != 200:
@@ -167,7 +178,9 @@ class Hours:
         self.waited.append(seconds)
         self.now += seconds
         self.passes(seconds)
-        for due in sorted((each for each in self._planned if each[0] <= self.now), key=lambda each: each[0]):
+        for due in sorted(
+            (each for each in self._planned if each[0] <= self.now), key=lambda each: each[0]
+        ):
             self._planned.remove(due)
             due[1]()
 
@@ -181,5 +194,9 @@ def hours(job: Job, base_url: str | None = None) -> Hours:
 
 def kept(folder: Path) -> list[dict[str, Any]]:
     """The submissions that are kept."""
-    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for path in folder.glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
     return [line["submission"] for line in lines if "submission" in line]

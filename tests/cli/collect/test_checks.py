@@ -20,7 +20,8 @@ GOOD = "import json, sys; sys.exit('good' not in json.load(sys.stdin)['fields'][
 def checks(job: Job, **programs: str) -> None:
     """A config file with a check for each program in Python."""
     tables = [
-        f"[checks.{name}]\nargv = {json.dumps([sys.executable, '-c', code])}\n" for name, code in programs.items()
+        f"[checks.{name}]\nargv = {json.dumps([sys.executable, '-c', code])}\n"
+        for name, code in programs.items()
     ]
     job.terminal.environ["SEALPIPE_CONFIG"] = str(job.terminal.file("checks.toml", "".join(tables)))
 
@@ -35,7 +36,10 @@ def test_the_command_gets_the_fields_on_its_standard_input(job: Job) -> None:
     asked = ask(job)
     asked.answer('hunter2 é"\n\x1b', "bob")
     checks(job, keep="import sys; open('got.json', 'wb').write(sys.stdin.buffer.read())")
-    assert job.run("collect", asked.file(), "--check", "keep", "--to", "file:pw#staging_password").code == 0
+    assert (
+        job.run("collect", asked.file(), "--check", "keep", "--to", "file:pw#staging_password").code
+        == 0
+    )
     got = json.loads((job.terminal.here / "got.json").read_bytes())
     assert (got["schema"], got["request"]) == (1, asked.code)
     assert got["submission"].partition(".")[0]
@@ -48,7 +52,15 @@ def test_the_command_gets_the_fields_on_its_standard_input(job: Job) -> None:
 
 def test_a_submitter_cannot_choose_what_only_we_say(job: Job) -> None:
     asked = ask(job)
-    rows = [{"key": "Staging password", "value": "x", "type": "password", "id": "user", "request": "other"}]
+    rows = [
+        {
+            "key": "Staging password",
+            "value": "x",
+            "type": "password",
+            "id": "user",
+            "request": "other",
+        }
+    ]
     asked.send(asked.sealed(json.dumps(rows).encode()))
     checks(job, keep="import sys; open('got.json', 'wb').write(sys.stdin.buffer.read())")
     assert job.run("collect", asked.file(), "--check", "keep").code == 0
@@ -58,10 +70,14 @@ def test_a_submitter_cannot_choose_what_only_we_say(job: Job) -> None:
 
 def test_a_submitter_writes_no_number_that_is_no_json(job: Job) -> None:
     asked = ask(job)
-    rows = json.dumps([{"key": "Staging password", "value": "v", "type": "password", "x": [{"y": 1}], "z": 2}])
+    rows = json.dumps(
+        [{"key": "Staging password", "value": "v", "type": "password", "x": [{"y": 1}], "z": 2}]
+    )
     rows = rows.replace("1}", "-1e999}").replace('"z": 2', '"z": ' + "9" * 5000)
     asked.send(asked.sealed(rows.encode()))
-    checks(job, keeps="import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open('input', 'wb'))")
+    checks(
+        job, keeps="import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open('input', 'wb'))"
+    )
     done = job.run("collect", asked.code, "--check", "keeps", "--print", "--output", "json")
     assert done.code == 0, done.err
     for text in ((job.terminal.here / "input").read_text(), done.out):
@@ -72,8 +88,19 @@ def test_a_submitter_writes_no_number_that_is_no_json(job: Job) -> None:
 def test_the_command_gets_nothing_of_ours_in_its_environment(job: Job) -> None:
     asked = ask(job)
     asked.answer()
-    checks(job, names="import os, sys; open('names', 'w').write(' '.join(os.environ)); sys.exit(sys.stdin.isatty())")
-    assert job.run("collect", asked.code, "--check", "names", "--to", "file:pw#pw=Staging password").code == 0
+    checks(
+        job,
+        names=(
+            "import os, sys; open('names', 'w').write(' '.join(os.environ)); "
+            "sys.exit(sys.stdin.isatty())"
+        ),
+    )
+    assert (
+        job.run(
+            "collect", asked.code, "--check", "names", "--to", "file:pw#pw=Staging password"
+        ).code
+        == 0
+    )
     names = (job.terminal.here / "names").read_text().split()
     assert "PATH" in names
     assert [name for name in names if name.startswith("SEALPIPE_")] == []
@@ -100,7 +127,13 @@ def test_a_command_may_read_and_write_as_it_likes(job: Job, code: str) -> None:
 def test_what_it_prints_is_shown_nowhere(job: Job) -> None:
     asked = ask(job)
     asked.answer("c4nary-password")
-    checks(job, tells="import sys; text = sys.stdin.read(); print(text); print(text, file=sys.stderr); sys.exit(1)")
+    checks(
+        job,
+        tells=(
+            "import sys; text = sys.stdin.read(); print(text); print(text, file=sys.stderr); "
+            "sys.exit(1)"
+        ),
+    )
     for words in ([], ["--output", "json"], ["--to", "file:pw#staging_password"], ["--dry-run"]):
         done = job.run("collect", asked.file(), "--check", "tells", *words)
         assert done.code == 14
@@ -117,7 +150,11 @@ def test_each_submission_is_checked_by_itself(job: Job) -> None:
     words = ["collect", asked.file(), "--pick", "each", "--check", "good", "--after", "expire"]
     done = job.run(*words, "--to", "file:{submission}#staging_password")
     assert (done.code, done.out.count("stored")) == (14, 2)
-    stored = [path.read_text() for path in job.terminal.here.iterdir() if path.name not in ("r.json", "checks.toml")]
+    stored = [
+        path.read_text()
+        for path in job.terminal.here.iterdir()
+        if path.name not in ("r.json", "checks.toml")
+    ]
     assert sorted(stored) == ["good-1", "good-2"]
     assert asked.active()
     assert [each["short_code"] for each in kept(job.state / "requests")] == [bad]
@@ -127,14 +164,25 @@ def test_what_did_not_pass_can_be_collected_later(job: Job) -> None:
     asked = ask(job)
     asked.answer()
     checks(job, later="import os, sys; sys.exit(not os.path.exists('ready'))")
-    words = ["collect", asked.file(), "--check", "later", "--to", "file:pw#staging_password", "--after", "expire"]
+    words = [
+        "collect",
+        asked.file(),
+        "--check",
+        "later",
+        "--to",
+        "file:pw#staging_password",
+        "--after",
+        "expire",
+    ]
     assert (job.run(*words).code, asked.active()) == (14, True)
     job.terminal.file("ready", "")
     assert (job.run(*words).code, asked.active()) == (0, False)
     assert (job.terminal.here / "pw").read_text() == "hunter2"
 
 
-def test_printed_values_pass_the_check_too_and_nothing_is_expired(job: Job, proxied: Proxied) -> None:
+def test_printed_values_pass_the_check_too_and_nothing_is_expired(
+    job: Job, proxied: Proxied
+) -> None:
     asked, server = ask(job), proxied()
     asked.answer("bad")
     asked.answer("good")
@@ -171,9 +219,18 @@ def test_a_late_submission_is_checked_too(job: Job, proxied: Proxied) -> None:
         ("[checks]\na = 5\n", "checks.a has no list of words as argv"),
         ("[checks.a]\nargv = 'rm -rf /'\n", "checks.a has no list of words as argv"),
         ("[checks.a]\nargv = []\n", "checks.a has no list of words as argv"),
-        ('[checks.a]\nargv = ["true"]\ntimeout = 0\n', "checks.a.timeout is not a number of seconds"),
-        ('[checks.a]\nargv = ["true"]\ntimeout = true\n', "checks.a.timeout is not a number of seconds"),
-        ('[checks.a]\nargv = ["true"]\nshell = true\n', "checks.a sets 'shell', which is not a setting"),
+        (
+            '[checks.a]\nargv = ["true"]\ntimeout = 0\n',
+            "checks.a.timeout is not a number of seconds",
+        ),
+        (
+            '[checks.a]\nargv = ["true"]\ntimeout = true\n',
+            "checks.a.timeout is not a number of seconds",
+        ),
+        (
+            '[checks.a]\nargv = ["true"]\nshell = true\n',
+            "checks.a sets 'shell', which is not a setting",
+        ),
         ("checks = 5\n", "the config's checks is not a table"),
     ],
 )
@@ -192,7 +249,9 @@ def test_the_working_directory_chooses_no_command(job: Job) -> None:
     assert (done.code, "the config file has no check of that name" in done.err) == (2, True)
     for program in ("./tool", "tool"):
         config = str(job.terminal.file("own.toml", f'[checks.a]\nargv = ["{program}"]\n'))
-        done = job.run("collect", "x", "--check", "a", SEALPIPE_CONFIG=config, PATH=".:/usr/bin:/bin")
+        done = job.run(
+            "collect", "x", "--check", "a", SEALPIPE_CONFIG=config, PATH=".:/usr/bin:/bin"
+        )
         assert (done.code, f"the program {program} is not on PATH" in done.err) == (14, True)
 
 
@@ -219,13 +278,21 @@ def test_policies_and_the_audit_see_the_name_of_the_check(job: Job) -> None:
     log = job.terminal.here / "audit.jsonl"
     argv = json.dumps([sys.executable, "-c", "import sys; sys.exit(1)"])
     config = f'[audit]\nfile = "{log}"\n[checks.login]\nargv = {argv}\n'
-    done = job.run("collect", asked.code, "--check", "login", SEALPIPE_CONFIG=str(job.terminal.file("c.toml", config)))
+    done = job.run(
+        "collect",
+        asked.code,
+        "--check",
+        "login",
+        SEALPIPE_CONFIG=str(job.terminal.file("c.toml", config)),
+    )
     begun, ended = [json.loads(line) for line in log.read_text().splitlines()]
     assert (done.code, begun["check"], ended["outcome"]) == (14, "login", "CheckError")
     assert "c4nary" not in log.read_text()
 
 
-def test_a_program_names_a_check_too(call: Caller, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_names_a_check_too(
+    call: Caller, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = ask(job)
     asked.answer("bad")
     asked.answer("good")
@@ -233,7 +300,10 @@ def test_a_program_names_a_check_too(call: Caller, job: Job, monkeypatch: pytest
     monkeypatch.setenv("SEALPIPE_CONFIG", job.terminal.environ["SEALPIPE_CONFIG"])
     with pytest.raises(CheckError, match="the check good ended with status 1") as caught:
         call("collect", asked.receipt, pick="each", check="good")
-    assert (caught.value.short_code, values(caught.value.collected)) == (asked.code, [["good", "bob"]])
+    assert (caught.value.short_code, values(caught.value.collected)) == (
+        asked.code,
+        [["good", "bob"]],
+    )
     with pytest.raises(UsageError, match="no check of that name"):
         call("collect", asked.receipt, check="other")
     with pytest.raises(UsageError, match="check is empty"):
@@ -247,7 +317,9 @@ def test_an_interrupted_check_leaves_nothing_running(job: Job) -> None:
     os.mkfifo(begun)
     argv = json.dumps(["sh", "-c", "echo $$ > begun; exec sleep 600"])
     config = str(job.terminal.file("config.toml", f"[checks.slow]\nargv = {argv}\ntimeout = 300\n"))
-    process = job.start("collect", asked.code, "--check", "slow", environ={"SEALPIPE_CONFIG": config})
+    process = job.start(
+        "collect", asked.code, "--check", "slow", environ={"SEALPIPE_CONFIG": config}
+    )
     child = int(begun.read_text())
     process.terminate()
     assert ended(process).code == 143

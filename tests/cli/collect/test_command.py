@@ -67,7 +67,11 @@ def test_json_is_one_object_for_one_and_a_list_for_several(job: Job) -> None:
 def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> None:
     asked = ask(job)
     asked.send_fields(
-        ("Staging password", "a"), ("../../x", "b"), ("User name", "c"), ("Staging password", "d"), ("LD_PRELOAD", "e")
+        ("Staging password", "a"),
+        ("../../x", "b"),
+        ("User name", "c"),
+        ("Staging password", "d"),
+        ("LD_PRELOAD", "e"),
     )
     assert job.run("collect", asked.file(), "--dir", "out").code == 0
     (folder,) = (job.terminal.here / "out").iterdir()
@@ -81,7 +85,9 @@ def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> N
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_takes_as_many_files_as_it_says_and_no_more(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_takes_as_many_files_as_it_says_and_no_more(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sealpipe.collect.open.MAX_FILES", 3)
     asked = ask(job)
     asked.send_fields(*((f"field {number}", "x") for number in range(3)))
@@ -94,12 +100,22 @@ def test_a_folder_takes_as_many_files_as_it_says_and_no_more(job: Job, monkeypat
     assert list((job.terminal.here / "out").iterdir()) == [folder]
 
 
-def test_a_dry_run_tells_what_would_go_where_and_sends_and_stores_nothing(job: Job, proxied: Proxied) -> None:
+def test_a_dry_run_tells_what_would_go_where_and_sends_and_stores_nothing(
+    job: Job, proxied: Proxied
+) -> None:
     asked, server = ask(job), proxied()
     asked.answer()
     asked.send("AA==")
     job.terminal.environ["SEALPIPE_BASE_URL"] = server.base_url
-    words = ["collect", asked.file(), "--to", "file:pw#staging_password", "--after", "expire", "--dry-run"]
+    words = [
+        "collect",
+        asked.file(),
+        "--to",
+        "file:pw#staging_password",
+        "--after",
+        "expire",
+        "--dry-run",
+    ]
     done = job.run(*words)
     assert (done.code, done.out.count("\n")) == (13, 1)
     assert "would write the new file pw (staging_password)" in done.out
@@ -136,7 +152,8 @@ def test_a_code_may_begin_with_a_dash(job: Job, code: str) -> None:
     asked = ask(job)
     asked.answer()
     job.service.service.store.change(
-        "UPDATE requests SET short_code = :new WHERE short_code = :old", {"new": code, "old": asked.code}
+        "UPDATE requests SET short_code = :new WHERE short_code = :old",
+        {"new": code, "old": asked.code},
     )
     words = [code] if len(code) > 2 and code[1] != "-" else ["--", code]
     for options in ([], ["--pick", "newest"]):
@@ -175,7 +192,9 @@ def test_several_codes_each_have_their_outcome_and_the_worst_is_the_exit_code(jo
         assert ("hunter2" in done.out) is (fine.code in codes)
         assert all(each in done.err for each in codes if each not in ("no-such-code",)), done
     job.terminal.file("taken", "x")
-    done = job.run("collect", fine.code, foreign.code, "--to", "file:taken{request}?mode=create#User name")
+    done = job.run(
+        "collect", fine.code, foreign.code, "--to", "file:taken{request}?mode=create#User name"
+    )
     assert done.code == 13
     job.terminal.file(f"taken-{make_plain_name(fine.code)}", "x")
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken-{request}#User name")
@@ -215,7 +234,9 @@ def test_every_failed_sink_is_reported(job: Job) -> None:
     asked.answer()
     for name in ("a", "b"):
         job.terminal.file(name, "x")
-    done = job.run("collect", asked.file(), "--to", "file:a#user", "--to", "file:b#user", "--to", "file:c#user")
+    done = job.run(
+        "collect", asked.file(), "--to", "file:a#user", "--to", "file:b#user", "--to", "file:c#user"
+    )
     assert (done.code, done.out.count("\n")) == (14, 1)
     assert all(f"not stored in file:{name}" in done.err for name in "ab")
     assert "file:b: the target already has other content" in done.err
@@ -236,7 +257,9 @@ def test_what_goes_to_stdout_is_ended_once_stdout_took_it(job: Job, form: str) -
         redirect = ">&-" if stdout == "closed" else ">/dev/full"
         done = job.terminal.run(["sh", "-c", f'"$@" {redirect}', "sh", *command])
         assert (done.code, asked.active()) == (11, True), done
-    assert not any(seen.method == "DELETE" and asked.code in seen.target for seen in job.service.seen())
+    assert not any(
+        seen.method == "DELETE" and asked.code in seen.target for seen in job.service.seen()
+    )
     done = job.run(*words)
     assert (done.code, asked.active(), "hunter2" in done.out) == (0, False, True)
     assert f"{asked.code}: expired" in done.err
@@ -247,7 +270,16 @@ def test_a_failing_place_keeps_every_delete_away(job: Job, proxied: Proxied) -> 
     asked.answer()
     job.terminal.environ["SEALPIPE_BASE_URL"] = server.base_url
     job.terminal.file("taken", "x")
-    words = ["collect", asked.file(), "--to", "file:taken#user", "--dir", "out", "--after", "expire"]
+    words = [
+        "collect",
+        asked.file(),
+        "--to",
+        "file:taken#user",
+        "--dir",
+        "out",
+        "--after",
+        "expire",
+    ]
     assert [job.run(*words).code for _ in range(2)] == [14, 14]
     assert deletes(server) == 0
     (job.terminal.here / "taken").unlink()
@@ -261,7 +293,11 @@ def test_two_commands_at_once_store_once(job: Job) -> None:
     words = ["collect", asked.file(), "--to", "file:pw#staging_password", "--after", "expire"]
     found = [ended(each) for each in [job.start(*words) for _ in range(3)]]
     assert [each.code for each in found] == [0, 0, 0], found
-    assert sorted(each.out.rpartition("\t")[2] for each in found) == ["already there\n", "already there\n", "stored\n"]
+    assert sorted(each.out.rpartition("\t")[2] for each in found) == [
+        "already there\n",
+        "already there\n",
+        "stored\n",
+    ]
 
 
 # -- CI -----------------------------------------------------------------------------------------
@@ -286,13 +322,19 @@ def test_on_github_every_value_is_masked_before_it_stands_on_stdout(job: Job, fo
     lines = process.stdout.decode().splitlines()
     masks = [line.removeprefix("::add-mask::") for line in lines if line.startswith("::add-mask::")]
     masks = [mask.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%") for mask in masks]
-    (at,) = [number for number, line in enumerate(lines) if "Staging password" in line and "mask" not in line]
+    (at,) = [
+        number
+        for number, line in enumerate(lines)
+        if "Staging password" in line and "mask" not in line
+    ]
     assert not any("add-mask" in line for line in lines[at:])
     assert {*typed, "line one", "line two"} <= set(masks)
     told = "\n".join(lines[at : at + 2])
     for mask in sorted(masks, key=len, reverse=True):
         told = told.replace(mask, "***")
-    assert not any(part in told for part in ('pass"', "rd\\x", "line one", "two")), "what the runner would show"
+    assert not any(part in told for part in ('pass"', "rd\\x", "line one", "two")), (
+        "what the runner would show"
+    )
 
 
 def test_where_stderr_is_a_file_neither_masks_nor_values_are_written(job: Job) -> None:
@@ -316,10 +358,16 @@ def test_where_stderr_is_a_file_neither_masks_nor_values_are_written(job: Job) -
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("words", [[], ["--dir", "out"], ["--to", "file:x#staging_password"], ["--dry-run"]], ids=str)
-def test_nothing_that_was_typed_controls_a_terminal_or_a_runner(job: Job, words: list[str], form: str) -> None:
+@pytest.mark.parametrize(
+    "words", [[], ["--dir", "out"], ["--to", "file:x#staging_password"], ["--dry-run"]], ids=str
+)
+def test_nothing_that_was_typed_controls_a_terminal_or_a_runner(
+    job: Job, words: list[str], form: str
+) -> None:
     asked = ask(job)
-    asked.send_fields(("Staging password", HOSTILE), (HOSTILE, HOSTILE), (f"::set-output name=a::{HOSTILE}", "x"))
+    asked.send_fields(
+        ("Staging password", HOSTILE), (HOSTILE, HOSTILE), (f"::set-output name=a::{HOSTILE}", "x")
+    )
     asked.send(asked.sealed(HOSTILE.encode()))
     done = job.run("collect", asked.file(), "--output", form, *words)
     assert done.code == 13
@@ -336,7 +384,12 @@ def test_nor_does_a_code_that_the_service_made_up(job: Job, proxied: Proxied) ->
         return [{**rows[0], "short_code": f"{number}{HOSTILE}"} for number in range(2)]
 
     job.terminal.environ["SEALPIPE_BASE_URL"] = proxied(then=hands_out(made_up)).base_url
-    for words in (["--pick", "each", "--dir", "out"], [], ["--output", "json"], ["--pick", "each", "--output", "json"]):
+    for words in (
+        ["--pick", "each", "--dir", "out"],
+        [],
+        ["--output", "json"],
+        ["--pick", "each", "--output", "json"],
+    ):
         done = job.run("collect", asked.code, *words)
         assert done.code == (0 if "each" in words else 17)
         for text in (done.out, done.err):
@@ -352,7 +405,9 @@ def test_interrupted_while_it_waits_it_ends_with_130(job: Job) -> None:
     asked = ask(job)
     process = job.start("collect", asked.code, "--wait", "1h")
     assert process.stderr is not None
-    assert re.fullmatch(rb"waiting for 1 request, (1:00:00|59:\d\d) left\n", process.stderr.readline())
+    assert re.fullmatch(
+        rb"waiting for 1 request, (1:00:00|59:\d\d) left\n", process.stderr.readline()
+    )
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert (done.code, done.out) == (130, "")
@@ -385,8 +440,12 @@ def test_on_a_terminal_it_counts_down_in_one_line(job: Job) -> None:
     out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, b"")
     lines = shown.decode().split("\r")
-    form = re.compile(r"waiting for 1 request, (1:00:00|59:(\d\d)) left, next check in 0:(\d\d)\x1b\[K")
-    moments = [(int(found[2] or 60), int(found[3])) for found in map(form.fullmatch, lines[1:4]) if found]
+    form = re.compile(
+        r"waiting for 1 request, (1:00:00|59:(\d\d)) left, next check in 0:(\d\d)\x1b\[K"
+    )
+    moments = [
+        (int(found[2] or 60), int(found[3])) for found in map(form.fullmatch, lines[1:4]) if found
+    ]
     (left, look), *_ = moments
     assert moments == [(left - passed, look - passed) for passed in range(3)]
     assert left >= 50 and look >= 10, "a loaded machine may begin late"  # noqa: PT018
@@ -411,19 +470,41 @@ def test_the_audit_records_the_collection_without_values(job: Job) -> None:
     asked.answer("c4nary-value", "c4nary-user")
     file = job.terminal.here / "audit.jsonl"
     config = job.terminal.file("config.toml", f'[audit]\nfile = "{file}"\n')
-    words = ["collect", asked.file(), silent.code, "--to", "file:{request}#user=User name", "--after", "expire"]
+    words = [
+        "collect",
+        asked.file(),
+        silent.code,
+        "--to",
+        "file:{request}#user=User name",
+        "--after",
+        "expire",
+    ]
     assert job.run(*words, "--dry-run", SEALPIPE_CONFIG=str(config)).code == 15
     assert not file.exists() or file.read_text() == ""
     assert job.run(*words, SEALPIPE_CONFIG=str(config)).code == 15
-    begun, ending, over, first, second = [json.loads(line) for line in file.read_text().splitlines()]
+    begun, ending, over, first, second = [
+        json.loads(line) for line in file.read_text().splitlines()
+    ]
     assert (begun["outcome"], begun["short_codes"], begun["sinks"]) == (
         "begun",
         [asked.code, silent.code],
         ["file/file"],
     )
-    assert (ending["event"], ending["outcome"], ending["short_codes"]) == ("expire", "begun", [asked.code])
-    assert (over["event"], over["outcome"], over["short_codes"]) == ("expire", "expired", [asked.code])
-    assert (first["event"], first["short_code"], first["outcome"]) == ("collect", asked.code, "collected")
+    assert (ending["event"], ending["outcome"], ending["short_codes"]) == (
+        "expire",
+        "begun",
+        [asked.code],
+    )
+    assert (over["event"], over["outcome"], over["short_codes"]) == (
+        "expire",
+        "expired",
+        [asked.code],
+    )
+    assert (first["event"], first["short_code"], first["outcome"]) == (
+        "collect",
+        asked.code,
+        "collected",
+    )
     assert (first["count"], first["unreadable"], first["ended"]) == (1, 0, True)
     assert len(first["stored"]) == 1
     assert (second["short_code"], second["outcome"]) == (silent.code, "PendingError")

@@ -1,4 +1,6 @@
-"""A service that repeats, drops, confuses, or ends what it was not to end: the promised exit code, nothing lost."""
+"""A service that repeats, drops, confuses, or ends what it was not to end: the promised exit code,
+nothing lost.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,20 @@ from support.job import Caller, Job, Proxied, deletes, once
 CallAt = Callable[[str], Caller]
 
 
-def test_what_it_repeats_is_delivered_once(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_what_it_repeats_is_delivered_once(
+    call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer()
     server = proxied(then=hands_out(lambda rows: rows * 3, count=3))
-    collected = call_at(server.base_url)("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"])
-    assert (collected.count, len(collected.stored), values(collected)) == (1, 1, [["hunter2", "bob"]])
+    collected = call_at(server.base_url)(
+        "collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"]
+    )
+    assert (collected.count, len(collected.stored), values(collected)) == (
+        1,
+        1,
+        [["hunter2", "bob"]],
+    )
 
 
 def test_what_it_repeats_under_another_code_is_two_answers_and_none_is_stored(
@@ -36,7 +46,9 @@ def test_what_it_repeats_under_another_code_is_two_answers_and_none_is_stored(
     asked.answer()
     server = proxied(then=hands_out(lambda rows: [*rows, {**rows[0], "short_code": "other"}]))
     with pytest.raises(SealpipeError) as caught:
-        call_at(server.base_url)("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"])
+        call_at(server.base_url)(
+            "collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"]
+        )
     assert caught.value.exit_code == 17
     assert not (tmp_path / "pw").exists()
 
@@ -49,7 +61,9 @@ def test_two_under_one_code_are_never_both_taken_where_one_was_named(
     asked.answer("b")
     server = proxied(then=hands_out(lambda rows: [{**row, "short_code": "same"} for row in rows]))
     caller = call_at(server.base_url)
-    with pytest.raises(SealpipeError, match=r"same\.[0-9a-f]{12}, same\.[0-9a-f]{12}; nothing was stored") as caught:
+    with pytest.raises(
+        SealpipeError, match=r"same\.[0-9a-f]{12}, same\.[0-9a-f]{12}; nothing was stored"
+    ) as caught:
         caller("collect", asked.receipt, pick="same", to=[target], mode="replace")
     assert caught.value.exit_code == 17
     each = caller("collect", asked.receipt, pick="each")
@@ -59,7 +73,9 @@ def test_two_under_one_code_are_never_both_taken_where_one_was_named(
     assert (tmp_path / "pw").read_text() == "b"
 
 
-def test_what_it_drops_between_two_reads_is_not_gone(job: Job, proxied: Proxied, tmp_path: Path) -> None:
+def test_what_it_drops_between_two_reads_is_not_gone(
+    job: Job, proxied: Proxied, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer("a")
     reads = itertools.count()
@@ -93,7 +109,9 @@ def test_a_count_is_believed_only_where_it_says_that_some_are_missing(
         assert values(caller("collect", asked.code)) == [["hunter2", "bob"]]
 
 
-def test_submissions_without_end_to_end_encryption_are_reported(call_at: CallAt, proxied: Proxied, job: Job) -> None:
+def test_submissions_without_end_to_end_encryption_are_reported(
+    call_at: CallAt, proxied: Proxied, job: Job
+) -> None:
     asked = ask(job)
     server = proxied(then=on("/submissions", rewrites(skipped_not_end_to_end_encrypted=10**20)))
     collected = call_at(server.base_url)("collect", asked.code)
@@ -123,7 +141,9 @@ def test_deleted_instead_of_expired_is_reported_after_collecting(
     server = proxied(then=deleted_instead(asked))
     to = [f"file:{tmp_path}/pw#staging_password"] if stored else []
     with pytest.raises(NotFoundError, match="deleted it for good") as caught:
-        call_at(server.base_url)("collect", asked.receipt, to=to, after="expire", state=tmp_path / "state")
+        call_at(server.base_url)(
+            "collect", asked.receipt, to=to, after="expire", state=tmp_path / "state"
+        )
     assert caught.value.exit_code == 6
     collected = caught.value.collected
     assert (collected.status, values(collected)) == ("collected", [["hunter2", "bob"]])
@@ -160,19 +180,28 @@ def test_what_comes_while_it_ends_is_stored_too_with_each(
     asked, folder = ask(job), tmp_path / "out"
     asked.answer("early")
     server = proxied(then=late(asked))
-    collected = call_at(server.base_url)("collect", asked.receipt, pick="each", folder=folder, after="expire")
+    collected = call_at(server.base_url)(
+        "collect", asked.receipt, pick="each", folder=folder, after="expire"
+    )
     assert [typed for typed, _ in values(collected)] == ["early", "late"]
     assert (collected.late, collected.count, len(collected.stored)) == (1, 2, 2)
-    assert sorted(path.read_text() for path in folder.glob("*/staging_password")) == ["early", "late"]
+    assert sorted(path.read_text() for path in folder.glob("*/staging_password")) == [
+        "early",
+        "late",
+    ]
     assert collected.problem() is None
 
 
-def test_otherwise_it_is_stored_and_reported(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_otherwise_it_is_stored_and_reported(
+    call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer("early")
     server = proxied(then=late(asked))
     to = [f"file:{tmp_path}/pw#staging_password"]
-    collected = call_at(server.base_url)("collect", asked.receipt, to=to, after="expire", state=tmp_path / "state")
+    collected = call_at(server.base_url)(
+        "collect", asked.receipt, to=to, after="expire", state=tmp_path / "state"
+    )
     assert [typed for typed, _ in values(collected)] == ["early"]
     assert (collected.late, len(kept(tmp_path / "state"))) == (1, 2)
     assert collected.kept_in is not None
@@ -190,7 +219,9 @@ def test_a_late_submission_that_cannot_be_stored_is_reported(
         passes(exchange)
 
     server = proxied(then=on("", fault, "DELETE"))
-    collected = call_at(server.base_url)("collect", asked.receipt, pick="each", folder=folder, after="expire")
+    collected = call_at(server.base_url)(
+        "collect", asked.receipt, pick="each", folder=folder, after="expire"
+    )
     assert (collected.late, len(collected.unreadable), collected.problem().exit_code) == (1, 1, 13)
 
 
@@ -224,7 +255,9 @@ def test_where_ending_fails_everything_is_in_its_place_and_one_delete_was_sent(
     assert (collected.ended is None) is (code is not None)
 
 
-def test_late_ones_that_cannot_be_read_are_11(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_late_ones_that_cannot_be_read_are_11(
+    call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer()
     ended: list[bool] = []
@@ -237,7 +270,9 @@ def test_late_ones_that_cannot_be_read_are_11(call_at: CallAt, proxied: Proxied,
 
     caller = call_at(proxied(then=fault).base_url)
     with pytest.raises(DeliveryError) as caught:
-        caller("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"], after="expire")
+        caller(
+            "collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"], after="expire"
+        )
     assert caught.value.exit_code == 11
     assert len(caught.value.collected.stored) == 1
 
@@ -258,15 +293,22 @@ def test_where_one_place_fails_the_others_are_stored_and_no_delete_is_ever_sent(
         "collect_each", [asked.receipt], to=to, after="expire", state=tmp_path / "state"
     )
     assert collected.problem().exit_code == 14
-    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("somebody else's", "bob")
+    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == (
+        "somebody else's",
+        "bob",
+    )
     assert (deletes(server), asked.active(), len(kept(tmp_path / "state"))) == (0, True, 1)
     (tmp_path / "a").unlink()
-    again = call_at(server.base_url)("collect", asked.receipt, to=to, after="expire", state=tmp_path / "state")
+    again = call_at(server.base_url)(
+        "collect", asked.receipt, to=to, after="expire", state=tmp_path / "state"
+    )
     assert sorted(each.already for each in again.stored) == [False, True]
     assert (deletes(server), asked.active()) == (1, False)
 
 
-def test_a_request_without_submissions_is_not_expired(call_at: CallAt, proxied: Proxied, job: Job) -> None:
+def test_a_request_without_submissions_is_not_expired(
+    call_at: CallAt, proxied: Proxied, job: Job
+) -> None:
     asked, server = ask(job), proxied()
     assert call_at(server.base_url)("collect", asked.code, after="expire").status == "pending"
     assert (deletes(server), asked.active()) == (0, True)

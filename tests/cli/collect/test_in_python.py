@@ -1,4 +1,6 @@
-"""In a program: progress told or awaited, a task that is cancelled, calls that meet, values that stay closed."""
+"""In a program: progress told or awaited, a task that is cancelled, calls that meet, values that
+stay closed.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from cli.collect.submitter import ask, values
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
 from sealpipe.collect.results import Progress
 from sealpipe.errors import NotConfiguredError, WriteConflictError
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.registry.registry import Registry
 from sealpipe.session import Session
 from support.drawer import Gate
 from support.job import Caller, Job, client_of
@@ -37,7 +39,9 @@ def gated(job: Job, tmp_path: Path) -> Iterator[Session]:
     environ = {**os.environ, "DRAWER": str(tmp_path)}
     built_in = (*BUILT_IN, "support.drawer")
     with client_of(job) as client:
-        yield dataclasses.replace(client.session, registry=lambda: Registry(environ=environ, built_in=built_in))
+        yield dataclasses.replace(
+            client.session, registry=lambda: Registry(environ=environ, built_in=built_in)
+        )
     Gate.opened.set()
 
 
@@ -124,7 +128,9 @@ def test_a_task_that_is_cancelled_while_it_stores_has_stored_exactly_once(
 
     async def within() -> Any:
         async with AsyncClient.from_session(gated) as client:
-            task = asyncio.ensure_future(client.collect(asked.receipt, to=[TARGET], after="expire", state=folder))
+            task = asyncio.ensure_future(
+                client.collect(asked.receipt, to=[TARGET], after="expire", state=folder)
+            )
             assert await asyncio.to_thread(Gate.entered.wait, PATIENCE)
             task.cancel()
             asyncio.get_running_loop().call_later(0.05, Gate.opened.set)
@@ -144,7 +150,9 @@ def test_a_task_that_is_cancelled_while_it_waits_ends_at_once_and_holds_nothing(
 
     async def within() -> Any:
         async with AsyncClient.from_session(client_of(job).session) as client:
-            told = client.collect(asked.code, wait=timedelta(hours=1), on_progress=lambda _: waiting.set())
+            told = client.collect(
+                asked.code, wait=timedelta(hours=1), on_progress=lambda _: waiting.set()
+            )
             task = asyncio.ensure_future(told)
             await asyncio.wait_for(waiting.wait(), PATIENCE)
             task.cancel()
@@ -157,14 +165,18 @@ def test_a_task_that_is_cancelled_while_it_waits_ends_at_once_and_holds_nothing(
 
 
 @pytest.mark.parametrize("state", [False, True])
-def test_two_calls_at_once_store_once(job: Job, gated: Session, tmp_path: Path, *, state: bool) -> None:
+def test_two_calls_at_once_store_once(
+    job: Job, gated: Session, tmp_path: Path, *, state: bool
+) -> None:
     asked, folder = ask(job), tmp_path / "state" if state else None
     asked.answer()
     told = threading.Semaphore(0)
 
     def collects(_: int) -> Any:
         with Client.from_session(gated) as client:
-            return client.collect(asked.receipt, to=[TARGET], state=folder, on_progress=lambda _: told.release())
+            return client.collect(
+                asked.receipt, to=[TARGET], state=folder, on_progress=lambda _: told.release()
+            )
 
     with ThreadPoolExecutor(2) as pool:
         found = pool.map(collects, range(2))
@@ -177,7 +189,9 @@ def test_two_calls_at_once_store_once(job: Job, gated: Session, tmp_path: Path, 
     assert Gate.stored == 1
 
 
-def test_one_that_waits_too_long_for_the_other_says_so(job: Job, gated: Session, tmp_path: Path) -> None:
+def test_one_that_waits_too_long_for_the_other_says_so(
+    job: Job, gated: Session, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer()
     with ThreadPoolExecutor(1) as pool, Client.from_session(gated) as first:
@@ -204,14 +218,23 @@ def test_without_a_state_folder_nothing_is_written(call: Caller, job: Job, tmp_p
 def test_no_value_shows_in_what_is_handed_back(call: Caller, job: Job, tmp_path: Path) -> None:
     asked = ask(job)
     asked.answer("c4nary-value", "c4nary-user")
-    collected = call("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"], after="expire")
+    collected = call(
+        "collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"], after="expire"
+    )
     assert values(collected) == [["c4nary-value", "c4nary-user"]]
     assert isinstance(collected.submissions[0].fields[0].value, Secret)
-    for thing in (collected, collected.submissions[0], collected.submissions[0].fields[0], collected.stored[0]):
+    for thing in (
+        collected,
+        collected.submissions[0],
+        collected.submissions[0].fields[0],
+        collected.stored[0],
+    ):
         assert "c4nary" not in shown(thing)
 
 
-def test_what_was_collected_is_on_the_error_of_a_sink(call: Caller, job: Job, tmp_path: Path) -> None:
+def test_what_was_collected_is_on_the_error_of_a_sink(
+    call: Caller, job: Job, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer()
     (tmp_path / "pw").write_text("x")

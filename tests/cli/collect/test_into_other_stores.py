@@ -1,4 +1,6 @@
-"""Request, answer, collect, by the real command line, into every backend that there is a sink for."""
+"""Request, answer, collect, by the real command line, into every backend that there is a sink
+for.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,24 @@ STORES = pytest.mark.parametrize("name", NAMES)
 
 
 @STORES
-def test_a_submission_is_stored_once_and_the_request_expires(name: str, job: Job, into: Into, group: str) -> None:
+def test_a_submission_is_stored_once_and_the_request_expires(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, request = into(name), asked(job)
     answer = request.answer()
     done = request.stores(*place.single(group), more=("--after", "expire"))
     assert place.there(group) == answer.values()
     assert (request.is_over(), request.deletes(), request.submissions()) == (True, 1, 1)
     told = "stored, not read back" if place.blind else "stored"
-    assert [line.rpartition("\t")[2] for line in done.out.splitlines()] == [told] * len(place.single(group))
+    assert [line.rpartition("\t")[2] for line in done.out.splitlines()] == [told] * len(
+        place.single(group)
+    )
 
 
 @STORES
-def test_existing_values_are_replaced_only_on_request(name: str, job: Job, into: Into, group: str) -> None:
+def test_existing_values_are_replaced_only_on_request(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, first, second = into(name), asked_at_once(job, "first.json"), asked_at_once(job)
     theirs, ours = first.answer(), second.answer()
     first.stores(*place.single(group))
@@ -51,11 +59,15 @@ def test_a_dry_run_says_what_would_go_where_and_leaves_everything_as_it_is(
 
 
 @pytest.mark.parametrize("name", ["vault", "aws-sm", "aws-ssm", "keyring", "dir"])
-def test_each_of_several_has_a_place_of_its_own(name: str, job: Job, into: Into, group: str) -> None:
+def test_each_of_several_has_a_place_of_its_own(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, request = into(name), asked_at_once(job)
     request.answer()
     request.answer()
-    done = request.stores(*place.each(group), more=("--pick", "each", "--after", "expire", "--output", "json"))
+    done = request.stores(
+        *place.each(group), more=("--pick", "each", "--after", "expire", "--output", "json")
+    )
     assert len(done.json["stored"]) == 2 * len(place.each(group))
     assert {row["already"] for row in done.json["stored"]} == {False}
     markers = [row["marker"] for row in done.json["submissions"]]

@@ -27,7 +27,9 @@ def marker(code: str, done_json: object) -> str:
     return str(name)
 
 
-def test_the_vendors_credentials_reach_vault_without_copying(job: Job, into: Into, vault: InVault, group: str) -> None:
+def test_the_vendors_credentials_reach_vault_without_copying(
+    job: Job, into: Into, vault: InVault, group: str
+) -> None:
     into("vault")
     request = asked(job)
     given = request.answer()
@@ -37,10 +39,14 @@ def test_the_vendors_credentials_reach_vault_without_copying(job: Job, into: Int
     assert vault.writes(group) == 1, "two targets of one place are one write"
     assert vault.marks(group) == [marker(given.code, done.json)]
     assert request.is_over()
-    assert job.run("share", "-f", f"Password=vault:secret/{group}#password").code == 0, "the source reads it there"
+    assert job.run("share", "-f", f"Password=vault:secret/{group}#password").code == 0, (
+        "the source reads it there"
+    )
 
 
-def test_a_submission_is_marked_by_the_same_name_everywhere(request_: Asked, vault: InVault, group: str) -> None:
+def test_a_submission_is_marked_by_the_same_name_everywhere(
+    request_: Asked, vault: InVault, group: str
+) -> None:
     given = request_.answer()
     done = request_.stores(*vault.each(group), more=("--output", "json", "--pick", "each"))
     assert vault.names(group) == [marker(given.code, done.json)]
@@ -62,11 +68,15 @@ def test_an_engine_without_versions_takes_it_too(request_: Asked, bao: Bao, grou
     given = request_.answer()
     target = f"vault:kv1/{group}#password=staging_password,user"
     request_.stores(target)
-    assert bao.call("GET", f"kv1/{group}") == {key: value.decode() for key, value in given.values().items()}
+    assert bao.call("GET", f"kv1/{group}") == {
+        key: value.decode() for key, value in given.values().items()
+    }
     assert request_.stores(target).out.endswith("already there\n")
 
 
-def test_several_requests_each_into_a_place_of_its_own(job: Job, into: Into, vault: InVault, group: str) -> None:
+def test_several_requests_each_into_a_place_of_its_own(
+    job: Job, into: Into, vault: InVault, group: str
+) -> None:
     into("vault")
     requests = [asked_at_once(job, f"{number}.json") for number in range(3)]
     given = {request.code: request.answer() for request in requests}
@@ -78,21 +88,27 @@ def test_several_requests_each_into_a_place_of_its_own(job: Job, into: Into, vau
         # A code that is no plain name stands there by its digest.
         name: given[code].values()
         for code, name in zip(
-            given, [line.split("\t")[2].rpartition("/")[2] for line in done.out.splitlines()], strict=True
+            given,
+            [line.split("\t")[2].rpartition("/")[2] for line in done.out.splitlines()],
+            strict=True,
         )
     }
     assert all(request.is_over() for request in requests)
 
 
-def test_a_key_pair_whose_seed_is_in_vault_opens_what_came(job: Job, into: Into, vault: InVault, group: str) -> None:
+def test_a_key_pair_whose_seed_is_in_vault_opens_what_came(
+    job: Job, into: Into, vault: InVault, group: str
+) -> None:
     into("vault")
     seed = f"vault:secret/{group}-seed#seed"
     made = job.run(
-        "request", "-a", "Staging password", "-a", "user=User name:text", "--key", "new", "--seed-to", seed,
-        "--receipt", "new.json", "--output", "json",
+        "request", "-a", "Staging password", "-a", "user=User name:text", "--key", "new",
+        "--seed-to", seed, "--receipt", "new.json", "--output", "json",
     )  # fmt: skip
     assert made.code == 0, made
-    request = Asked(job, made.json["short_code"], made.json["collect_link"], job.terminal.here / "new.json")
+    request = Asked(
+        job, made.json["short_code"], made.json["collect_link"], job.terminal.here / "new.json"
+    )
     given = request.answer()
     request.stores(*vault.single(group), more=("--key", seed))
     assert vault.there(group) == given.values()
@@ -105,10 +121,16 @@ def front(bao: Bao) -> FrontDoor:
 
 
 def hard(request: Asked) -> Given:
-    """Somebody types what a shell, JSON, a terminal and a CI's log would each take for something else."""
-    password = f'pw- "\\$(id)`\r\n::add-mask::x\n%0A\x1b[31m\u202e\u20ac\U0001f511{secrets.token_hex(8)}'
+    """Somebody types what a shell, JSON, a terminal and a CI's log would each take for something
+    else.
+    """
+    password = (
+        f'pw- "\\$(id)`\r\n::add-mask::x\n%0A\x1b[31m\u202e\u20ac\U0001f511{secrets.token_hex(8)}'
+    )
     given = {"Staging password": password, "User name": "{{ .Data }}"}
-    return Given(request.job.service.submitter().submit(request.link, given), password, "{{ .Data }}")
+    return Given(
+        request.job.service.submitter().submit(request.link, given), password, "{{ .Data }}"
+    )
 
 
 def test_what_was_typed_is_stored_exactly(request_: Asked, vault: InVault, group: str) -> None:
@@ -117,7 +139,9 @@ def test_what_was_typed_is_stored_exactly(request_: Asked, vault: InVault, group
     assert vault.there(group) == given.values()
 
 
-def test_a_dry_run_asks_vault_nothing(request_: Asked, vault: InVault, front: FrontDoor, group: str) -> None:
+def test_a_dry_run_asks_vault_nothing(
+    request_: Asked, vault: InVault, front: FrontDoor, group: str
+) -> None:
     request_.answer()
     with front:
         done = request_.stores(*vault.single(group), more=("--dry-run",), VAULT_ADDR=front.base_url)
@@ -132,7 +156,9 @@ def test_while_vault_is_away_nothing_is_lost_or_ended_and_the_next_run_stores_it
     given = request_.answer()
     front.rule = lambda _: drop
     with front:
-        done = request_.stores(*vault.single(group), more=("--after", "expire"), code=14, VAULT_ADDR=front.base_url)
+        done = request_.stores(
+            *vault.single(group), more=("--after", "expire"), code=14, VAULT_ADDR=front.base_url
+        )
         assert "kept the ciphertext in" in done.err
         assert (request_.is_over(), request_.deletes()) == (False, 0)
         front.rule = lambda _: None

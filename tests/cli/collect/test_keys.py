@@ -1,4 +1,6 @@
-"""What opens a request: the credential, the one before it, a seed, a link; and how a key that is not ours stops."""
+"""What opens a request: the credential, the one before it, a seed, a link; and how a key that is
+not ours stops.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_the_key_pair_itself_opens_it(call: Caller, ours: Asked) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_seed_in_any_of_its_forms_opens_it(call: Caller, ours: Asked, form: str, tmp_path: Path) -> None:
+def test_a_seed_in_any_of_its_forms_opens_it(
+    call: Caller, ours: Asked, form: str, tmp_path: Path
+) -> None:
     file = tmp_path / "seed"
     file.write_text(FORMS[form])
     file.chmod(0o600)
@@ -123,7 +127,11 @@ def test_a_key_that_the_service_swapped_stops_and_the_ciphertext_is_kept(
         call_at(server.base_url)(
             "collect",
             asked.receipt if by_receipt else asked.code,
-            to=[f"file:{tmp_path}/pw#staging_password" if by_receipt else f"file:{tmp_path}/pw#Staging password"],
+            to=[
+                f"file:{tmp_path}/pw#staging_password"
+                if by_receipt
+                else f"file:{tmp_path}/pw#Staging password"
+            ],
             after="expire",
             state=tmp_path / "state",
         )
@@ -135,7 +143,9 @@ def test_a_key_that_the_service_swapped_stops_and_the_ciphertext_is_kept(
         assert '"data"' in caught.value.collected.kept_in.read_text()
 
 
-@pytest.mark.parametrize("members", [{"public_key": None}, {"public_key": ...}], ids=["null", "absent"])
+@pytest.mark.parametrize(
+    "members", [{"public_key": None}, {"public_key": ...}], ids=["null", "absent"]
+)
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_missing_public_key_does_not_stop(
     call_at: Any, proxied: Proxied, job: Job, members: dict[str, Any], *, ended: bool
@@ -155,7 +165,9 @@ def test_an_expired_request_is_still_read(call: Caller, job: Job) -> None:
     assert values(call("collect", asked.code)) == [["hunter2", "bob"]]
 
 
-def test_without_a_custody_secret_the_own_key_has_to_be_named(call: Caller, ours: Asked, job: Job) -> None:
+def test_without_a_custody_secret_the_own_key_has_to_be_named(
+    call: Caller, ours: Asked, job: Job
+) -> None:
     two_parts = dataclasses.replace(call, api_key=job.api_key.rpartition(".")[0])
     assert values(two_parts("collect", ours.code, key=Secret(SEED))) == [["hunter2", "bob"]]
     with pytest.raises(UsageError, match="no custody secret"):

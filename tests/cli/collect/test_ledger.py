@@ -1,4 +1,5 @@
-"""The ledger of places that nobody can read: what an interrupted run may have stored is stored again only on demand.
+"""The ledger of places that nobody can read: what an interrupted run may have stored is stored
+again only on demand.
 
 Collecting that is killed: tests/cli/kills.
 """
@@ -26,7 +27,9 @@ def repository(hub: FakeGitHub, job: Job) -> InGitHub:
 
 @pytest.fixture
 def cut_off(job: Job, repository: InGitHub, group: str) -> Asked:
-    """Somebody's answer, of which a run that was cut off may have stored the first of two values."""
+    """Somebody's answer, of which a run that was cut off may have stored the first of two
+    values.
+    """
     request = asked_at_once(job)
     request.answer()
     repository.fake.instead = [None, None, None, drop_after]
@@ -39,8 +42,13 @@ def cut_off(job: Job, repository: InGitHub, group: str) -> Asked:
 def test_a_second_run_reports_the_unknown_outcome_and_a_remedy(
     cut_off: Asked, repository: InGitHub, group: str
 ) -> None:
-    done = cut_off.stores(*repository.single(group), more=("--after", "expire", "--output", "json"), code=14)
-    assert "an earlier run was interrupted while it stored github-secret:acme/app#" in done.error["message"]
+    done = cut_off.stores(
+        *repository.single(group), more=("--after", "expire", "--output", "json"), code=14
+    )
+    assert (
+        "an earlier run was interrupted while it stored github-secret:acme/app#"
+        in done.error["message"]
+    )
     assert "?mode=replace" in done.error["remedy"]
     assert repository.writes(group) == 1, "nothing was sent"
     assert not cut_off.is_over()
@@ -77,7 +85,10 @@ def test_where_the_ledger_cannot_be_written_nothing_is_sent_and_other_places_get
     given = request.answer()
     targets = [*repository.single(group), *files.single(group)]
     done = request.stores(
-        *targets, more=("--after", "expire"), code=2, under=failing("ftruncate", "ENOSPC", tmp_path / "log")
+        *targets,
+        more=("--after", "expire"),
+        code=2,
+        under=failing("ftruncate", "ENOSPC", tmp_path / "log"),
     )
     assert "cannot be written: No space left on device" in done.err
     assert (repository.there(group), files.there(group)) == ({}, given.values())
@@ -86,7 +97,9 @@ def test_where_the_ledger_cannot_be_written_nothing_is_sent_and_other_places_get
     assert (repository.there(group), request.is_over()) == (given.values(), True)
 
 
-def test_the_second_answer_is_not_taken_for_the_first(job: Job, repository: InGitHub, group: str) -> None:
+def test_the_second_answer_is_not_taken_for_the_first(
+    job: Job, repository: InGitHub, group: str
+) -> None:
     request = asked_at_once(job)
     request.answer()
     request.stores(*repository.single(group))
@@ -96,7 +109,9 @@ def test_the_second_answer_is_not_taken_for_the_first(job: Job, repository: InGi
     assert repository.there(group) == newer.values()
 
 
-def test_another_machine_has_another_ledger(cut_off: Asked, repository: InGitHub, group: str) -> None:
+def test_another_machine_has_another_ledger(
+    cut_off: Asked, repository: InGitHub, group: str
+) -> None:
     done = cut_off.stores(*repository.single(group), code=14, **another_machine(cut_off.job))
     assert "exists already, and GitHub does not return its value" in done.err
     assert repository.writes(group) == 1
@@ -106,7 +121,9 @@ class TestInMemory:
     """A program that lets nothing be written to disk."""
 
     @pytest.fixture(autouse=True)
-    def at_github(self, job: Job, repository: InGitHub, group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_github(
+        self, job: Job, repository: InGitHub, group: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for name, value in repository.environ().items():
             monkeypatch.setenv(name, value)
         self.request, self.place, self.group = asked_at_once(job), repository, group
@@ -116,13 +133,22 @@ class TestInMemory:
     def test_what_is_stored_is_not_sent_again_by_this_process(self, call: Caller) -> None:
         first = call("collect", self.request.code, to=self._by_text())
         again = call("collect", self.request.code, to=self._by_text())
-        assert [(row.already, row.known) for row in (*first.stored, *again.stored)] == [(False, False), (True, False)]
-        assert (self.place.there(self.group), self.place.writes(self.group)) == (self.given.values(), 2)
+        assert [(row.already, row.known) for row in (*first.stored, *again.stored)] == [
+            (False, False),
+            (True, False),
+        ]
+        assert (self.place.there(self.group), self.place.writes(self.group)) == (
+            self.given.values(),
+            2,
+        )
         assert self.request.job.left() == []
 
     def test_an_uncertain_write_is_reported_and_repeated_on_demand(self, call: Caller) -> None:
         self.place.fake.instead = [None, None, None, drop_after]
-        for said in ("GitHub did not say whether it stored", "an earlier run was interrupted while it stored"):
+        for said in (
+            "GitHub did not say whether it stored",
+            "an earlier run was interrupted while it stored",
+        ):
             failed = call("collect_each", [self.request.code], to=self._by_text())[0].problem()
             assert type(failed).__name__ == "UnknownOutcomeError"
             assert said in failed.message

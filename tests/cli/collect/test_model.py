@@ -1,4 +1,6 @@
-"""Collecting in random worlds ends as a model says; tests/endurance/collect_model.py has many more of them."""
+"""Collecting in random worlds ends as a model says; tests/endurance/collect_model.py has many more
+of them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def test_every_outcome_is_the_models() -> None:
 
 
 BROKEN = {
-    "a second answer is passed over": (collection, "pick", lambda found, how, code: list(found)[:1]),  # noqa: ARG005
+    "a second answer is passed over": (
+        collection,
+        "pick",
+        lambda found, how, code: list(found)[:1],  # noqa: ARG005
+    ),
     "trouble is not outlived": (poll, "TRANSIENT", ()),
     "a refused credential is asked with again": (poll, "FATAL", ()),
 }

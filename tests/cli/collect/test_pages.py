@@ -45,12 +45,20 @@ def test_the_lines_that_it_shows_are_those_that_are_printed(job: Job) -> None:
     asked = ask(job)
     asked.answer()
     job.run("collect", asked.file(), "--to", "file:pw#staging_password", "--dry-run")
-    shown = [_form(line) for line in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()[1:]]
+    shown = [
+        _form(line)
+        for line in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()[1:]
+    ]
     done = job.run("collect", asked.file(), "--to", "file:pw#staging_password", "--dry-run")
     assert [_form(line) for line in done.out.splitlines()] == shown
-    job.service.submitter().send(asked.link, asked.sealed(b'[{"key": "x", "value": "y", "type": "text"}]'))
+    job.service.submitter().send(
+        asked.link, asked.sealed(b'[{"key": "x", "value": "y", "type": "text"}]')
+    )
     done = job.run("collect", asked.file(), "--to", "file:pw#staging_password")
-    shown = [_form(line) for line in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[-1].splitlines()[1:]]
+    shown = [
+        _form(line)
+        for line in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[-1].splitlines()[1:]
+    ]
     assert [_form(line) for line in (done.out + done.err).splitlines()] == shown
 
 
@@ -70,7 +78,8 @@ def test_the_web_services_example_runs(
     monkeypatch.setenv("SEALPIPE_CONFIG", str(job.terminal.file("config.toml", "")))
     for name in ("SEALPIPE_BASE_URL", "SEALPIPE_LINK_BASE_URL", "SEALPIPE_API_KEY"):
         monkeypatch.setenv(name, job.terminal.environ[name])
-    # On the page the browser disconnects after a moment. A busy machine may not have looked for a submission by then.
+    # On the page the browser disconnects after a moment. A busy machine may not have looked for a
+    # submission by then.
     begun, moment = asyncio.Event(), "await asyncio.sleep(0.2)"
     assert moment in blocks()[0]
     names: dict[str, Any] = {"begun": begun}

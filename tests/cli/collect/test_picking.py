@@ -1,4 +1,6 @@
-"""Which answers are taken, where they may go, and that a target without a place takes exactly one."""
+"""Which answers are taken, where they may go, and that a target without a place takes exactly
+one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from cli.collect.submitter import ask, values
 from sealpipe import UsageError
 from sealpipe.collect.options import PICK_RULES, check_pick, has_match, pick
 from sealpipe.collect.results import OpenedSubmission
-from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
+from sealpipe.errors import (
+    PendingError,
+    SealpipeError,
+    SubmissionNotFoundError,
+    TooManySubmissionsError,
+)
 from sealpipe.sinks.targets import make_plain_name
 from support.job import Caller, Job
 
@@ -27,7 +34,9 @@ RECEIVED = st.builds(
 )
 
 
-@pytest.mark.parametrize(("how", "expected"), [("newest", "c"), ("oldest", "a"), ("only", None), ("each", "abc")])
+@pytest.mark.parametrize(
+    ("how", "expected"), [("newest", "c"), ("oldest", "a"), ("only", None), ("each", "abc")]
+)
 def test_of_several_answers_those_are_taken_that_are_asked_for(
     call: Caller, job: Job, how: str, expected: str | None
 ) -> None:
@@ -54,7 +63,9 @@ def test_one_is_named_by_its_code_or_its_marker(call: Caller, job: Job) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_an_unknown_submission_code_is_waited_for_then_reported(call: Caller, job: Job, *, ended: bool) -> None:
+def test_an_unknown_submission_code_is_waited_for_then_reported(
+    call: Caller, job: Job, *, ended: bool
+) -> None:
     asked = ask(job)
     codes = [asked.answer()]
     if not ended:
@@ -67,7 +78,9 @@ def test_an_unknown_submission_code_is_waited_for_then_reported(call: Caller, jo
         return
     codes += [asked.answer() for _ in range(2)]
     asked.end()
-    with pytest.raises(SubmissionNotFoundError, match=r"none of its 3 submissions is x\\x1b\[31m: ") as caught:
+    with pytest.raises(
+        SubmissionNotFoundError, match=r"none of its 3 submissions is x\\x1b\[31m: "
+    ) as caught:
         call("collect", asked.code, pick="x\x1b[31m")
     # Not "nobody had answered": they are there, and can be named.
     assert caught.value.exit_code == 17
@@ -88,13 +101,16 @@ def test_a_named_unusable_submission_is_reported_at_the_end(call: Caller, job: J
 
 SLIPS = {
     "newset": "newest", "Newest": "newest", "newst": "newest", "last": "newest", "LATEST": "newest",
-    "oldst": "oldest", "first": "oldest", "all": "each", "eahc": "each", "any": "only", "one": "only", "onyl": "only",
+    "oldst": "oldest", "first": "oldest", "all": "each", "eahc": "each", "any": "only",
+    "one": "only", "onyl": "only",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("word", SLIPS)
 def test_a_slip_of_a_word_is_refused_before_anything_is_asked(job: Job, word: str) -> None:
-    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
+    caller = Caller(
+        job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False
+    )
     with pytest.raises(UsageError) as caught:
         caller("collect", "any-code", pick=word)
     assert caught.value.exit_code == 2
@@ -106,7 +122,11 @@ CODES = st.text("abcdefghijklmnopqrstuvwxyzNEWSTOLDACH0123456789-_", min_size=11
 
 @given(
     CODES
-    | st.builds(str.__add__, st.sampled_from([*PICK_RULES, *SLIPS]), st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True))
+    | st.builds(
+        str.__add__,
+        st.sampled_from([*PICK_RULES, *SLIPS]),
+        st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True),
+    )
 )
 def test_no_code_of_eleven_signs_and_no_marker_is_taken_for_a_slip(code: str) -> None:
     check_pick(code)
@@ -132,19 +152,29 @@ PLACES = {
     "each, and no place": (["file:/x"], "each", 1),
     "each, and the request's place": (["file:/x/{request}"], "each", 1),
     "several requests, and no place": (["file:/x"], "only", 2),
-    "several requests, and one of two targets has no place": (["file:/x/{request}", "file:/x"], "newest", 2),
+    "several requests, and one of two targets has no place": (
+        ["file:/x/{request}", "file:/x"],
+        "newest",
+        2,
+    ),
 }
 
 
 @pytest.mark.parametrize("case", PLACES)
-def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(job: Job, case: str) -> None:
+def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(
+    job: Job, case: str
+) -> None:
     targets, how, number = PLACES[case]
-    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
+    caller = Caller(
+        job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False
+    )
     with pytest.raises(UsageError, match="accepts one submission"):
         caller("collect_each", ["a", "b"][:number], to=targets, pick=how)
 
 
-def test_with_its_place_each_answer_of_each_request_is_stored_apart(call: Caller, job: Job, tmp_path: Path) -> None:
+def test_with_its_place_each_answer_of_each_request_is_stored_apart(
+    call: Caller, job: Job, tmp_path: Path
+) -> None:
     requests = [ask(job, "Password"), ask(job, "Password")]
     for asked in requests:
         for value in "ab":
@@ -167,8 +197,13 @@ def test_requests_are_named_once_and_by_what_can_be_a_code(call: Caller, names: 
         call("collect_each", names)
 
 
-@given(st.lists(RECEIVED, max_size=5), st.sampled_from(["only", "newest", "oldest", "each", "a", "", "abcab"]))
-def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[OpenedSubmission], how: str) -> None:
+@given(
+    st.lists(RECEIVED, max_size=5),
+    st.sampled_from(["only", "newest", "oldest", "each", "a", "", "abcab"]),
+)
+def test_at_most_one_is_taken_unless_each_is_asked_for(
+    found: list[OpenedSubmission], how: str
+) -> None:
     try:
         taken = pick(found, how, "r")
     except TooManySubmissionsError as error:

@@ -1,4 +1,6 @@
-"""Another machine, which knows nothing of the first, collects the same: later, or at the same moment."""
+"""Another machine, which knows nothing of the first, collects the same: later, or at the same
+moment.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ UNMARKED = ["keyring", "file", "dir", "dotenv"]
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_stores_nothing_twice_and_leaves_alone_what_was_rotated(name: str, job: Job, into: Into, group: str) -> None:
+def test_stores_nothing_twice_and_leaves_alone_what_was_rotated(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, request = into(name), asked_at_once(job)
     given = request.answer()
     request.stores(*place.single(group))
@@ -34,7 +38,8 @@ def test_stores_nothing_twice_and_leaves_alone_what_was_rotated(name: str, job: 
 
     place.rotate(group, "rotated-since-then")
     before = place.writes(group)
-    # Where nothing can be kept beside the value, only what is equal is known to be this submission's.
+    # Where nothing can be kept beside the value, only what is equal is known to be this
+    # submission's.
     request.stores(*place.single(group), code=0 if place.marked else 14, **another_machine(job))
     assert (place.there(group)["password"], place.writes(group)) == (b"rotated-since-then", before)
 
@@ -43,27 +48,35 @@ def test_which_places_keep_a_marker_is_known(into: Into) -> None:
     assert [name for name in READABLE if into(name).marked] == MARKED
 
 
-def test_cannot_know_what_github_has_and_overwrites_nothing(job: Job, into: Into, group: str) -> None:
+def test_cannot_know_what_github_has_and_overwrites_nothing(
+    job: Job, into: Into, group: str
+) -> None:
     place, request = into("github-secret"), asked_at_once(job)
     assert isinstance(place, InGitHub)
     given = request.answer()
     request.stores(*place.single(group))
     assert place.writes(group) == 2, "two secrets"
-    done = request.stores(*place.single(group), code=14, more=("--after", "expire"), **another_machine(job))
+    done = request.stores(
+        *place.single(group), code=14, more=("--after", "expire"), **another_machine(job)
+    )
     assert "exists already, and GitHub does not return its value" in done.err
     assert (place.there(group), place.writes(group)) == (given.values(), 2)
     assert not request.is_over()
 
 
 @pytest.mark.parametrize("name", ["vault", "aws-sm"])
-def test_collecting_each_stores_only_what_is_new(name: str, job: Job, into: Into, group: str) -> None:
+def test_collecting_each_stores_only_what_is_new(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, request = into(name), asked_at_once(job)
     request.answer()
     first = request.stores(*place.each(group), more=("--pick", "each", "--output", "json")).json
     name_there = f"{group}/{first['submissions'][0]['marker']}"
     before = place.writes(name_there)
     newer = request.answer()
-    done = request.stores(*place.each(group), more=("--pick", "each", "--output", "json"), **another_machine(job)).json
+    done = request.stores(
+        *place.each(group), more=("--pick", "each", "--output", "json"), **another_machine(job)
+    ).json
     assert [row["already"] for row in done["stored"]] == [True, False]
     assert place.writes(name_there) == before
     assert place.there(f"{group}/{done['submissions'][1]['marker']}") == newer.values()
@@ -74,7 +87,9 @@ def test_collecting_each_stores_only_what_is_new(name: str, job: Job, into: Into
 
 @pytest.fixture
 def at_once(service: RunningService) -> Callable[..., list[Done]]:
-    """Run commands as machines of their own; each has read the submissions when the first of them stores any."""
+    """Run commands as machines of their own; each has read the submissions when the first of them
+    stores any.
+    """
 
     def run(*commands: tuple[Asked, Sequence[str]], apart: bool = True) -> list[Done]:
         together = threading.Barrier(len(commands), timeout=60)
@@ -132,7 +147,9 @@ def test_two_requests_merged_at_once_into_one_path_are_both_there(
         for number, request in enumerate(requests)
     ]
     assert outcomes(at_once(*commands)) == ["stored"] * 3
-    assert vault.there(group) == {f"key{number}": each.password.encode() for number, each in enumerate(given)}
+    assert vault.there(group) == {
+        f"key{number}": each.password.encode() for number, each in enumerate(given)
+    }
     assert vault.writes(group) == 3
     assert len(vault.marks(group)) == 3
 
@@ -144,7 +161,10 @@ def test_two_at_once_store_each_submission_in_its_place_once(
     request = asked_at_once(job)
     given = {each.code: each for each in (request.answer() for _ in range(3))}
     words = [*request.words(*vault.each(group)), "--pick", "each"]
-    assert outcomes(at_once((request, words), (request, words))) == ["already there"] * 3 + ["stored"] * 3
+    assert (
+        outcomes(at_once((request, words), (request, words)))
+        == ["already there"] * 3 + ["stored"] * 3
+    )
     places = [f"{group}/{name}" for name in vault.names(group)]
     assert len(places) == 3
     assert [vault.writes(place) for place in places] == [1, 1, 1]
@@ -177,7 +197,11 @@ def test_two_at_once_write_a_file_once(
     assert set(told) <= {"already there", "stored"}
     assert "stored" in told
     assert place.there(group) == given.values()
-    left = {path.name for path in (tmp_path / "work").rglob("*") if path.is_file() and path.suffix != ".json"}
+    left = {
+        path.name
+        for path in (tmp_path / "work").rglob("*")
+        if path.is_file() and path.suffix != ".json"
+    }
     assert len(left) == (1 if name == "dotenv" else 2), "no litter"
 
 

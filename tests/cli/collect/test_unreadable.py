@@ -1,4 +1,6 @@
-"""What cannot be used stops nothing and is not lost: its ciphertext is kept, once, and it is counted."""
+"""What cannot be used stops nothing and is not lost: its ciphertext is kept, once, and it is
+counted.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def to_another_key(_: Asked) -> str:
 
 
 def under_another_tag(asked: Asked) -> str:
-    return sealed_box.seal(decode_base64url(asked.receipt.public_key), fields.dump(ANSWER), tag="other")
+    return sealed_box.seal(
+        decode_base64url(asked.receipt.public_key), fields.dump(ANSWER), tag="other"
+    )
 
 
 def plaintext(text: str) -> Callable[[Asked], str]:
@@ -48,8 +52,12 @@ BAD: dict[str, Callable[[Asked], str]] = {
     "not UTF-8": lambda asked: asked.sealed(b"\xff\xfe"),
     "no array": plaintext('{"key": "Staging password", "value": "x", "type": "password"}'),
     "an array of non-fields": plaintext("[1, null]"),
-    "fields without labels": plaintext('[{"label": "Staging password", "value": "x", "type": "password"}]'),
-    "a value that is no text": plaintext('[{"key": "Staging password", "value": 7, "type": "password"}]'),
+    "fields without labels": plaintext(
+        '[{"label": "Staging password", "value": "x", "type": "password"}]'
+    ),
+    "a value that is no text": plaintext(
+        '[{"key": "Staging password", "value": 7, "type": "password"}]'
+    ),
     "very deep JSON": plaintext("[" * 100_000),
     "a missing answer": answers(ANSWER[1]),
     "an empty answer": answers(Field("Staging password", ""), ANSWER[1]),
@@ -94,18 +102,24 @@ def test_where_nothing_is_taken_of_it_any_field_array_will_do(call: Caller, job:
     assert values(call("collect", asked.code)) == [["v"]]
 
 
-def test_one_without_data_is_counted_and_kept(call_at: Any, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_one_without_data_is_counted_and_kept(
+    call_at: Any, proxied: Proxied, job: Job, tmp_path: Path
+) -> None:
     asked = ask(job)
     asked.answer()
     server = proxied(then=hands_out(lambda rows: [*rows, {"short_code": "empty"}]))
     collected = call_at(server.base_url)("collect", asked.code, state=tmp_path)
     assert values(collected) == [["hunter2", "bob"]]
-    assert [(each.short_code, each.reason) for each in collected.unreadable] == [("empty", "it has no content")]
+    assert [(each.short_code, each.reason) for each in collected.unreadable] == [
+        ("empty", "it has no content")
+    ]
     assert [row["short_code"] for row in kept(tmp_path)] == ["empty"]
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_where_it_is_the_only_one_it_is_13(call: Caller, job: Job, tmp_path: Path, *, ended: bool) -> None:
+def test_where_it_is_the_only_one_it_is_13(
+    call: Caller, job: Job, tmp_path: Path, *, ended: bool
+) -> None:
     asked = ask(job)
     asked.send(garbage(asked))
     if ended:
@@ -124,7 +138,11 @@ def test_with_too_many_answers_it_is_17_and_what_cannot_be_opened_is_kept(
     asked.answer("a")
     asked.answer("b")
     (collected,) = call("collect_each", [asked.code], state=tmp_path)
-    assert (collected.status, collected.problem().exit_code, len(collected.unreadable)) == ("failed", 17, 1)
+    assert (collected.status, collected.problem().exit_code, len(collected.unreadable)) == (
+        "failed",
+        17,
+        1,
+    )
     assert len(kept(tmp_path)) == 1
 
 
@@ -142,6 +160,8 @@ def test_a_dry_run_keeps_nothing(job: Job, tmp_path: Path) -> None:
     asked = ask(job)
     asked.send(garbage(asked))
     asked.answer()
-    (collected,) = hours(job).collect(plan_collect([asked.code], state=tmp_path / "state"), dry_run=True)
+    (collected,) = hours(job).collect(
+        plan_collect([asked.code], state=tmp_path / "state"), dry_run=True
+    )
     assert len(collected.unreadable) == 1
     assert not (tmp_path / "state").exists()

@@ -1,4 +1,7 @@
-"""Waiting: how often it looks, what it outlives, and how it ends. Time is moved by hand, the network is real."""
+"""Waiting: how often it looks, what it outlives, and how it ends.
+
+Time is moved by hand, the network is real.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +66,14 @@ def test_it_ends_at_its_time_with_a_last_look(job: Job) -> None:
 
 
 def test_many_are_asked_for_within_the_rate_of_the_smallest_plan(job: Job) -> None:
-    job.service.set_account(job.account, requests_per_minute=100_000)  # we look in virtual time, it counts in its own
+    # We look in virtual time, it counts in its own.
+    job.service.set_account(job.account, requests_per_minute=100_000)
     asked, time = [ask(job, "Password") for _ in range(40)], hours(job)
     time.at(400, asked[7].answer)
     found = time.collect(waits(*asked, seconds=900))
-    assert [each.status for each in found] == ["collected" if number == 7 else "pending" for number in range(40)]
+    assert [each.status for each in found] == [
+        "collected" if number == 7 else "pending" for number in range(40)
+    ]
     rates, allowed = RateLimiter(), PLANS["business"].requests_per_minute
     assert allowed == 100
     assert all(rates.take("key", allowed, when) == 0 for when, _ in time.sent)
@@ -83,7 +89,9 @@ def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst
     rates, half = RateLimiter(), PLANS["business"].requests_per_minute // 2
     # When time is out, each is looked at once more, and that is not held back.
     assert all(rates.take("key", half, when) == 0 for when, _ in time.sent if when < 300)
-    assert {each.code: looks(time, each)[-1] for each in asked} == {each.code: 300 for each in asked}
+    assert {each.code: looks(time, each)[-1] for each in asked} == {
+        each.code: 300 for each in asked
+    }
     assert min(len(looks(time, each)) for each in asked) >= 3
     assert all(0 < each.left <= 300 and 0 < each.waiting <= 70 for each in told)
 
@@ -143,7 +151,10 @@ def test_an_outage_until_the_end_is_reported_as_an_outage(job: Job, proxied: Pro
 
 def test_what_cannot_be_waited_out_ends_it_at_once(job: Job, proxied: Proxied) -> None:
     asked = ask(job)
-    for fault, code in ((says(404, '{"error_code": 70, "message": "no"}'), 6), (says(200, "{"), 12)):
+    for fault, code in (
+        (says(404, '{"error_code": 70, "message": "no"}'), 6),
+        (says(200, "{"), 12),
+    ):
         time = hours(job, proxied(then=fault).base_url)
         (collected,) = time.collect(waits(asked))
         assert (collected.problem().exit_code, time.now < 30) == (code, True)  # type: ignore[union-attr]
@@ -165,7 +176,9 @@ def test_a_request_that_always_fails_keeps_no_other_waiting(job: Job, proxied: P
     assert moments[0] < 120
 
 
-@pytest.mark.parametrize("fault", [says(401, '{"message":"Unauthorized"}'), says(403, '{"error_code": 78}')])
+@pytest.mark.parametrize(
+    "fault", [says(401, '{"message":"Unauthorized"}'), says(403, '{"error_code": 78}')]
+)
 def test_a_credential_that_is_refused_is_refused_for_all_and_asked_once(
     job: Job, proxied: Proxied, fault: Callable[[Exchange], None]
 ) -> None:
@@ -178,7 +191,10 @@ def test_a_credential_that_is_refused_is_refused_for_all_and_asked_once(
 def test_a_request_that_ends_meanwhile_is_reported_soon(tmp_path: Path) -> None:
     with start() as service:
         job = Job(tmp_path, service)
-        answered, silent = ask(job, expires_in=timedelta(minutes=5)), ask(job, expires_in=timedelta(minutes=5))
+        answered, silent = (
+            ask(job, expires_in=timedelta(minutes=5)),
+            ask(job, expires_in=timedelta(minutes=5)),
+        )
         time = hours(job)
         time.passes = service.advance
         time.at(280, answered.answer)

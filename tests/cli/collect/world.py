@@ -1,6 +1,8 @@
-"""A service that answers GETs as a script says, a cabinet to store in, and time that passes only in waiting.
+"""A service that answers GETs as a script says, a cabinet to store in, and time that passes only in
+waiting.
 
-What hypothesis draws is a `World`: requests, what is submitted to each and when, how each answer goes wrong.
+What hypothesis draws is a `World`: requests, what is submitted to each and when, how each answer
+goes wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from sealpipe.plugin import (
     WriteResult,
     hookimpl,
 )
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.session import Session, open_session
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
@@ -76,7 +78,9 @@ FAULTS: dict[str, Response | Failure] = {
 
 @dataclass(frozen=True)
 class Item:
-    """A submission: when it comes, its short code, when it says it came, and which of `BOXES` it is."""
+    """A submission: when it comes, its short code, when it says it came, and which of `BOXES` it
+    is.
+    """
 
     at: int
     code: str
@@ -86,7 +90,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: what is submitted, when it ends, and when the service begins to show another key."""
+    """A request: what is submitted, when it ends, and when the service begins to show another
+    key.
+    """
 
     items: tuple[Item, ...]
     ends: int | None
@@ -95,7 +101,9 @@ class Asked:
 
 @dataclass
 class World:
-    """What is there, how answers go wrong (one of `FAULTS`, or how a list is told), what the cabinet does."""
+    """What is there, how answers go wrong (one of `FAULTS`, or how a list is told), what the
+    cabinet does.
+    """
 
     asked: tuple[Asked, ...]
     faults: tuple[str, ...]
@@ -106,7 +114,8 @@ class World:
     until: float = 0.0
     """When waiting is to end."""
     trace: list[tuple[float, str, str, Any]] = field(default_factory=list)
-    """Each exchange: when, the request's code, `state` or `items`, and the name of a fault, or what was told.
+    """Each exchange: when, the request's code, `state` or `items`, and the name of a fault, or what
+    was told.
 
     Between two rounds of looks there is a `pause`.
     """
@@ -138,13 +147,17 @@ class World:
 
     def _items(self, code: str, how: str) -> list[Item]:
         there = [item for item in self._of(code).items if item.at <= self.now]
-        return {"dropped": there[1:], "repeated": there + there, "reversed": there[::-1]}.get(how, there)
+        return {"dropped": there[1:], "repeated": there + there, "reversed": there[::-1]}.get(
+            how, there
+        )
 
     def _listed(self, items: Sequence[Item]) -> dict[str, Any]:
         rows = [
             {
                 "short_code": item.code,
-                "created_at": None if item.told is None else (START + timedelta(seconds=item.told)).isoformat(),
+                "created_at": None
+                if item.told is None
+                else (START + timedelta(seconds=item.told)).isoformat(),
                 "encryption_type": "e2ee-ecdh-p256",
                 "data": BOXES[item.box],
             }
@@ -165,7 +178,8 @@ class World:
 
 
 class Cabinet(Sink):
-    """A sink in memory. `ways` says how each value fares: `denied`, or not at the first time (`once`).
+    """A sink in memory. `ways` says how each value fares: `denied`, or not at the first time
+    (`once`).
 
     `puts` are the places in the order in which they were written.
     """
@@ -177,7 +191,14 @@ class Cabinet(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         return f"{mode} {locator.body}"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
+    def put(
+        self,
+        locator: Locator,
+        fields: Sequence[SinkField],
+        *,
+        mode: Mode,  # noqa: ARG002
+        marker: str,  # noqa: ARG002
+    ) -> WriteResult:
         (value,) = (each.value.reveal() for each in fields)
         way = self.ways.get(value, "")
         if way == "denied":
@@ -201,7 +222,11 @@ def session() -> Session:
     """A client's, with the cabinet as its only sink."""
     made = Registry(environ={}, built_in=(__name__,))
     return open_session(
-        Config({}), lambda *_: made, api_key=API_KEY, base_url=URL, link_base_url=URL.removesuffix("/v1")
+        Config({}),
+        lambda *_: made,
+        api_key=API_KEY,
+        base_url=URL,
+        link_base_url=URL.removesuffix("/v1"),
     )
 
 
@@ -227,7 +252,9 @@ _ASKED = st.builds(
     swapped=st.none() | st.none() | st.none() | _MOMENTS,
 )
 _PASSING = ["429", "500", "502", "cut", "refused", "garbled"]
-_HOW = st.sampled_from(["right"] * 9 + ["dropped", "repeated", "reversed"] * 2 + _PASSING + ["404", "401"])
+_HOW = st.sampled_from(
+    ["right"] * 9 + ["dropped", "repeated", "reversed"] * 2 + _PASSING + ["404", "401"]
+)
 _RUN = st.builds(lambda how, times: [how] * times, _HOW, st.sampled_from([1, 1, 2, 5, 6]))
 
 WORLDS: st.SearchStrategy[World] = st.builds(

@@ -1,4 +1,6 @@
-"""What did not get out: told, kept, and finished by `resume`; never a second message unless somebody says so."""
+"""What did not get out: told, kept, and finished by `resume`; never a second message unless
+somebody says so.
+"""
 
 from __future__ import annotations
 
@@ -59,10 +61,23 @@ def test_a_message_that_was_refused_is_sent_by_resume_and_the_others_are_out(
     user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     receiver.answers = answers(403)
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--receipt", "r.json")
+    done = share(
+        user,
+        "--send",
+        receiver.target,
+        "--send",
+        "file:link.txt",
+        "--views",
+        "2",
+        "--receipt",
+        "r.json",
+    )
     kept(user, done)
     assert "sent the link to file:link.txt" in done.err
-    assert f"the link did not reach {receiver.target}: the webhook refused the message (403)" in done.err
+    assert (
+        f"the link did not reach {receiver.target}: the webhook refused the message (403)"
+        in done.err
+    )
     assert (user.here / "r.json").exists()
     assert left(user)[0] == ("link", receiver.target, "failed")
     link = (user.here / "link.txt").read_text()
@@ -128,7 +143,9 @@ def test_a_message_that_may_have_arrived_is_repeated_only_on_request(
     assert len(created(service)) == 1
 
 
-def test_a_file_that_may_be_there_is_finished_without_asking(user: Terminal, receiver: Receiver) -> None:
+def test_a_file_that_may_be_there_is_finished_without_asking(
+    user: Terminal, receiver: Receiver
+) -> None:
     receiver.answers = answers(403)
     kept(user, share(user, "--send", "file:link.txt", "--send", receiver.target, "--views", "2"))
     link = (user.here / "link.txt").read_text()
@@ -136,11 +153,14 @@ def test_a_file_that_may_be_there_is_finished_without_asking(user: Terminal, rec
     assert (user.here / "link.txt").read_text() == link
 
 
-def test_resume_sends_from_another_folder_to_the_same_file(user: Terminal, service: RunningService) -> None:
+def test_resume_sends_from_another_folder_to_the_same_file(
+    user: Terminal, service: RunningService
+) -> None:
     user.file("out/.keep", "")
     (user.here / "out").chmod(0o700)
     done = user.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", *SEALPIPE, "share", "-f", "env:DB_PASSWORD", "--passcode-generate",
+        ["sh", "-c", 'exec "$@" >&-', "sh", *SEALPIPE, "share", "-f", "env:DB_PASSWORD",
+            "--passcode-generate",
          "--passcode-to", "file:out/code"],
         environ=SECRET,
     )  # fmt: skip
@@ -204,7 +224,9 @@ def test_the_link_of_an_expired_share_is_not_sent(user: Terminal, receiver: Rece
     assert len(receiver.hooks) == sent
 
 
-def test_an_unusable_channel_is_reported_and_the_others_send(user: Terminal, receiver: Receiver) -> None:
+def test_an_unusable_channel_is_reported_and_the_others_send(
+    user: Terminal, receiver: Receiver
+) -> None:
     receiver.answers = answers(403)
     kept(user, share(user, "--send", receiver.target))
     done = user.sealpipe("resume", SEALPIPE_PLUGIN_WEBHOOK__SECRET=None)
@@ -213,15 +235,30 @@ def test_an_unusable_channel_is_reported_and_the_others_send(user: Terminal, rec
     assert left(user) == [("link", receiver.target, "failed")]
 
 
-def test_json_names_what_is_out_and_the_error_comes_last(user: Terminal, receiver: Receiver) -> None:
+def test_json_names_what_is_out_and_the_error_comes_last(
+    user: Terminal, receiver: Receiver
+) -> None:
     receiver.answers = answers(403)
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--output", "json")
+    done = share(
+        user,
+        "--send",
+        receiver.target,
+        "--send",
+        "file:link.txt",
+        "--views",
+        "2",
+        "--output",
+        "json",
+    )
     assert (done.code, done.json["link"], done.json["delivered"]) == (11, None, ["file"])
     assert done.error["type"] == "DeliveryError"
     assert done.error["outbox_id"] == user.outbox()[0].stem
 
 
 def test_a_share_that_was_never_made_sends_nothing(user: Terminal, receiver: Receiver) -> None:
-    nowhere = {"SEALPIPE_BASE_URL": f"http://127.0.0.1:{silent_port()}/v1", "SEALPIPE_DEADLINE": "30s"}
+    nowhere = {
+        "SEALPIPE_BASE_URL": f"http://127.0.0.1:{silent_port()}/v1",
+        "SEALPIPE_DEADLINE": "30s",
+    }
     assert share(user, "--send", receiver.target, **nowhere).code == 10
     assert (receiver.hooks, user.outbox()) == ([], [])

@@ -1,4 +1,6 @@
-"""Channels of other people, whatever they do; and the policies and observers that see who is sent to."""
+"""Channels of other people, whatever they do; and the policies and observers that see who is sent
+to.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Pigeon(Channel):
 
 @pytest.fixture
 def user(user: Terminal) -> Terminal:
-    user.file("site/pigeons-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: pigeons\nVersion: 1\n")
+    user.file(
+        "site/pigeons-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: pigeons\nVersion: 1\n"
+    )
     user.file("site/pigeons-1.dist-info/entry_points.txt", "[sealpipe]\npigeons = pigeons\n")
     user.environ |= {"PYTHONPATH": str(user.here / "site"), "DB_PASSWORD": "s3cret"}
     return user
@@ -38,7 +42,9 @@ def user(user: Terminal) -> Terminal:
 
 def share(user: Terminal, body: str, *words: str) -> Done:
     user.file("site/pigeons.py", PLUGIN.format(body=body))
-    return user.sealpipe("share", "-f", "env:DB_PASSWORD", "--send", "pigeon:coop", "--views", "2", *words)
+    return user.sealpipe(
+        "share", "-f", "env:DB_PASSWORD", "--send", "pigeon:coop", "--views", "2", *words
+    )
 
 
 def flown(user: Terminal) -> int:
@@ -96,11 +102,22 @@ def test_a_channel_that_is_away_is_asked_four_times(user: Terminal) -> None:
     assert flown(user) == 4
 
 
-def test_a_channel_that_refuses_its_recipient_costs_nothing(user: Terminal, service: RunningService) -> None:
+def test_a_channel_that_refuses_its_recipient_costs_nothing(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user, "return Delivery()", "--send", "pigeon:{to}", "--param", "to=env:TO")
     assert (done.code, service.seen()) == (14, [])
     user.environ["TO"] = "a,b"
-    done = share(user, "return Delivery()", "--send", "pigeon:{to}", "--param", "to=env:TO", "--output", "json")
+    done = share(
+        user,
+        "return Delivery()",
+        "--send",
+        "pigeon:{to}",
+        "--param",
+        "to=env:TO",
+        "--output",
+        "json",
+    )
     assert (done.code, service.seen(), flown(user)) == (2, [], 0)
     assert done.error["message"] == "pigeon:{to}: two pigeons"
     assert done.error["remedy"] == "send one"
@@ -124,5 +141,9 @@ def test_a_policy_sees_every_recipient_and_an_observer_writes_them_down(
     assert (service.seen(), flown(user)) == ([], 0)
     done = share(user, "return Delivery()", "--passcode-generate", "--passcode-to", "file:code")
     assert done.code == 0, done
-    rows = [row for line in audit.read_text().splitlines() if (row := json.loads(line))["event"] == "share"]
+    rows = [
+        row
+        for line in audit.read_text().splitlines()
+        if (row := json.loads(line))["event"] == "share"
+    ]
     assert rows[-1]["recipients"] == ["pigeon:coop", f"file:{user.here}/code"]

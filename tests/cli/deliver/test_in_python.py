@@ -20,7 +20,9 @@ Sharing = Callable[..., Any]
 
 
 @pytest.fixture(params=["Client", "AsyncClient"])
-def sharing(request: pytest.FixtureRequest, service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Sharing:
+def sharing(
+    request: pytest.FixtureRequest, service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> Sharing:
     """Call a method of a client: `sharing("share", ...)`."""
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     monkeypatch.setenv("WHO", "kim")
@@ -41,15 +43,21 @@ def sharing(request: pytest.FixtureRequest, service: RunningService, monkeypatch
     return call
 
 
-def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: RunningService, receiver: Receiver) -> None:
-    made = sharing("share", ["text:hello"], send=[receiver.target + "/{who}"], params={"who": "env:WHO"})
+def test_a_share_is_sent_and_its_link_is_in_hand(
+    sharing: Sharing, service: RunningService, receiver: Receiver
+) -> None:
+    made = sharing(
+        "share", ["text:hello"], send=[receiver.target + "/{who}"], params={"who": "env:WHO"}
+    )
     assert receiver.secrets == [made.link.reveal()]
     assert receiver.hooks[0].path.endswith("/kim")
     assert [each.state for each in made.deliveries.items] == ["sent"]
     assert opened(service, made.link.reveal()) == {"hello": "hello"}
 
 
-def test_what_could_not_be_sent_leaves_the_share_on_the_error(sharing: Sharing, receiver: Receiver) -> None:
+def test_what_could_not_be_sent_leaves_the_share_on_the_error(
+    sharing: Sharing, receiver: Receiver
+) -> None:
     receiver.answers = lambda _: 403
     with pytest.raises(DeliveryError, match="did not reach") as caught:
         sharing("share", ["text:hello"], send=[receiver.target])
@@ -58,7 +66,9 @@ def test_what_could_not_be_sent_leaves_the_share_on_the_error(sharing: Sharing, 
     assert receiver.secrets[0] not in f"{caught.value} {caught.value.remedy} {caught.value.share!r}"
 
 
-def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Receiver, tmp_path: Path) -> None:
+def test_with_an_outbox_resume_sends_what_is_left(
+    sharing: Sharing, receiver: Receiver, tmp_path: Path
+) -> None:
     receiver.answers = lambda _: 500
     with pytest.raises(DeliveryError, match="may not have reached") as caught:
         sharing("share", ["text:hello"], send=[receiver.target], outbox=tmp_path)
@@ -81,7 +91,12 @@ def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Re
 
 @pytest.mark.parametrize(("status", "state"), [(204, "sent"), (403, "failed")])
 def test_a_message_that_was_answered_is_so_though_the_disk_is_full(
-    sharing: Sharing, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, state: str
+    sharing: Sharing,
+    receiver: Receiver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    state: str,
 ) -> None:
     """What became of it cannot be noted; after a kill it counts as possibly sent."""
     note = Entry.note_delivery

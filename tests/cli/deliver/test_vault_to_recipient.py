@@ -1,4 +1,7 @@
-"""One line in a script: a secret of Vault's, mailed as a link. The real OpenBao, rehearsal service and mail server."""
+"""One line in a script: a secret of Vault's, mailed as a link.
+
+The real OpenBao, rehearsal service and mail server.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,15 @@ Endpoint = Callable[[Answer], Login]
 
 VALUE = f"canary-{secrets.token_hex(12)}"
 AUDIENCE = "https://vault.acme.example/?ci&x"
-WORDS = ["share", "-f", "Password=vault:secret/app/db#password", "--send", "email:{to}", "--param", "to=env:RECIPIENT"]
+WORDS = [
+    "share",
+    "-f",
+    "Password=vault:secret/app/db#password",
+    "--send",
+    "email:{to}",
+    "--param",
+    "to=env:RECIPIENT",
+]
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +66,24 @@ def approle(bao: Bao) -> Login:
 def issuer(bao: Bao) -> rsa.RSAPrivateKey:
     """The key of the CI, whose tokens for one repository and one audience Vault takes."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     bao.call("POST", "sys/auth/github", {"type": "jwt"})
-    bao.call("POST", "auth/github/config", {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci.example"})
-    role = {"role_type": "jwt", "user_claim": "sub", "bound_audiences": [AUDIENCE], "token_policies": ["app"]}
-    bao.call("POST", "auth/github/role/deploy", {**role, "bound_claims": {"repository": "acme/app"}})
+    bao.call(
+        "POST",
+        "auth/github/config",
+        {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci.example"},
+    )
+    role = {
+        "role_type": "jwt",
+        "user_claim": "sub",
+        "bound_audiences": [AUDIENCE],
+        "token_policies": ["app"],
+    }
+    bao.call(
+        "POST", "auth/github/role/deploy", {**role, "bound_claims": {"repository": "acme/app"}}
+    )
     return key
 
 
@@ -71,11 +95,21 @@ class Job:
         self.claims: dict[str, Any] = {"repository": "acme/app"}
         self.made: list[tuple[str, str]] = []
         vault = {"VAULT_AUTH_ROLE": "deploy", "VAULT_AUTH_PATH": "github"}
-        self.environ = {**endpoint(self.answer), **vault, "SEALPIPE_PLUGIN_VAULT__AUDIENCE": AUDIENCE}
+        self.environ = {
+            **endpoint(self.answer),
+            **vault,
+            "SEALPIPE_PLUGIN_VAULT__AUDIENCE": AUDIENCE,
+        }
 
     def answer(self, query: dict[str, list[str]], bearer: str) -> tuple[int, bytes]:
         now, (audience,) = int(time.time()), query["audience"]
-        usual = {"iss": "ci.example", "sub": "repo:acme/app", "aud": audience, "iat": now, "exp": now + 300}
+        usual = {
+            "iss": "ci.example",
+            "sub": "repo:acme/app",
+            "aud": audience,
+            "iat": now,
+            "exp": now + 300,
+        }
         token = jwt.encode({**usual, **self.claims}, self.issuer, algorithm="RS256")
         self.made.append((bearer, token))
         return 200, json.dumps({"value": token}).encode()
@@ -94,7 +128,9 @@ def mailbox(tmp_path: Path) -> Iterator[Mailbox]:
 
 @pytest.fixture
 def script(user: Terminal, bao: Bao, mailbox: Mailbox) -> Terminal:
-    """Where the line stands: it knows the service, Vault and the mail server, and has no login at Vault yet."""
+    """Where the line stands: it knows the service, Vault and the mail server, and has no login at
+    Vault yet.
+    """
     user.environ |= {
         "VAULT_ADDR": bao.addr,
         **mailbox.environ(),
@@ -148,9 +184,20 @@ def test_a_job_of_gitlabs_declares_its_token(
     script: Terminal, issuer: rsa.RSAPrivateKey, mailbox: Mailbox, service: RunningService
 ) -> None:
     now = int(time.time())
-    claims = {"iss": "ci.example", "sub": "x", "aud": AUDIENCE, "repository": "acme/app", "iat": now, "exp": now + 300}
+    claims = {
+        "iss": "ci.example",
+        "sub": "x",
+        "aud": AUDIENCE,
+        "repository": "acme/app",
+        "iat": now,
+        "exp": now + 300,
+    }
     token = jwt.encode(claims, issuer, algorithm="RS256")
-    vault = {"VAULT_AUTH_ROLE": "deploy", "VAULT_AUTH_PATH": "github", "SEALPIPE_PLUGIN_VAULT__AUDIENCE": AUDIENCE}
+    vault = {
+        "VAULT_AUTH_ROLE": "deploy",
+        "VAULT_AUTH_PATH": "github",
+        "SEALPIPE_PLUGIN_VAULT__AUDIENCE": AUDIENCE,
+    }
     done = script.sealpipe(*WORDS, **GITLAB, **vault, VAULT_ID_TOKEN=token)
     the_mail_opens(done, mailbox, service)
     assert token not in done.err
@@ -198,9 +245,13 @@ def test_a_job_of_another_repository_gets_nothing(
     assert (mailbox.received, created(service)) == ([], [])
 
 
-def test_an_error_names_the_permission_that_the_job_lacks(script: Terminal, job: Job, service: RunningService) -> None:
+def test_an_error_names_the_permission_that_the_job_lacks(
+    script: Terminal, job: Job, service: RunningService
+) -> None:
     script.environ |= job.environ
-    done = script.sealpipe(*WORDS, ACTIONS_ID_TOKEN_REQUEST_URL=None, ACTIONS_ID_TOKEN_REQUEST_TOKEN=None)
+    done = script.sealpipe(
+        *WORDS, ACTIONS_ID_TOKEN_REQUEST_URL=None, ACTIONS_ID_TOKEN_REQUEST_TOKEN=None
+    )
     assert (done.code, done.out) == (14, ""), done
     assert "vault:secret/app/db" in done.err
     assert "id-token: write" in done.err
@@ -228,7 +279,9 @@ def test_a_recipient_who_is_more_than_one_changes_nothing_but_gets_an_error(
 ) -> None:
     given = request.getfixturevalue(login)
     before = sessions(bao)
-    done = script.sealpipe(*WORDS, **(given if login == "approle" else given.environ), RECIPIENT=recipient)
+    done = script.sealpipe(
+        *WORDS, **(given if login == "approle" else given.environ), RECIPIENT=recipient
+    )
     assert (done.code, done.out) == (2, ""), done
     assert "evil" not in done.err
     assert (mailbox.received, created(service), script.outbox()) == ([], [], [])

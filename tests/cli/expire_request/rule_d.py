@@ -1,16 +1,18 @@
-"""Rule D driven by hand: commands in threads, a service as the specification has it, a network that does its worst.
+"""Rule D driven by hand: commands in threads, a service as the specification has it, a network that
+does its worst.
 
-Time is virtual and every choice comes from one seeded generator, so a schedule can be played again: one thread runs
-at a time, and the schedule decides which. The state folder is real. Commands are the real ones, and stop at each
-request, each wait and each call of their ledger; a kill ends one wherever it stands, lets go of its lock as the
-kernel does, and may tear what it was writing.
+Time is virtual and every choice comes from one seeded generator, so a schedule can be played again:
+one thread runs at a time, and the schedule decides which. The state folder is real. Commands are
+the real ones, and stop at each request, each wait and each call of their ledger; a kill ends one
+wherever it stands, lets go of its lock as the kernel does, and may tear what it was writing.
 
-A command that stops plays the schedule on itself, up to the moment when a command is to go on: mostly the same one,
-so that few steps cost a change of threads.
+A command that stops plays the schedule on itself, up to the moment when a command is to go on:
+mostly the same one, so that few steps cost a change of threads.
 
-What is taken for granted of the network, because no client could do without: a DELETE does not arrive more than a
-minute after it left where the request ends by itself meanwhile, and never more than an hour after. And of clocks:
-where the service does not tell its own, ours is not wrong by more than minutes.
+What is taken for granted of the network, because no client could do without: a DELETE does not
+arrive more than a minute after it left where the request ends by itself meanwhile, and never more
+than an hour after. And of clocks: where the service does not tell its own, ours is not wrong by
+more than minutes.
 """
 
 from __future__ import annotations
@@ -80,11 +82,18 @@ class Service:
     def handle(self, operation: Operation[Any], kind: str, now: float) -> Response:
         if operation.method == "DELETE":
             return self._delete(kind, now)
-        if self.destroyed_by and (operation.path.endswith("/submissions") or not self.tells_removed):
+        if self.destroyed_by and (
+            operation.path.endswith("/submissions") or not self.tells_removed
+        ):
             return told(404, {"error_code": 70})
         if operation.path.endswith("/submissions"):
-            rows = [{"short_code": code, "data": f"ciphertext of {code}"} for code in self.submissions]
-            return told(200, {"submissions": rows, "count": len(rows), "skipped_not_end_to_end_encrypted": 0})
+            rows = [
+                {"short_code": code, "data": f"ciphertext of {code}"} for code in self.submissions
+            ]
+            return told(
+                200,
+                {"submissions": rows, "count": len(rows), "skipped_not_end_to_end_encrypted": 0},
+            )
         if not self.active(now):
             return told(200, {"short_code": CODE, "expired_at": None})
         ends = (EPOCH + timedelta(seconds=self.ends)).isoformat(timespec="seconds")
@@ -106,7 +115,9 @@ def told(status: int, members: dict[str, Any]) -> Response:
 
 
 class Killed(BaseException):
-    """Ends the thread of a command that is killed: whatever it still tries on its way out is not done."""
+    """Ends the thread of a command that is killed: whatever it still tries on its way out is not
+    done.
+    """
 
 
 def nothing() -> None:
@@ -114,7 +125,9 @@ def nothing() -> None:
 
 
 class Command:
-    """One run of `requests expire` or `requests purge --confirm`, in a thread that stops at each step."""
+    """One run of `requests expire` or `requests purge --confirm`, in a thread that stops at each
+    step.
+    """
 
     def __init__(self, schedule: Schedule, kind: str, *, faults: bool) -> None:
         self.kind = kind
@@ -147,7 +160,9 @@ class Command:
             self._thread.start()
 
     def stop(self, what: Callable[[], None]) -> Any:
-        """In its thread: let the schedule do something about a step, and return what the step came to."""
+        """In its thread: let the schedule do something about a step, and return what the step came
+        to.
+        """
         if not self.killed and self._schedule.play_on(what) is not self:
             self._schedule.resume_next()
             self._baton.wait()
@@ -203,7 +218,9 @@ class Clocked:
         return Budget(self.deadline, lambda: self.schedule.now, self.schedule.random.random, self)
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        answer: Response | Failure = self.command.stop(partial(self.schedule.send, self.command, operation, timeout))
+        answer: Response | Failure = self.command.stop(
+            partial(self.schedule.send, self.command, operation, timeout)
+        )
         return answer
 
     def wait(self, seconds: float) -> None:
@@ -285,7 +302,9 @@ class Schedule:
             raise self._failure
 
     def play_on(self, what: Callable[[], None]) -> Command | None:
-        """Do that and then all that is planned, until a command is to go on: which? None at the end."""
+        """Do that and then all that is planned, until a command is to go on: which? None at the
+        end.
+        """
         self._next = None
         try:
             what()
@@ -320,7 +339,9 @@ class Schedule:
             command.join()
 
     def _finish(self) -> None:
-        """A user who runs it again and again, an hour apart, without faults: at most three times."""
+        """A user who runs it again and again, an hour apart, without faults: at most three
+        times.
+        """
         for _ in range(3):
             self.at(self.now + HOUR + 1, lambda: self.start("expire", faults=False))
             self._run()
@@ -397,7 +418,9 @@ class Schedule:
                 self.wrong.append(f"{result.outcome}, and still active")
             missing = {*self.service.submissions, *self.service.destroyed} - self.kept()
             if missing:
-                self.wrong.append(f"{command.kind}: {result.outcome}, and {sorted(missing)} not kept")
+                self.wrong.append(
+                    f"{command.kind}: {result.outcome}, and {sorted(missing)} not kept"
+                )
         elif command.deletes:
             self.wrong.append("a DELETE was sent to a request that ends by itself")
 
@@ -405,7 +428,9 @@ class Schedule:
 
     def send(self, command: Command, operation: Operation[Any], timeout: float) -> None:
         deleting = operation.method == "DELETE"
-        fate = self.random.choice(DELETING if deleting else READING) if command.faults else "answered"
+        fate = (
+            self.random.choice(DELETING if deleting else READING) if command.faults else "answered"
+        )
         if deleting:
             self.on_delete(command, operation)
         travel = self.random.choice([0.01, 0.2, 3.0, 25.0]) if command.faults else 0.01
@@ -415,9 +440,15 @@ class Schedule:
             self.at(self.now + pause, lambda: self.go_on(command, failure, None))
             return
         if fate in ("429", "401", "500/11", "502"):
-            members = {"429": {"error_code": 107}, "500/11": {"error_code": 11}, "401": {"message": "Unauthorized"}}
+            members = {
+                "429": {"error_code": 107},
+                "500/11": {"error_code": 11},
+                "401": {"message": "Unauthorized"},
+            }
             status = int(fate[:3])
-            answer = Response(status, {}, json.dumps(members[fate]).encode() if fate in members else b"<html>")
+            answer = Response(
+                status, {}, json.dumps(members[fate]).encode() if fate in members else b"<html>"
+            )
             self.at(self.now + travel, lambda: self.go_on(command, answer, None))
             return
         if "late" in fate:
@@ -432,16 +463,22 @@ class Schedule:
             if fate == "garbled":
                 answer = Response(200, {}, b'{"short_code":')
             if fate != "answer lost" and not answered_early and self.now < gives_up:
-                if operation.path.endswith("/submissions") and fate not in ("garbled", "500/11 after"):
+                if operation.path.endswith("/submissions") and fate not in (
+                    "garbled",
+                    "500/11 after",
+                ):
                     command.read = set(self.service.submissions)
                 self.go_on(command, answer, None)
 
         left = (travel < timeout and fate != "answer lost") and not answered_early
         self.at(self.now + travel, arrives)
         if not left:
-            silent = Response(504, {}, b"<html>") if answered_early else Failure(sent=True, detail=fate)
+            silent = (
+                Response(504, {}, b"<html>") if answered_early else Failure(sent=True, detail=fate)
+            )
             self.at(
-                min(gives_up, self.now + self.random.choice([0.1, timeout])), lambda: self.go_on(command, silent, None)
+                min(gives_up, self.now + self.random.choice([0.1, timeout])),
+                lambda: self.go_on(command, silent, None),
             )
 
     def late(self, *, deleting: bool) -> float:
@@ -452,7 +489,9 @@ class Schedule:
     def dated(self, answer: Response, fate: str) -> Response:
         if self.dateless or (fate == "no date" and not self.wild):
             return answer
-        date = format_datetime((EPOCH + timedelta(seconds=self.now)).replace(microsecond=0), usegmt=True)
+        date = format_datetime(
+            (EPOCH + timedelta(seconds=self.now)).replace(microsecond=0), usegmt=True
+        )
         return Response(answer.status, {"date": date}, answer.body)
 
     def on_delete(self, command: Command, operation: Operation[Any]) -> None:
@@ -464,7 +503,11 @@ class Schedule:
     # -- the state folder -------------------------------------------------------------------------
 
     def size(self) -> int:
-        return sum(path.stat().st_size for path in self.folder.iterdir()) if self.folder.is_dir() else 0
+        return (
+            sum(path.stat().st_size for path in self.folder.iterdir())
+            if self.folder.is_dir()
+            else 0
+        )
 
     def kept(self) -> set[str]:
         """The codes of the submissions that are kept, by our own reading of the file."""

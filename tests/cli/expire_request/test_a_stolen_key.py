@@ -1,4 +1,6 @@
-"""The commands of "A machine with the key was stolen", word for word and in their order, on a default rehearsal."""
+"""The commands of "A machine with the key was stolen", word for word and in their order, on a
+default rehearsal.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,13 @@ to = ["file:{vendor}.password#password=Password"]
 
 def commands_of(page: Path) -> dict[int, list[str]]:
     """The blocks of commands of each step."""
-    sections = re.findall(r"^## (\d+)\. .*\n((?:(?!## ).*\n)*)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {int(step): re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for step, text in sections}
+    sections = re.findall(
+        r"^## (\d+)\. .*\n((?:(?!## ).*\n)*)", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {
+        int(step): re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        for step, text in sections
+    }
 
 
 class Owner:
@@ -48,20 +55,33 @@ class Owner:
 
     def __init__(self, here: Path, job: Job, new: Secret) -> None:
         here.mkdir()
-        for name, text in {**BATCH, "old.key": f"{job.api_key}\n", "new.key": f"{new.reveal()}\n"}.items():
+        for name, text in {
+            **BATCH,
+            "old.key": f"{job.api_key}\n",
+            "new.key": f"{new.reveal()}\n",
+        }.items():
             (here / name).write_text(text)
             (here / name).chmod(0o600)
         self.here = here
         sealpipe = forked_sealpipe(here.parent)
         path = f"{sealpipe.parent}{os.pathsep}{os.defpath}"
-        self._environ = {"PATH": path, "HOME": str(here), "LANG": "C.UTF-8", **addresses(job.service)}
+        self._environ = {
+            "PATH": path,
+            "HOME": str(here),
+            "LANG": "C.UTF-8",
+            **addresses(job.service),
+        }
         self._before = ""
 
     def follow(self, block: str) -> tuple[int, str]:
-        """Type a block of the page; return the exit code and stdout. What was exported before is set."""
+        """Type a block of the page; return the exit code and stdout.
+
+        What was exported before is set.
+        """
         done = subprocess.run(
             ["bash", "-c", f"{self._before}\n{block}"],
-            env=self._environ, cwd=self.here, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            env=self._environ, cwd=self.here, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            text=True,
             check=False, timeout=100,
         )  # fmt: skip
         self._before += "".join(re.findall(r"^(?:export|unset) .*\n", block, re.MULTILINE))
@@ -70,7 +90,9 @@ class Owner:
 
 @pytest.fixture
 def stolen(job: Job) -> dict[str, str]:
-    """A machine with a share, a sealed one, requests, a batch and an unfinished entry; return what leads to them."""
+    """A machine with a share, a sealed one, requests, a batch and an unfinished entry; return what
+    leads to them.
+    """
     here = job.terminal.here
     for name, text in BATCH.items():
         (here / name).write_text(text)
@@ -105,14 +127,26 @@ def owner(job: Job, stolen: dict[str, str], tmp_path: Path) -> Owner:
     return Owner(tmp_path / "owner", job, new)
 
 
-def test_at_the_end_nothing_is_out_and_nothing_is_lost(job: Job, owner: Owner, stolen: dict[str, str]) -> None:
+def test_at_the_end_nothing_is_out_and_nothing_is_lost(
+    job: Job, owner: Owner, stolen: dict[str, str]
+) -> None:
     steps = commands_of(PAGE)
-    (set_both,), (show, adopt), (shares, _), (requests,), (collect,) = (steps[number] for number in range(3, 8))
+    (set_both,), (show, adopt), (shares, _), (requests,), (collect,) = (
+        steps[number] for number in range(3, 8)
+    )
     assert owner.follow(set_both)[0] == 0
     assert owner.follow(show) == (0, "")
     listed = (owner.here / "requests.txt").read_text()
-    assert [len((owner.here / "shares.txt").read_text().splitlines()), len(listed.splitlines())] == [3, 4]
-    assert sorted(re.findall("previous|other", listed)) == ["other", "other", "previous", "previous"]
+    assert [
+        len((owner.here / "shares.txt").read_text().splitlines()),
+        len(listed.splitlines()),
+    ] == [3, 4]
+    assert sorted(re.findall("previous|other", listed)) == [
+        "other",
+        "other",
+        "previous",
+        "previous",
+    ]
     assert "acme" in owner.follow(adopt)[1]
     # Revoked, and yet the thief opens what they found in an artifact.
     thief = job.run("unseal", stolen["sealed"])
@@ -124,7 +158,11 @@ def test_at_the_end_nothing_is_out_and_nothing_is_lost(job: Job, owner: Owner, s
 
     code, _ = owner.follow(collect)
     assert code == 16  # nobody had answered one of them
-    assert [each.read_text() for each in (owner.here / "collected").glob("*/*") if each.suffix != ".json"] == [CANARY]
+    assert [
+        each.read_text()
+        for each in (owner.here / "collected").glob("*/*")
+        if each.suffix != ".json"
+    ] == [CANARY]
 
     (take_over,), (look,), (check, destroy) = steps[8], steps[9], steps[10]
     assert owner.follow(take_over)[1].startswith("vendors\t")
@@ -135,7 +173,9 @@ def test_at_the_end_nothing_is_out_and_nothing_is_lost(job: Job, owner: Owner, s
     assert not (owner.here / "old.key").exists()
 
 
-def test_the_shares_of_other_machines_can_be_spared(job: Job, owner: Owner, stolen: dict[str, str]) -> None:
+def test_the_shares_of_other_machines_can_be_spared(
+    job: Job, owner: Owner, stolen: dict[str, str]
+) -> None:
     """Their lines are deleted from the list that the page made."""
     steps = commands_of(PAGE)
     assert [owner.follow(block)[0] for block in (steps[3][0], steps[4][0])] == [0, 0]

@@ -1,4 +1,6 @@
-"""`expire --all-active` ends all that an account has out, from a machine that created none of it."""
+"""`expire --all-active` ends all that an account has out, from a machine that created none of
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,24 @@ KINDS = ("shares", "requests")
 
 
 def create(job: Job) -> set[str]:
-    """Two shares, a request of the credential's key and one with a key of its own; return the short codes of both."""
+    """Two shares, a request of the credential's key and one with a key of its own; return the short
+    codes of both.
+    """
     for words in (
         ("share", "-f", "text:canary", "--link-file", "1.link"),
         ("share", "-f", "text:canary", "--name", "staging", "--link-file", "2.link"),
         ("request", "-a", "Password", "--receipt", "1.json"),
-        ("request", "-a", "Password", "--key", "new", "--seed-to", "file:seed", "--receipt", "2.json"),
+        (
+            "request",
+            "-a",
+            "Password",
+            "--key",
+            "new",
+            "--seed-to",
+            "file:seed",
+            "--receipt",
+            "2.json",
+        ),
     ):
         done = job.run(*words)
         assert done.code == 0, done
@@ -29,7 +43,10 @@ def create(job: Job) -> set[str]:
 
 def active(job: Job, kind: str) -> set[str]:
     with client_of(job) as client:
-        return {row.short_code for row in (client.iter_shares() if kind == "shares" else client.iter_requests())}
+        return {
+            row.short_code
+            for row in (client.iter_shares() if kind == "shares" else client.iter_requests())
+        }
 
 
 def elsewhere(job: Job, *words: str) -> tuple[int, str, str]:
@@ -55,7 +72,9 @@ def test_another_machine_ends_everything_after_yes(job: Job) -> None:
 
 def test_what_was_submitted_stays_and_can_be_collected(job: Job) -> None:
     create(job)
-    links = [json.loads((job.terminal.here / f"{number}.json").read_text())["link"] for number in (1, 2)]
+    links = [
+        json.loads((job.terminal.here / f"{number}.json").read_text())["link"] for number in (1, 2)
+    ]
     for link in links:
         job.service.submitter().submit(link, {"Password": "canary-of-the-vendor"})
     assert elsewhere(job, "requests", "expire", "--all-active", "--yes")[0] == 0
@@ -73,7 +92,9 @@ def test_where_nothing_is_active_it_succeeds(job: Job, kind: str) -> None:
     assert (code, out, "nothing to expire" in err) == (0, "[]\n", True)
 
 
-@pytest.mark.parametrize("more", [("--name", "staging-*"), ("--created-by-run", "o/r/7"), ("AAAAAAAAAAAA",)])
+@pytest.mark.parametrize(
+    "more", [("--name", "staging-*"), ("--created-by-run", "o/r/7"), ("AAAAAAAAAAAA",)]
+)
 def test_with_a_choice_of_some_it_is_refused(job: Job, more: tuple[str, ...]) -> None:
     created = create(job)
     for kind in KINDS:
@@ -90,9 +111,13 @@ def test_a_share_that_is_opened_meanwhile_is_no_failure(
     job = job_at(server)
     create(job)
     gone = envelope(404, 1)
-    server.plan(passes, gone, gone, gone, then=passes)  # the list; DELETE, its metadata, ended shares
+    # The list; DELETE, its metadata, ended shares.
+    server.plan(passes, gone, gone, gone, then=passes)
     code, out, _ = elsewhere(job, "shares", "expire", "--all-active", "--yes", "--output", "json")
-    assert (code, sorted(row["outcome"] for row in json.loads(out))) == (0, ["already-expired", "expired"])
+    assert (code, sorted(row["outcome"] for row in json.loads(out))) == (
+        0,
+        ["already-expired", "expired"],
+    )
 
 
 def test_a_request_that_is_deleted_meanwhile_is_told(

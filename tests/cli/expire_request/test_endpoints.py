@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpipe import IdempotencyConflictError, MissingScopeError, NotFoundError, ProtocolError, Secret, UsageError
+from sealpipe import (
+    IdempotencyConflictError,
+    MissingScopeError,
+    NotFoundError,
+    ProtocolError,
+    Secret,
+    UsageError,
+)
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.keys import from_seed
@@ -24,7 +31,9 @@ Proxied = Callable[..., Faulty]
 CallAt = Callable[[str], Caller]
 
 
-def test_a_request_is_made_with_every_member_as_the_service_takes_it(proxied: Proxied, call_at: CallAt) -> None:
+def test_a_request_is_made_with_every_member_as_the_service_takes_it(
+    proxied: Proxied, call_at: CallAt
+) -> None:
     server = proxied()
     created = call_at(server.base_url)(
         "create_request",
@@ -41,7 +50,11 @@ def test_a_request_is_made_with_every_member_as_the_service_takes_it(proxied: Pr
         organization_id="org-1",
         idempotency_key="k-1",
     )
-    assert (created.expires_at, created.public_key, created.replayed) == (IN_AN_HOUR, PUBLIC_KEY, False)
+    assert (created.expires_at, created.public_key, created.replayed) == (
+        IN_AN_HOUR,
+        PUBLIC_KEY,
+        False,
+    )
     (sent,) = server.received()
     assert sent.header("idempotency-key") == "k-1"
     assert json.loads(sent.body) == {
@@ -89,7 +102,9 @@ def test_what_cannot_be_a_request_is_refused_before_anything_is_sent(
     assert server.received() == []
 
 
-def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_conflict(call: Caller) -> None:
+def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_conflict(
+    call: Caller,
+) -> None:
     first = call("create_request", **REQUEST, idempotency_key="again")
     second = call("create_request", **REQUEST, idempotency_key="again")
     assert (second.short_code, second.replayed) == (first.short_code, True)
@@ -97,15 +112,23 @@ def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_confli
         call("create_request", **{**REQUEST, "title": "another"}, idempotency_key="again")
 
 
-def test_an_answer_under_another_public_key_is_refused_and_says_why(proxied: Proxied, call_at: CallAt) -> None:
+def test_an_answer_under_another_public_key_is_refused_and_says_why(
+    proxied: Proxied, call_at: CallAt
+) -> None:
     other = encode_base64url(from_seed(bytes(32)).public_key)
-    caller = dataclasses.replace(call_at(proxied(then=rewrites(public_key=other)).base_url), deadline=30)
+    caller = dataclasses.replace(
+        call_at(proxied(then=rewrites(public_key=other)).base_url), deadline=30
+    )
     with pytest.raises(ProtocolError, match="with another public key than the one sent"):
         caller("create_request", **REQUEST)
 
 
-def test_an_answer_that_does_not_repeat_the_public_key_is_let_pass(proxied: Proxied, call_at: CallAt) -> None:
-    created = call_at(proxied(rewrites(public_key=..., colour="red")).base_url)("create_request", **REQUEST)
+def test_an_answer_that_does_not_repeat_the_public_key_is_let_pass(
+    proxied: Proxied, call_at: CallAt
+) -> None:
+    created = call_at(proxied(rewrites(public_key=..., colour="red")).base_url)(
+        "create_request", **REQUEST
+    )
     assert (created.public_key, created.extra) == (None, {"colour": "red"})
 
 
@@ -126,8 +149,12 @@ def test_one_that_has_ended_is_read_without_time_and_key(call: Caller, job: Job)
     assert code not in [row.short_code for row in call("list_requests").items]
 
 
-def test_an_answer_about_another_request_is_refused(proxied: Proxied, call_at: CallAt, job: Job) -> None:
-    caller = dataclasses.replace(call_at(proxied(then=rewrites(short_code="other")).base_url), deadline=30)
+def test_an_answer_about_another_request_is_refused(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
+    caller = dataclasses.replace(
+        call_at(proxied(then=rewrites(short_code="other")).base_url), deadline=30
+    )
     with pytest.raises(ProtocolError, match="about another request"):
         caller("get_request", made(job))
 
@@ -139,7 +166,10 @@ def test_submissions_come_as_ciphertext_that_the_key_pair_opens(call: Caller, jo
     assert [row.short_code for row in found.items] == codes
     assert (found.count, found.skipped) == (2, 0)
     opened = [fields.load(sealed_box.open(PAIR, row.data)) for row in found.items]
-    assert [[field.value for field in row if field.key == "Password"] for row in opened] == [["first"], ["second"]]
+    assert [[field.value for field in row if field.key == "Password"] for row in opened] == [
+        ["first"],
+        ["second"],
+    ]
     assert all(row.created_at.tzinfo for row in found.items)
     assert found.items[0].data not in repr(found)
 
@@ -164,13 +194,17 @@ def test_the_bare_delete_expires_first_and_destroys_second(call: Caller, job: Jo
     assert (caught.value.status, caught.value.error_code) == (404, 70)
 
 
-@pytest.mark.parametrize("name", ["get_request", "list_submissions", "delete_request", "expire_request"])
+@pytest.mark.parametrize(
+    "name", ["get_request", "list_submissions", "delete_request", "expire_request"]
+)
 def test_a_request_that_was_never_there_is_missing(name: str, call: Caller) -> None:
     with pytest.raises(NotFoundError):
         call(name, "nowhere")
 
 
-@pytest.mark.parametrize("name", ["get_request", "list_submissions", "delete_request", "expire_request"])
+@pytest.mark.parametrize(
+    "name", ["get_request", "list_submissions", "delete_request", "expire_request"]
+)
 @pytest.mark.parametrize("code", ["", ".", ".."])
 def test_what_is_no_short_code_is_refused_before_anything_is_sent(
     name: str, code: str, proxied: Proxied, call_at: CallAt
@@ -190,7 +224,9 @@ def test_what_is_no_short_code_is_refused_before_anything_is_sent(
         ("shares:read", "list_requests"),
     ],
 )
-def test_a_key_without_the_scope_gets_a_missing_scope_error(scope: str, name: str, call: Caller, job: Job) -> None:
+def test_a_key_without_the_scope_gets_a_missing_scope_error(
+    scope: str, name: str, call: Caller, job: Job
+) -> None:
     code = made(job)
     key = job.service.create_key(account=job.account, scopes=[scope]).reveal()
     with pytest.raises(MissingScopeError):

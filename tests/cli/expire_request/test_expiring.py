@@ -1,4 +1,6 @@
-"""Rule D over real sockets: the DELETEs that arrive are counted, and what was submitted is never gone."""
+"""Rule D over real sockets: the DELETEs that arrive are counted, and what was submitted is never
+gone.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,11 @@ def active(job: Job, code: str) -> bool:
 
 def kept(folder: Path) -> list[str]:
     """The codes of the submissions that are kept."""
-    lines = [json.loads(line) for path in sorted(folder.glob("*")) for line in path.read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for path in sorted(folder.glob("*"))
+        for line in path.read_text().splitlines()
+    ]
     return [line["submission"]["short_code"] for line in lines if "submission" in line]
 
 
@@ -87,7 +93,12 @@ def test_an_active_request_expires_and_everything_submitted_stays_and_is_kept(
     codes = submitted(job, code, "one", "two")
     done = call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept")
     assert (done.short_code, done.outcome, done.late, done.skipped) == (code, "expired", 0, 0)
-    assert [row.short_code for row in done.submissions] == codes == still_there(job, code) == kept(tmp_path / "kept")
+    assert (
+        [row.short_code for row in done.submissions]
+        == codes
+        == still_there(job, code)
+        == kept(tmp_path / "kept")
+    )
     assert deletes(server) == 1
     assert done.kept_in.stat().st_mode & 0o777 == 0o600
     assert done.kept_in.parent.stat().st_mode & 0o777 == 0o700
@@ -105,11 +116,15 @@ def test_expiring_again_sends_no_delete_and_keeps_nothing_twice(
     assert kept(tmp_path / "kept") == codes
 
 
-def test_the_delete_goes_over_a_connection_of_its_own(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+def test_the_delete_goes_over_a_connection_of_its_own(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
     server = proxied()
     call_at(server.base_url)("expire_request", made(job))
     assert server.connections == 2
-    closing = [request.method for request in server.received() if request.header("connection") == "close"]
+    closing = [
+        request.method for request in server.received() if request.header("connection") == "close"
+    ]
     assert closing == ["DELETE"]
 
 
@@ -161,7 +176,9 @@ def test_on_doubt_it_only_looks_and_learns_that_it_has_expired(
 
 
 @pytest.mark.parametrize(
-    "fault", [faults.reset_before, envelope(500, 11), says(503)], ids=["a reset before", "500/11", "503"]
+    "fault",
+    [faults.reset_before, envelope(500, 11), says(503)],
+    ids=["a reset before", "500/11", "503"],
 )
 def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_another(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
@@ -210,17 +227,28 @@ def test_a_request_reported_expired_gets_no_second_delete(
         before = client.get_request(code)
     assert before.expires_at is not None
     server = proxied()
-    caller, keep = dataclasses.replace(call_at(server.base_url), deadline=30.0), folder and tmp_path / folder
+    caller, keep = (
+        dataclasses.replace(call_at(server.base_url), deadline=30.0),
+        folder and tmp_path / folder,
+    )
     assert caller("expire_request", code, keep=keep).outcome == "expired"
     stale = rewrites(public_key=before.public_key, expired_at=format_time(before.expires_at))
-    server.plan(then=lambda exchange: (passes if exchange.received.target.endswith("submissions") else stale)(exchange))
+    server.plan(
+        then=lambda exchange: (
+            passes if exchange.received.target.endswith("submissions") else stale
+        )(exchange)
+    )
     for _ in range(2):
-        with pytest.raises(OutcomeUnknownError, match="first reported it as expired, then as active"):
+        with pytest.raises(
+            OutcomeUnknownError, match="first reported it as expired, then as active"
+        ):
             caller("expire_request", code, keep=keep)
     assert (deletes(server), still_there(job, code)) == (1, codes)
 
 
-def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+def test_the_same_holds_within_one_process_without_a_folder(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
     code = made(job)
     server = proxied(then=on_delete(faults.reset_before))
     caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
@@ -230,7 +258,9 @@ def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, ca
     assert deletes(server) == 1
 
 
-def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path) -> None:
+def test_an_hour_later_another_delete_may_be_sent(
+    proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
+) -> None:
     code = made(job)
     server = proxied(then=on_delete(once(faults.reset_before)))
     caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
@@ -238,7 +268,10 @@ def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: Cal
         caller("expire_request", code, keep=tmp_path / "kept")
     (record,) = (tmp_path / "kept").iterdir()
     lines = [json.loads(line) for line in record.read_text().splitlines()]
-    lines[-1]["sending"] = {"at": "2020-01-01T00:00:00+00:00", "told_at": "2020-01-01T00:00:00+00:00"}
+    lines[-1]["sending"] = {
+        "at": "2020-01-01T00:00:00+00:00",
+        "told_at": "2020-01-01T00:00:00+00:00",
+    }
     record.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert caller("expire_request", code, keep=tmp_path / "kept").outcome == "expired"
     assert deletes(server) == 2
@@ -261,11 +294,15 @@ def test_the_grace_hour_uses_the_services_clock_if_known(
     assert deletes(server) == 1
 
 
-def test_a_delete_that_would_leave_long_after_the_look_does_not_leave(proxied: Proxied, job: Job) -> None:
+def test_a_delete_that_would_leave_long_after_the_look_does_not_leave(
+    proxied: Proxied, job: Job
+) -> None:
     """The machine slept in between: by now the request may be about to end."""
     server, code = proxied(), made(job)
     times = (datetime.now(UTC) + number * timedelta(seconds=61) for number in range(100))
-    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         with pytest.raises(errors.ConnectError):
             expiring.expire_request(client.session, code, None, now=lambda: next(times))
         assert (deletes(server), active(job, code)) == (0, True)
@@ -299,7 +336,12 @@ SETTLED = {
 
 @pytest.mark.parametrize(("fault", "error"), SETTLED.values(), ids=SETTLED)
 def test_a_delete_that_was_refused_was_not_carried_out_and_may_be_sent_by_the_next_command(
-    fault: Fault, error: type[Exception], proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
+    fault: Fault,
+    error: type[Exception],
+    proxied: Proxied,
+    call_at: CallAt,
+    job: Job,
+    tmp_path: Path,
 ) -> None:
     code = made(job)
     server = proxied(then=on_delete(once(fault)))
@@ -311,7 +353,9 @@ def test_a_delete_that_was_refused_was_not_carried_out_and_may_be_sent_by_the_ne
     assert deletes(server) == 2
 
 
-@pytest.mark.parametrize("fault", [says(500), faults.reset_after, envelope(403, 78)], ids=["500", "reset", "403/78"])
+@pytest.mark.parametrize(
+    "fault", [says(500), faults.reset_after, envelope(403, 78)], ids=["500", "reset", "403/78"]
+)
 def test_where_the_submissions_cannot_be_read_no_delete_is_sent(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job
 ) -> None:
@@ -347,10 +391,17 @@ def test_where_the_last_read_fails_it_says_that_the_request_has_expired(
         (says(500) if late else passes)(exchange)
 
     server = proxied(then=breaks_afterwards)
-    with pytest.raises(DeliveryError, match="has expired, but its last submissions could not be stored"):
-        dataclasses.replace(call_at(server.base_url), deadline=30.0)("expire_request", code, keep=tmp_path / "kept")
+    with pytest.raises(
+        DeliveryError, match="has expired, but its last submissions could not be stored"
+    ):
+        dataclasses.replace(call_at(server.base_url), deadline=30.0)(
+            "expire_request", code, keep=tmp_path / "kept"
+        )
     server.mend()
-    assert call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
+    assert (
+        call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept").outcome
+        == "already-expired"
+    )
     assert (deletes(server), kept(tmp_path / "kept")) == (1, still_there(job, code))
 
 
@@ -366,7 +417,9 @@ def test_a_request_that_ends_within_two_minutes_is_left_to_end_by_itself(
         call_at(server.base_url)("purge_request", code, confirm=code)
 
 
-def test_without_the_services_clock_it_is_more_careful(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+def test_without_the_services_clock_it_is_more_careful(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
     server = proxied(then=undated)
     soon = made(job, expires_at=datetime.now(UTC) + timedelta(minutes=50))
     later = made(job, expires_at=datetime.now(UTC) + timedelta(minutes=70))
@@ -375,7 +428,9 @@ def test_without_the_services_clock_it_is_more_careful(proxied: Proxied, call_at
     assert deletes(server) == 1
 
 
-@pytest.mark.parametrize("members", [{"public_key": None}, {"expired_at": None}], ids=["no key", "no time"])
+@pytest.mark.parametrize(
+    "members", [{"public_key": None}, {"expired_at": None}], ids=["no key", "no time"]
+)
 def test_a_request_of_which_it_is_not_clear_whether_it_is_active_gets_no_delete(
     members: dict[str, None], proxied: Proxied, call_at: CallAt, job: Job
 ) -> None:
@@ -408,7 +463,9 @@ def test_commands_at_the_same_time_take_turns_and_send_one_delete(
     codes = submitted(job, code, "one")
     caller = call_at(server.base_url)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: caller("expire_request", code, keep=tmp_path / "kept"), range(4)))
+        found = list(
+            pool.map(lambda _: caller("expire_request", code, keep=tmp_path / "kept"), range(4))
+        )
     assert sorted(done.outcome for done in found) == ["already-expired"] * 3 + ["expired"]
     assert (deletes(server), still_there(job, code), kept(tmp_path / "kept")) == (1, codes, codes)
 
@@ -422,7 +479,9 @@ def test_a_long_wait_reports_that_another_command_is_running(
         first = pool.submit(caller, "expire_request", code, keep=tmp_path / "kept")
         assert server.committed.wait(PATIENCE)
         with pytest.raises(StateError, match="another command is working on request"):
-            dataclasses.replace(caller, deadline=0.3)("expire_request", code, keep=tmp_path / "kept")
+            dataclasses.replace(caller, deadline=0.3)(
+                "expire_request", code, keep=tmp_path / "kept"
+            )
         server.released.set()
         assert first.result(PATIENCE).outcome == "expired"
 
@@ -444,7 +503,9 @@ def test_a_cancelled_task_lets_go_of_the_request_and_the_next_call_sends_no_seco
                 await task
 
     asyncio.run(cancelled())
-    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         assert client.expire_request(code, keep=tmp_path / "kept").outcome == "already-expired"
     assert deletes(server) == 1
 
@@ -494,7 +555,9 @@ def test_what_the_last_read_leaves_out_though_it_was_read_before_is_in_the_resul
     assert ([row.short_code for row in done.submissions], done.late) == (codes, 0)
 
 
-def test_a_submission_returned_twice_counts_once(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+def test_a_submission_returned_twice_counts_once(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
     code = made(job)
     (sent,) = submitted(job, code, "one")
 
@@ -511,7 +574,9 @@ def test_a_submission_returned_twice_counts_once(proxied: Proxied, call_at: Call
 # -- purge ------------------------------------------------------------------------------------
 
 
-def test_purging_expires_keeps_and_then_destroys(proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path) -> None:
+def test_purging_expires_keeps_and_then_destroys(
+    proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
+) -> None:
     code = made(job)
     codes = submitted(job, code, "one")
     server = proxied(then=on_delete(once(submits(job, code))))
@@ -533,7 +598,9 @@ def test_purging_without_the_confirmation_sends_nothing(
     assert server.received() == []
 
 
-@pytest.mark.parametrize("fault", [faults.reset_after, envelope(500, 11, commits=True)], ids=["reset", "500/11"])
+@pytest.mark.parametrize(
+    "fault", [faults.reset_after, envelope(500, 11, commits=True)], ids=["reset", "500/11"]
+)
 def test_not_there_after_our_own_unclear_delete_means_that_it_is_purged(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
@@ -548,7 +615,9 @@ def test_not_there_after_our_own_unclear_delete_means_that_it_is_purged(
 
 
 @pytest.mark.parametrize(
-    ("fault", "ends"), [(faults.holds, 0), (faults.holds_before, 9)], ids=["after it arrived", "before"]
+    ("fault", "ends"),
+    [(faults.holds, 0), (faults.holds_before, 9)],
+    ids=["after it arrived", "before"],
 )
 def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
     fault: Fault, ends: int, proxied: Proxied, job: Job
@@ -567,7 +636,9 @@ def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
     assert kept(job.state / "requests") == codes == still_there(job, code)
 
 
-def test_a_purge_killed_after_its_delete_is_finished_by_running_it_again(proxied: Proxied, job: Job) -> None:
+def test_a_purge_killed_after_its_delete_is_finished_by_running_it_again(
+    proxied: Proxied, job: Job
+) -> None:
     code = made(job)
     with client_of(job) as client:
         client.expire_request(code)

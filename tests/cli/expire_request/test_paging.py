@@ -1,4 +1,6 @@
-"""Walking lists of requests: real pages, and a server whose pages repeat, are short or have no figures."""
+"""Walking lists of requests: real pages, and a server whose pages repeat, are short or have no
+figures.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ Serving = Callable[[int, int], dict[str, Any]]
 
 
 def row(number: int) -> dict[str, Any]:
-    return {"short_code": f"c{number}", "expired_at": "2099-01-01T00:00:00Z", "public_key": "P", "note": number}
+    return {
+        "short_code": f"c{number}",
+        "expired_at": "2099-01-01T00:00:00Z",
+        "public_key": "P",
+        "note": number,
+    }
 
 
 def serves(pages: Serving) -> Fault:
@@ -33,7 +40,10 @@ def serves(pages: Serving) -> Fault:
 
 def short_pages(page: int, _: int) -> dict[str, Any]:
     rows = [row(page)] if page <= 4 else []
-    return {"requests": rows, "pagination": {"page": page, "limit": 100, "total_pages": 4, "total": 4}}
+    return {
+        "requests": rows,
+        "pagination": {"page": page, "limit": 100, "total_pages": 4, "total": 4},
+    }
 
 
 def no_figures(page: int, _: int) -> dict[str, Any]:
@@ -41,7 +51,10 @@ def no_figures(page: int, _: int) -> dict[str, Any]:
 
 
 def empty_figures(page: int, _: int) -> dict[str, Any]:
-    return {"requests": [row(page)] if page <= 4 else [], "pagination": {"page": None, "colour": "red"}}
+    return {
+        "requests": [row(page)] if page <= 4 else [],
+        "pagination": {"page": None, "colour": "red"},
+    }
 
 
 def repeats_the_last(page: int, _: int) -> dict[str, Any]:
@@ -50,7 +63,9 @@ def repeats_the_last(page: int, _: int) -> dict[str, Any]:
 
 
 def moves(page: int, _: int) -> dict[str, Any]:
-    """A new one joins at the front while the list is walked: each page begins with the last row of the one before."""
+    """A new one joins at the front while the list is walked: each page begins with the last row of
+    the one before.
+    """
     return {"requests": [row(number) for number in (page - 1, page) if 1 <= number <= 4]}
 
 
@@ -69,7 +84,12 @@ def test_a_page_without_figures_says_so_with_none(
     proxied: Callable[..., Faulty], call_at: Callable[[str], Caller]
 ) -> None:
     page = call_at(proxied(then=serves(no_figures)).base_url)("list_requests")
-    assert {page.pagination.page, page.pagination.limit, page.pagination.total_pages, page.pagination.total} == {None}
+    assert {
+        page.pagination.page,
+        page.pagination.limit,
+        page.pagination.total_pages,
+        page.pagination.total,
+    } == {None}
 
 
 def test_the_services_own_pages_are_walked_newest_first(call: Caller, job: Job) -> None:

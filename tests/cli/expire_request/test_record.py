@@ -15,7 +15,9 @@ from sealpipe.api.requests import Submission
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 
 BASE_URL, CODE = "https://api.example/v1", "AbC/1"
-SENT = PendingDelete(datetime(2026, 11, 21, 12, 0, 0, 250000, UTC), datetime(2026, 11, 21, 12, tzinfo=UTC))
+SENT = PendingDelete(
+    datetime(2026, 11, 21, 12, 0, 0, 250000, UTC), datetime(2026, 11, 21, 12, tzinfo=UTC)
+)
 ONE, TWO = Submission("s1", "b25l"), Submission("s2", "dHdv")
 
 
@@ -44,7 +46,9 @@ def written(tmp_path: Path) -> Path:
     return file_of(tmp_path)
 
 
-def test_a_delete_that_was_noted_is_known_to_the_next_one_until_it_is_settled(folder: Path | None) -> None:
+def test_a_delete_that_was_noted_is_known_to_the_next_one_until_it_is_settled(
+    folder: Path | None,
+) -> None:
     record = opened(folder)
     record.note_delete(SENT)
     record.close()
@@ -57,7 +61,9 @@ def test_a_delete_that_was_noted_is_known_to_the_next_one_until_it_is_settled(fo
     record.close()
 
 
-def test_settling_a_delete_that_expires_says_nothing_of_one_that_destroys(folder: Path | None) -> None:
+def test_settling_a_delete_that_expires_says_nothing_of_one_that_destroys(
+    folder: Path | None,
+) -> None:
     record = opened(folder)
     record.note_delete(SENT)
     record.note_purge()
@@ -72,7 +78,9 @@ def test_settling_a_delete_that_expires_says_nothing_of_one_that_destroys(folder
     record.close()
 
 
-def test_a_record_belongs_to_one_at_a_time_and_each_request_has_its_own(folder: Path | None) -> None:
+def test_a_record_belongs_to_one_at_a_time_and_each_request_has_its_own(
+    folder: Path | None,
+) -> None:
     record = opened(folder)
     assert open_ledger(folder, BASE_URL, CODE) is None
     opened(folder, "another").close()

@@ -1,4 +1,6 @@
-"""`sealpipe requests list | show | submissions | expire | purge`: text, JSON, and what each refusal ends with."""
+"""`sealpipe requests list | show | submissions | expire | purge`: text, JSON, and what each refusal
+ends with.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def previous(job: Job) -> str:
 
 @pytest.fixture
 def codes(job: Job, previous: str) -> list[str]:
-    """Requests sealed to this credential's key, to the previous one's, and to another; oldest first."""
+    """Requests sealed to this credential's key, to the previous one's, and to another; oldest
+    first.
+    """
     public_keys = (custody_key(job.api_key), custody_key(previous), PAIR.public_key)
     return [made(job, public_key=public_key, expires_at=ENDS) for public_key in public_keys]
 
@@ -47,11 +51,16 @@ def test_the_previous_credential_is_never_sent(job: Job, previous: str) -> None:
 @pytest.mark.usefixtures("extended")
 def test_what_has_ended_is_listed_when_asked_for(job: Job, codes: list[str]) -> None:
     assert job.run("requests", "expire", codes[1]).code == 0
-    assert job.run("requests", "list", "--status", "expired").out == f"{codes[1]}\texpired\t-\texpired\t-\t-\n"
+    assert (
+        job.run("requests", "list", "--status", "expired").out
+        == f"{codes[1]}\texpired\t-\texpired\t-\t-\n"
+    )
     assert job.run("requests", "list").out.count("\n") == 2
 
 
-def test_submissions_tells_code_time_and_size_and_json_the_ciphertext(job: Job, codes: list[str]) -> None:
+def test_submissions_tells_code_time_and_size_and_json_the_ciphertext(
+    job: Job, codes: list[str]
+) -> None:
     (submission,) = submitted(job, codes[2], "the vendor's password")
     done = job.run("requests", "submissions", codes[2])
     told = job.run("requests", "submissions", codes[2], "--output", "json").json
@@ -81,7 +90,11 @@ def test_a_request_about_to_expire_is_reported_as_expiring(job: Job) -> None:
 
 @pytest.mark.parametrize(
     ("scope", "command"),
-    [("requests:write", "list"), ("requests:write", "expire CODE"), ("requests:read", "expire CODE")],
+    [
+        ("requests:write", "list"),
+        ("requests:write", "expire CODE"),
+        ("requests:read", "expire CODE"),
+    ],
 )
 def test_a_key_without_the_scope_ends_with_4_and_nothing_has_changed(
     job: Job, codes: list[str], scope: str, command: str

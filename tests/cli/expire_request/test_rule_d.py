@@ -1,4 +1,6 @@
-"""Random schedules against rule D, a short form of tests/endurance/rule_d.py; and that the schedules do notice."""
+"""Random schedules against rule D, a short form of tests/endurance/rule_d.py; and that the
+schedules do notice.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,15 @@ def block(number: int, folder: Path) -> list[Schedule]:
 
 
 @pytest.mark.parametrize("number", range(BLOCKS))
-def test_nothing_is_destroyed_and_everything_is_kept_in_random_schedules(number: int, tmp_path: Path) -> None:
+def test_nothing_is_destroyed_and_everything_is_kept_in_random_schedules(
+    number: int, tmp_path: Path
+) -> None:
     found = block(number, tmp_path)
     assert {schedule.seed: schedule.wrong for schedule in found if schedule.wrong} == {}
     # They do meet what they are about.
-    ends = Counter(type(command.ended).__name__ for schedule in found for command in schedule.commands)
+    ends = Counter(
+        type(command.ended).__name__ for schedule in found for command in schedule.commands
+    )
     assert ends["EndedRequest"] > A_BLOCK
     assert ends["NoneType"] > 5
     assert sum(command.deletes for schedule in found for command in schedule.commands) > 20
@@ -49,14 +55,17 @@ def breaks(promise: str, folder: Path) -> bool:
 def test_a_schedule_is_played_again_from_its_seed(tmp_path: Path) -> None:
     def told(schedule: Schedule) -> list[tuple[str, int, str]]:
         return [
-            (each.kind, each.deletes, repr(each.ended).replace(str(schedule.folder), "")) for each in schedule.commands
+            (each.kind, each.deletes, repr(each.ended).replace(str(schedule.folder), ""))
+            for each in schedule.commands
         ]
 
     first, again = (block(0, tmp_path / run) for run in ("first", "again"))
     assert [told(each) for each in first] == [told(each) for each in again]
 
 
-def test_a_command_that_fails_by_a_bug_fails_the_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_fails_by_a_bug_fails_the_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def bug(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -67,7 +76,9 @@ def test_a_command_that_fails_by_a_bug_fails_the_schedule(tmp_path: Path, monkey
     assert threading.active_count() == before
 
 
-def test_the_schedules_notice_a_delete_that_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedules_notice_a_delete_that_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def repeated(operation: Operation[Any], budget: Budget, **_: int) -> Any:
         return call(replace(operation, resend=Resend.REPEATABLE), budget)
 
@@ -89,7 +100,9 @@ def test_the_schedules_notice_a_delete_to_a_request_about_to_end(
     assert breaks("destroyed without purge", tmp_path)
 
 
-def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedules_notice_a_delete_before_anything_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sealpipe.state.ledger.Ledger.keep", lambda *_: None)
     assert breaks("a DELETE before everything that was read was kept", tmp_path)
 

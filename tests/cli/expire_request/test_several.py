@@ -1,4 +1,6 @@
-"""Several are expired after a list and --yes: each under the policy and once, whatever happens to the others."""
+"""Several are expired after a list and --yes: each under the policy and once, whatever happens to
+the others.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NAMED = ("--name", "staging-*")
 
 
 def ask(job: Job, name: str, **environ: str) -> str:
-    done = job.run("request", "-a", "Password", "--name", name, "--receipt", f"{name}.json", **environ)
+    done = job.run(
+        "request", "-a", "Password", "--name", name, "--receipt", f"{name}.json", **environ
+    )
     assert done.code == 0, done
     code: str = json.loads((job.terminal.here / f"{name}.json").read_text())["short_code"]
     return code
@@ -42,14 +46,17 @@ def codes(job: Job) -> list[str]:
     return [ask(job, name) for name in ("staging-a", "staging-b", "prod-c")]
 
 
-@pytest.mark.parametrize(("typed", "code", "left"), [("yes", 0, 1), ("no", 2, 3), ("", 2, 3), ("y", 2, 3)])
+@pytest.mark.parametrize(
+    ("typed", "code", "left"), [("yes", 0, 1), ("no", 2, 3), ("", 2, 3), ("y", 2, 3)]
+)
 def test_at_a_terminal_the_list_is_confirmed_by_yes(
     job: Job, codes: list[str], typed: str, code: int, left: int
 ) -> None:
     master, slave = pty.openpty()
     try:
         with subprocess.Popen(
-            [*SEALPIPE, "requests", "expire", *NAMED], stdin=slave, stdout=subprocess.PIPE, stderr=slave,
+            [*SEALPIPE, "requests", "expire", *NAMED], stdin=slave, stdout=subprocess.PIPE,
+            stderr=slave,
             env=job.terminal.with_environ({}), cwd=job.terminal.here,
         ) as process:  # fmt: skip
             os.close(slave)
@@ -90,7 +97,9 @@ def test_a_failure_stops_no_other_and_the_worst_code_wins(
     fine = (passes, passes, passes, passes)
     # state, submissions, state, DELETE, and the last submissions
     server.plan(*fine, passes, *fine, envelope(404, 70), then=passes)
-    done = job.run("requests", "expire", codes[0], codes[1], "nowhere", codes[2], "--yes", "--output", "json")
+    done = job.run(
+        "requests", "expire", codes[0], codes[1], "nowhere", codes[2], "--yes", "--output", "json"
+    )
     rows = done.out and json.loads(done.out)
     assert [row["short_code"] for row in rows] == [codes[0], codes[1], "nowhere", codes[2]]
     assert [row["outcome"] for row in rows] == ["expired", "failed", "failed", "expired"]
@@ -107,11 +116,18 @@ def test_each_is_deleted_once_however_often_they_are_expired(job: Job, codes: li
     assert [deletes(job, code) for code in codes] == [1, 1, 1]
 
 
-def test_the_rate_limit_is_waited_for(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_the_rate_limit_is_waited_for(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied()
     job = job_at(server)
     codes = [ask(job, name) for name in ("staging-a", "staging-b")]
-    server.plan(envelope(429, 107, {"Retry-After": "0"}), passes, envelope(429, 107, {"Retry-After": "0"}), then=passes)
+    server.plan(
+        envelope(429, 107, {"Retry-After": "0"}),
+        passes,
+        envelope(429, 107, {"Retry-After": "0"}),
+        then=passes,
+    )
     assert job.run("requests", "expire", *NAMED, "--yes").code == 0
     assert (active(job), [deletes(job, code) for code in codes]) == (set(), [1, 1])
 
@@ -124,7 +140,9 @@ def test_policy_and_audit_see_each(job: Job, codes: list[str]) -> None:
     assert job.run("requests", "expire", *NAMED, "--yes").code == 0
     rows = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [(row["event"], row["short_codes"], row["outcome"]) for row in rows] == [
-        ("expire", [code], outcome) for code in (codes[1], codes[0]) for outcome in ("begun", "expired")
+        ("expire", [code], outcome)
+        for code in (codes[1], codes[0])
+        for outcome in ("begun", "expired")
     ]
 
 
@@ -132,7 +150,8 @@ def test_a_run_is_named_as_the_audit_log_names_it(job: Job) -> None:
     here = job.terminal.here
     job.terminal.file("config.toml", f'[audit]\nfile = "{here}/audit.jsonl"\n')
     github = {
-        "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2",
+        "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7",
+        "GITHUB_RUN_ATTEMPT": "2",
         "GITHUB_JOB": "ask", "SEALPIPE_CONFIG": str(here / "config.toml"),
     }  # fmt: skip
     code = ask(job, "of-the-run", **github)
@@ -144,9 +163,12 @@ def test_a_run_is_named_as_the_audit_log_names_it(job: Job) -> None:
 
 @pytest.mark.parametrize("run", ["/", "//", "o/", "o/r/"])
 def test_a_run_whose_last_variable_is_not_set_is_none(job: Job, run: str) -> None:
-    """`"$GITHUB_REPOSITORY/$GITHUB_RUN_ID"` is `/` outside of GitHub, and `o/r/` if it has no number."""
+    """`"$GITHUB_REPOSITORY/$GITHUB_RUN_ID"` is `/` outside of GitHub, and `o/r/` if it has no
+    number.
+    """
     github = {
-        "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2",
+        "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7",
+        "GITHUB_RUN_ATTEMPT": "2",
         "GITHUB_JOB": "ask",
     }  # fmt: skip
     known = {ask(job, "of-the-run", **github), ask(job, "of-nobody")}
@@ -163,7 +185,9 @@ def test_what_expired_long_ago_is_left_out(job: Job, codes: list[str]) -> None:
     assert active(job) == {codes[0], codes[2]}
 
 
-def test_a_code_that_looks_like_a_receipt_is_a_code_where_there_is_no_file(job: Job, tmp_path: Path) -> None:
+def test_a_code_that_looks_like_a_receipt_is_a_code_where_there_is_no_file(
+    job: Job, tmp_path: Path
+) -> None:
     for word in ("a/b", "x.json", str(tmp_path / "gone.json")):
         done = job.run("requests", "expire", word)
         assert (done.code, "Request not found" in done.err) == (6, True)

@@ -1,4 +1,6 @@
-"""Tests that mostly wait for a deadline: the work of all of them is done at once, each asserts on its own part."""
+"""Tests that mostly wait for a deadline: the work of all of them is done at once, each asserts on
+its own part.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ AT_ONCE, WAITING_AT_ONCE = 4, 32
 """More of those that do not wait would only get into each other's way."""
 
 WAITS_FOR_ALL = pytest.mark.timeout(600)
-"""The limit of a test whose result comes after those of many others: it may be the first that is asked."""
+"""The limit of a test whose result comes after those of many others: it may be the first that is
+asked.
+"""
 
 
 class Waiting(Protocol):
@@ -37,7 +41,11 @@ def selected(request: pytest.FixtureRequest, parameter: str) -> list[Any]:
     """The values of a parameter in the tests of this module that are about to run, each once."""
     found: dict[int, Any] = {}
     for item in request.session.items:
-        if isinstance(item, pytest.Function) and item.module is request.module and hasattr(item, "callspec"):
+        if (
+            isinstance(item, pytest.Function)
+            and item.module is request.module
+            and hasattr(item, "callspec")
+        ):
             value = item.callspec.params.get(parameter)
             if value is not None:
                 found[id(value)] = value

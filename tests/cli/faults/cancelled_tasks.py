@@ -19,7 +19,12 @@ AT_ONCE, PATIENCE = 12.0, 60.0
 def arguments(job: Job, server: Faulty | None = None) -> dict[str, Any]:
     """The arguments of a client that talks to the service, or to a server before it."""
     base_url = job.service.base_url if server is None else server.base_url
-    return {"api_key": job.api_key, "base_url": base_url, "link_base_url": job.service.link_base_url, "deadline": 90}
+    return {
+        "api_key": job.api_key,
+        "base_url": base_url,
+        "link_base_url": job.service.link_base_url,
+        "deadline": 90,
+    }
 
 
 async def reached(server: Faulty) -> None:
@@ -27,7 +32,9 @@ async def reached(server: Faulty) -> None:
     assert await asyncio.to_thread(server.committed.wait, 20)
 
 
-async def share_begun(client: AsyncClient, job: Job, server: Faulty, **options: Any) -> asyncio.Future[Any]:
+async def share_begun(
+    client: AsyncClient, job: Job, server: Faulty, **options: Any
+) -> asyncio.Future[Any]:
     """The task of a share that the service has."""
     field = Field("DB_PASSWORD", job.secret, type="password")
     task = asyncio.ensure_future(client.share([field], outbox=job.outbox, **options))

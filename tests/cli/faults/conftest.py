@@ -1,4 +1,6 @@
-"""One rehearsal service for all of these tests: each job has an account of its own, so none sees another's shares."""
+"""One rehearsal service for all of these tests: each job has an account of its own, so none sees
+another's shares.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ Lost = Callable[..., tuple[Job, Faulty]]
 
 @pytest.fixture(scope="module")
 def outcomes(
-    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    service: RunningService,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Future[Any]]]:
-    """What the module's `carry_out` returns of each row of its table, by the row as text; see `ahead.py`."""
+    """What the module's `carry_out` returns of each row of its table, by the row as text; see
+    `ahead.py`.
+    """
     carry_out = request.module.carry_out
     with ahead(
         (str(row), row, partial(carry_out, row, tmp_path_factory.mktemp("job"), service))
@@ -49,12 +55,15 @@ def calls_to_file(service: RunningService, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def lost(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> Lost:
-    """A share that was made and whose answer was lost, so that its entry is there; the fault is gone already.
+    """A share that was made and whose answer was lost, so that its entry is there; the fault is
+    gone already.
 
     Arguments are more options for it; `environ` changes its environment, the others make its key.
     """
 
-    def make(*words: str, environ: Mapping[str, Any] | None = None, **key: Any) -> tuple[Job, Faulty]:
+    def make(
+        *words: str, environ: Mapping[str, Any] | None = None, **key: Any
+    ) -> tuple[Job, Faulty]:
         # Final at once, and unclear all the same: no deadline to wait for.
         server = proxied(reset_after, then=unauthorized)
         job = job_at(server, **key)

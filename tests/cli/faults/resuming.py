@@ -6,7 +6,9 @@ from support.job import Job
 
 
 def assert_finished_by_resume(job: Job, **environ: str | None) -> None:
-    """One entry is there. `resume` makes exactly one share of it, prints its link, and leaves nothing."""
+    """One entry is there. `resume` makes exactly one share of it, prints its link, and leaves
+    nothing.
+    """
     assert len(job.entries()) == 1
     done = job.resume(**environ)
     assert done.code == 0, done

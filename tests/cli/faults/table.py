@@ -18,9 +18,13 @@ from support.faulty import Fault, passes
 LASTING = 60.0
 """The deadline, in seconds, of what ends by itself: far more than all tries take."""
 SILENT = 10.0
-"""The deadline where no answer comes to its end: it has to pass, with time to send even on a busy machine."""
+"""The deadline where no answer comes to its end: it has to pass, with time to send even on a busy
+machine.
+"""
 LATE = 30.0
-"""Seconds over its deadline that a call may take on a busy machine: what never ended would take far more."""
+"""Seconds over its deadline that a call may take on a busy machine: what never ended would take far
+more.
+"""
 
 JSON = {"Content-Type": "application/json"}
 HTML = {"Content-Type": "text/html"}
@@ -28,15 +32,18 @@ PAGE = "<!DOCTYPE html><title>Bad Gateway</title>"
 LIMIT = 1024 * 1024
 
 ELSEWHERE = "http://localhost:1/v1/shares"
-"""Where redirects point. That nothing goes where somebody does listen is in `test_share_command.py`."""
+"""Where redirects point.
+
+That nothing goes where somebody does listen is in `test_share_command.py`.
+"""
 
 
 @dataclass(frozen=True)
 class Row:
     """`faults` happen to one request each, `then` to all that follow.
 
-    `ends`: the exception (None: it succeeds). `kept`: the outbox entry stays. `shares`: how many there are
-    afterwards. `sent`: how many requests arrive, least and most.
+    `ends`: the exception (None: it succeeds). `kept`: the outbox entry stays. `shares`: how many
+    there are afterwards. `sent`: how many requests arrive, least and most.
     """
 
     name: str
@@ -68,13 +75,21 @@ def recovers(name: str, *faults: Fault) -> Row:
     return Row(name, faults, passes, None, kept=False, shares=1, sent=(len(faults) + 1,) * 2)
 
 
-def lasts(name: str, fault: Fault, ends: type[errors.SealpipeError], *, shares: int, kept: bool = True) -> Row:
+def lasts(
+    name: str, fault: Fault, ends: type[errors.SealpipeError], *, shares: int, kept: bool = True
+) -> Row:
     """It happens again and again until the tries are spent."""
     return Row(name, (), fault, ends, kept, shares, sent=(5, 5))
 
 
 def final(
-    name: str, fault: Fault, ends: type[errors.SealpipeError], *, shares: int = 0, kept: bool = False, after: int = 0
+    name: str,
+    fault: Fault,
+    ends: type[errors.SealpipeError],
+    *,
+    shares: int = 0,
+    kept: bool = False,
+    after: int = 0,
 ) -> Row:
     """One such answer ends it: nothing is sent after that."""
     return Row(name, (), fault, ends, kept, shares, sent=(after + 1,) * 2)
@@ -115,10 +130,25 @@ FAILED: tuple[Transient, ...] = (
 UNCLEAR_FINER: tuple[Transient, ...] = (
     ("a connection closed after the commit", faults.closes_after, 1, errors.OutcomeUnknownError),
     ("half a head", faults.half_head, 1, errors.OutcomeUnknownError),
-    ("a TLS alert where plain text is spoken", raw(b"\x15\x03\x01\x00\x02\x02\x46"), 0, errors.OutcomeUnknownError),
-    ("HTML 502 after the commit", says(502, PAGE, HTML, commits=True), 1, errors.OutcomeUnknownError),
+    (
+        "a TLS alert where plain text is spoken",
+        raw(b"\x15\x03\x01\x00\x02\x02\x46"),
+        0,
+        errors.OutcomeUnknownError,
+    ),
+    (
+        "HTML 502 after the commit",
+        says(502, PAGE, HTML, commits=True),
+        1,
+        errors.OutcomeUnknownError,
+    ),
     ("500 after the commit", envelope(500, 999, commits=True), 1, errors.OutcomeUnknownError),
-    ("503 with Retry-After", says(503, "", {"Retry-After": "99999999"}), 0, errors.OutcomeUnknownError),
+    (
+        "503 with Retry-After",
+        says(503, "", {"Retry-After": "99999999"}),
+        0,
+        errors.OutcomeUnknownError,
+    ),
     ("504 after the commit", says(504, PAGE, HTML, commits=True), 1, errors.OutcomeUnknownError),
     ("408", says(408), 0, errors.OutcomeUnknownError),
 )
@@ -164,7 +194,10 @@ BROKEN_FINER: tuple[Transient, ...] = tuple(
 
 
 def _limited(headers: Mapping[str, Mapping[str, str]]) -> tuple[Transient, ...]:
-    return tuple((name, envelope(429, 107, header), 0, errors.RateLimitError) for name, header in headers.items())
+    return tuple(
+        (name, envelope(429, 107, header), 0, errors.RateLimitError)
+        for name, header in headers.items()
+    )
 
 
 LIMITED = _limited(
@@ -204,7 +237,11 @@ def redirects(status: int, to: str = ELSEWHERE) -> Fault:
 def _refusals() -> Iterable[Row]:
     for name, fault, ends in (
         ("401 from the gateway", faults.unauthorized, errors.AuthenticationError),
-        ("403 from the gateway", says(403, '{"Message":"explicit deny"}', JSON), errors.AuthenticationError),
+        (
+            "403 from the gateway",
+            says(403, '{"Message":"explicit deny"}', JSON),
+            errors.AuthenticationError,
+        ),
         ("401 in HTML", says(401, PAGE, HTML), errors.AuthenticationError),
         ("407", says(407, PAGE, HTML), errors.ConnectError),
         ("413", says(413, PAGE, HTML), errors.InvalidRequestError),
@@ -218,14 +255,25 @@ def _refusals() -> Iterable[Row]:
         ("403/100", envelope(403, 100), errors.KeyAllowanceError),
         ("403 with an unknown code", envelope(403, 4_711), errors.PermissionDeniedError),
         ("409/105", envelope(409, 105), errors.IdempotencyConflictError),
-        # It would have to wait for longer than there is time: every answer was 429, so nothing changed.
-        ("429 for three years", envelope(429, 107, {"Retry-After": "99999999"}), errors.RateLimitError),
-        ("429 until next year", envelope(429, 107, {"Retry-After": in_a_year()}), errors.RateLimitError),
+        # It would have to wait for longer than there is time: every answer was 429, so nothing
+        # changed.
+        (
+            "429 for three years",
+            envelope(429, 107, {"Retry-After": "99999999"}),
+            errors.RateLimitError,
+        ),
+        (
+            "429 until next year",
+            envelope(429, 107, {"Retry-After": in_a_year()}),
+            errors.RateLimitError,
+        ),
     ):
         yield final(name, fault, ends)
     # What answered was not the service: what it did is not known, so the entry stays.
     for status in (301, 302, 303, 307, 308):
-        yield final(f"a redirect ({status})", redirects(status), errors.ProtocolError, shares=1, kept=True)
+        yield final(
+            f"a redirect ({status})", redirects(status), errors.ProtocolError, shares=1, kept=True
+        )
     for name, fault in (
         ("404 in HTML", says(404, PAGE, HTML)),
         ("400 in HTML", says(400, PAGE, HTML)),
@@ -240,11 +288,22 @@ def _slow() -> Iterable[Row]:
         ("a drip-fed body", faults.drips_body),
         ("an answer that never comes", faults.holds),
     ):
-        yield Row(name, (), fault, errors.OutcomeUnknownError, kept=True, shares=1, sent=(1, 1), deadline=SILENT)
+        yield Row(
+            name,
+            (),
+            fault,
+            errors.OutcomeUnknownError,
+            kept=True,
+            shares=1,
+            sent=(1, 1),
+            deadline=SILENT,
+        )
 
 
 def _stories() -> Iterable[Row]:
-    yield recovers("409/106 twice, then the replay", envelope(409, 106, commits=True), envelope(409, 106))
+    yield recovers(
+        "409/106 twice, then the replay", envelope(409, 106, commits=True), envelope(409, 106)
+    )
     yield recovers(
         "429, a reset, 106 and half a body, then the replay",
         envelope(429, 107, {"Retry-After": "0"}),
@@ -289,7 +348,8 @@ def _stories() -> Iterable[Row]:
         shares=1,
         sent=(2, 2),
     )
-    # Validation and plan are looked at after the replay: they prove that the lost one was not carried out.
+    # Validation and plan are looked at after the replay: they prove that the lost one was not
+    # carried out.
     proofs: dict[str, tuple[Fault, type[errors.SealpipeError]]] = {
         "400/19": (envelope(400, 19, data={"title": "is too long"}), errors.InvalidRequestError),
         "403/61": (envelope(403, 61), errors.QuotaExceededError),
@@ -311,12 +371,22 @@ def _both(transients: Iterable[Transient]) -> Iterable[Row]:
     """Each fault once, and again without end."""
     for name, fault, shares, ends in transients:
         yield recovers(f"{name}, once", fault)
-        yield lasts(f"{name}, for ever", fault, ends, shares=shares, kept=ends is not errors.RateLimitError)
+        yield lasts(
+            f"{name}, for ever", fault, ends, shares=shares, kept=ends is not errors.RateLimitError
+        )
 
 
 ROWS: tuple[Row, ...] = (
     recovers("no fault at all"),
-    Row("an interim answer before the real one", (), faults.interim, None, kept=False, shares=1, sent=(1, 1)),
+    Row(
+        "an interim answer before the real one",
+        (),
+        faults.interim,
+        None,
+        kept=False,
+        shares=1,
+        sent=(1, 1),
+    ),
     *_both(TRANSIENT),
     *_refusals(),
     *_slow(),

@@ -29,7 +29,9 @@ def entry_of(job: Job) -> Entry:
 
 
 async def cancelled(job: Job, server: Faulty, *, release_after: float | None) -> float:
-    """Start a share, cancel it once the service has it, release the answer; how long the task took to end."""
+    """Start a share, cancel it once the service has it, release the answer; how long the task took
+    to end.
+    """
     async with AsyncClient(**arguments(job, server)) as client:
         task = await share_begun(client, job, server)
         if release_after is not None:
@@ -66,7 +68,10 @@ def test_a_scope_of_anyio_that_cancels_again_and_again_tears_nothing(
     job = job_at(server)
 
     async def share_in_a_scope() -> float:
-        async with AsyncClient(**arguments(job, server)) as client, anyio.create_task_group() as group:
+        async with (
+            AsyncClient(**arguments(job, server)) as client,
+            anyio.create_task_group() as group,
+        ):
             group.start_soon(share_begun_and_awaited, client)
             await reached(server)
             asyncio.get_running_loop().call_later(0.3, server.released.set)
@@ -102,7 +107,9 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     assert same_bytes(server.received())
 
 
-def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_nothing_new_is_sent_after_a_cancel(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     """The attempt under way fails: it would be repeated, were it not cancelled."""
     server = proxied(faults.holds_before)
     job = job_at(server)
@@ -127,7 +134,9 @@ def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job, server)) as client:
-            task = asyncio.ensure_future(client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox))
+            task = asyncio.ensure_future(
+                client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox)
+            )
             await reached(server)
             await asyncio.sleep(0.3)
             return await cancel(task)

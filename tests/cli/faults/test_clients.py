@@ -1,4 +1,6 @@
-"""The same table through `Client` and `AsyncClient`: the promised exception, and an entry that `resume` finishes."""
+"""The same table through `Client` and `AsyncClient`: the promised exception, and an entry that
+`resume` finishes.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,18 @@ class Case:
         """Call it when the share has ended, with the fault still there."""
         job = self.job
         seconds = time.monotonic() - self.began
-        return Tried(job, self.error, self.link, seconds, job.entries(), job.shares(), self.sent(), [], job.left(), [])
+        return Tried(
+            job,
+            self.error,
+            self.link,
+            seconds,
+            job.entries(),
+            job.shares(),
+            self.sent(),
+            [],
+            job.left(),
+            [],
+        )
 
     def sent(self) -> list[Received]:
         return self.server.received()
@@ -126,7 +139,9 @@ CLIENTS: dict[str, Callable[[Case], Tried]] = {
 
 @pytest.fixture(scope="module")
 def results(
-    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    service: RunningService,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[tuple[str, str], Future[Tried]]]:
     def work(row: Row, client: str, place: Path) -> Tried:
         with ExitStack() as stack:
@@ -180,7 +195,10 @@ def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
 ) -> None:
     server = proxied(then=faults.reset_after)
     job = job_at(server)
-    with Client(**arguments(job, server)) as client, pytest.raises(errors.OutcomeUnknownError) as raised:
+    with (
+        Client(**arguments(job, server)) as client,
+        pytest.raises(errors.OutcomeUnknownError) as raised,
+    ):
         client.share([Field("DB_PASSWORD", job.secret)])
     assert raised.value.outbox_id is None
     assert raised.value.unclear
@@ -189,7 +207,9 @@ def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
     assert len(job.shares()) == 1
 
 
-def test_a_429_makes_the_whole_client_wait(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_a_429_makes_the_whole_client_wait(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied(faults.envelope(429, 107, {"Retry-After": "1"}))
     job = job_at(server)
     with Client(**arguments(job, server, 60)) as client:

@@ -1,4 +1,6 @@
-"""The one re-creation there is (a key without custody), and custody that is required and cannot be had."""
+"""The one re-creation there is (a key without custody), and custody that is required and cannot be
+had.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_a_key_whose_custody_key_is_not_registered_yet_falls_back_too(
     assert done.json["custody"] == "none"
 
 
-def test_a_second_refusal_is_final(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_a_second_refusal_is_final(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied(then=NO_CUSTODY)
     job = job_at(server)
     done = job.share()
@@ -96,7 +100,9 @@ def test_required_custody_is_refused_without_a_second_try(
     assert job.left() == []
 
 
-def test_custody_off_sends_no_wrap_at_all(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_custody_off_sends_no_wrap_at_all(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied()
     job = job_at(server, custody="none")
     done = job.share("--custody", "off")
@@ -226,7 +232,9 @@ def test_a_share_that_could_not_be_taken_back_is_kept_in_the_outbox_until_it_is(
     proxied: Callable[..., Faulty],
     job_at: Callable[..., Job],
 ) -> None:
-    """The share exists and was not to exist: no refusal of the DELETE, however clear, may say that nothing is left."""
+    """The share exists and was not to exist: no refusal of the DELETE, however clear, may say that
+    nothing is left.
+    """
 
     def made_and_then_refused(exchange: Exchange) -> None:
         answer = exchange.forward()
@@ -257,7 +265,9 @@ def test_the_clients_raise_what_the_command_line_tells(
     server = proxied()
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
-    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         with pytest.raises(errors.CustodyError):
             client.share([Field("DB_PASSWORD", job.secret)], custody="require")
         share = client.share([Field("DB_PASSWORD", job.secret)])

@@ -26,7 +26,10 @@ SLOW = (faults.holds, faults.drips_head, faults.drips_body)
 
 @dataclass(frozen=True)
 class Row:
-    """`words` are the command; CODE stands for a share's short code. `live`: that share can still be opened."""
+    """`words` are the command; CODE stands for a share's short code.
+
+    `live`: that share can still be opened.
+    """
 
     name: str
     words: str
@@ -54,7 +57,12 @@ class Row:
 
 
 def expire(
-    name: str, *faults: Fault, then: Fault = passes, ends: type[errors.SealpipeError] | None, sent: int, live: bool
+    name: str,
+    *faults: Fault,
+    then: Fault = passes,
+    ends: type[errors.SealpipeError] | None,
+    sent: int,
+    live: bool,
 ) -> Row:
     return Row(name, "shares expire CODE", faults, then, ends, (sent, sent), live)
 
@@ -63,16 +71,43 @@ NOT_FOUND = envelope(404, 1)
 
 EXPIRING = (
     expire("500/42 once", envelope(500, 42), ends=None, sent=2, live=False),
-    expire("500/42 for ever", then=envelope(500, 42), ends=errors.OutcomeUnknownError, sent=5, live=True),
-    expire("500/42 though it was expired, then 404/1", envelope(500, 42, commits=True), ends=None, sent=2, live=False),
-    expire("a reset after the commit, then 404/1", faults.reset_after, ends=None, sent=2, live=False),
+    expire(
+        "500/42 for ever",
+        then=envelope(500, 42),
+        ends=errors.OutcomeUnknownError,
+        sent=5,
+        live=True,
+    ),
+    expire(
+        "500/42 though it was expired, then 404/1",
+        envelope(500, 42, commits=True),
+        ends=None,
+        sent=2,
+        live=False,
+    ),
+    expire(
+        "a reset after the commit, then 404/1", faults.reset_after, ends=None, sent=2, live=False
+    ),
     expire("a reset before the commit", faults.reset_before, ends=None, sent=2, live=False),
     expire("half a body, then 404/1", faults.half_body, ends=None, sent=2, live=False),
     expire("bad JSON, then 404/1", replaces("{"), ends=None, sent=2, live=False),
-    expire("success that is not said, then 404/1", rewrites(success=False), ends=None, sent=2, live=False),
+    expire(
+        "success that is not said, then 404/1",
+        rewrites(success=False),
+        ends=None,
+        sent=2,
+        live=False,
+    ),
     # After a 404/1, two looks for what would prove that there was such a share.
     expire("404/1 at once", then=NOT_FOUND, ends=errors.NotFoundError, sent=3, live=True),
-    expire("429, then 404/1", envelope(429, 107), then=NOT_FOUND, ends=errors.NotFoundError, sent=4, live=True),
+    expire(
+        "429, then 404/1",
+        envelope(429, 107),
+        then=NOT_FOUND,
+        ends=errors.NotFoundError,
+        sent=4,
+        live=True,
+    ),
     expire("429 once", envelope(429, 107, {"Retry-After": "1"}), ends=None, sent=2, live=False),
     expire("429 for ever", then=envelope(429, 107), ends=errors.RateLimitError, sent=5, live=True),
     expire("401", then=faults.unauthorized, ends=errors.AuthenticationError, sent=1, live=True),
@@ -100,9 +135,23 @@ EXPIRING = (
         sent=2,
         live=False,
     ),
-    expire("a redirect", then=says(307, "", {"Location": "/v2"}), ends=errors.ProtocolError, sent=1, live=True),
+    expire(
+        "a redirect",
+        then=says(307, "", {"Location": "/v2"}),
+        ends=errors.ProtocolError,
+        sent=1,
+        live=True,
+    ),
     Row("refused", "shares expire CODE", (), passes, errors.ConnectError, (0, 0), listens=False),
-    Row("no answer", "shares expire CODE", (), faults.holds, errors.OutcomeUnknownError, (1, 1), live=False),
+    Row(
+        "no answer",
+        "shares expire CODE",
+        (),
+        faults.holds,
+        errors.OutcomeUnknownError,
+        (1, 1),
+        live=False,
+    ),
 )
 
 
@@ -147,7 +196,10 @@ def _reading() -> Iterator[Row]:
         ("shares that are no array", rewrites(shares={})),
         ("rows that are no objects", rewrites(shares=["abc"])),
         ("a row without a short code", rewrites(shares=[{"expired_at": None}])),
-        ("a row with the short code ..", rewrites(shares=[{"short_code": "..", "expired_at": None}])),
+        (
+            "a row with the short code ..",
+            rewrites(shares=[{"short_code": "..", "expired_at": None}]),
+        ),
         ("figures that are text", rewrites(pagination={"page": "1"})),
         ("pagination that is an array", rewrites(pagination=[1])),
     ):
@@ -177,12 +229,16 @@ def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
         words = row.words.replace("CODE", f"-- {code}").split()  # a code may begin with dashes
         done = job.run(*words[:2], "--deadline", f"{row.deadline:.0f}s", *words[2:])
         seconds = time.monotonic() - began
-        return Outcome(done, seconds, server.received(), job.live_shares() == [code], code, job.left())
+        return Outcome(
+            done, seconds, server.received(), job.live_shares() == [code], code, job.left()
+        )
 
 
 def shared_directly(job: Job) -> str:
     """The short code of a share that was made without any fault."""
-    with Client(api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         return client.share(["text:nothing"]).short_code
 
 
@@ -196,7 +252,9 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
     first = outcome.sent[0].method if outcome.sent else ""
     tries = [each for each in outcome.sent if each.method == first]
     assert same_bytes(tries)
-    assert row.words != "shares expire CODE" or {each.method for each in outcome.sent[len(tries) :]} <= {"GET"}
+    assert row.words != "shares expire CODE" or {
+        each.method for each in outcome.sent[len(tries) :]
+    } <= {"GET"}
     assert outcome.seconds < row.deadline + LATE
     noted = [path for path in outcome.left if path.startswith("shares/")]
     assert len(noted) == (row.words == "shares expire CODE" and row.ends is None)
@@ -217,7 +275,9 @@ def test_walking_every_page_survives_a_fault_between_two_pages(
     job = job_at(server)
     codes = {shared_directly(job) for _ in range(5)}
     server.plan(passes, faults.reset_after, says(503), passes, faults.half_body)
-    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         assert {row.short_code for row in client.iter_shares(limit=2)} == codes
 
 
@@ -228,7 +288,9 @@ async def _expired_by_async_client(job: Job, server: Faulty, code: str) -> None:
         await client.expire_share(code)
 
 
-@pytest.mark.parametrize("fault", [faults.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"])
+@pytest.mark.parametrize(
+    "fault", [faults.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"]
+)
 def test_both_clients_take_404_after_their_own_unclear_delete_for_success(
     fault: Fault, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
@@ -236,7 +298,9 @@ def test_both_clients_take_404_after_their_own_unclear_delete_for_success(
     job = job_at(server)
     codes = shared_directly(job), shared_directly(job)
     server.plan(fault)
-    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+    with Client(
+        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+    ) as client:
         client.expire_share(codes[0])
     server.plan(fault)
     asyncio.run(_expired_by_async_client(job, server, codes[1]))

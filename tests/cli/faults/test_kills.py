@@ -48,16 +48,23 @@ def assert_told(number: signal.Signals, job: Job, err: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "shares"), [(faults.holds, 1), (faults.holds_before, 0)], ids=["after the commit", "before the commit"]
+    ("fault", "shares"),
+    [(faults.holds, 1), (faults.holds_before, 0)],
+    ids=["after the commit", "before the commit"],
 )
 def test_a_share_killed_while_its_answer_is_awaited_is_finished_by_resume(
-    fault: Fault, shares: int, number: signal.Signals, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fault: Fault,
+    shares: int,
+    number: signal.Signals,
+    proxied: Callable[..., Faulty],
+    job_at: Callable[..., Job],
 ) -> None:
     server = proxied(fault)
     job = job_at(server)
     process = job.start()
     assert server.committed.wait(PATIENCE)
-    time.sleep(0.1)  # a signal in the instant before Python begins to wait is noticed when that waiting ends
+    # A signal in the instant before Python begins to wait is noticed when that waiting ends.
+    time.sleep(0.1)
     process.send_signal(number)
     done = ended(process)
     assert (done.code, done.out) == (SIGNALS[number], "")
@@ -178,7 +185,9 @@ def test_a_terminated_share_whose_key_has_no_custody_is_finished_as_it_was_begun
 def test_a_required_custody_that_failed_is_taken_back_by_resume_after_a_kill(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    """Killed between the DELETE and its answer: the share is gone already, and that is what was wanted."""
+    """Killed between the DELETE and its answer: the share is gone already, and that is what was
+    wanted.
+    """
     server = proxied(passes, faults.holds)
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)

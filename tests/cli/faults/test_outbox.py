@@ -1,4 +1,6 @@
-"""The outbox: an entry alone tells nothing, and `resume` takes only what is its own, whole, and not too old."""
+"""The outbox: an entry alone tells nothing, and `resume` takes only what is its own, whole, and not
+too old.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def assert_untouched(job: Job, server: Faulty, done: Done, before: int) -> None:
 
 
 def disguises(value: bytes) -> set[bytes]:
-    """The ways that bytes show up in a file: as they are, in hex, in base64 and base64url at three shifts."""
+    """The ways that bytes show up in a file: as they are, in hex, in base64 and base64url at three
+    shifts.
+    """
     found = {value, value.hex().encode(), value.hex().upper().encode()}
     for shift in range(3):
         whole = base64.b64encode(b"\0" * shift + value)
@@ -57,7 +61,9 @@ def disguises(value: bytes) -> set[bytes]:
     return found
 
 
-def test_an_entry_alone_holds_neither_fragment_nor_secret_nor_passcode_nor_credential(lost: Lost) -> None:
+def test_an_entry_alone_holds_neither_fragment_nor_secret_nor_passcode_nor_credential(
+    lost: Lost,
+) -> None:
     passcode = "correct horse battery"
     job, _ = lost("--passcode-from", "env:CODE", environ={"CODE": passcode})
     content = b"".join(path.read_bytes() for path in job.state.rglob("*") if path.is_file())
@@ -341,7 +347,9 @@ class Dated(Outbox):
 
     age = timedelta()
 
-    def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
+    def add(
+        self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None
+    ) -> Entry:
         assert now is None
         return super().add(meta, body, datetime.now(UTC) - self.age)
 
@@ -350,7 +358,10 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
     """A share whose answer was lost some time ago."""
     outbox = Dated(job.outbox, Credential.parse(job.api_key))
     outbox.age = age
-    arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
+    arguments: dict[str, Any] = {
+        "base_url": server.base_url,
+        "link_base_url": job.service.link_base_url,
+    }
     with Client(api_key=job.api_key, **arguments) as client:
         plan = plan_share([Field("DB_PASSWORD", job.secret, type="password")])
         with pytest.raises(errors.OutcomeUnknownError):
@@ -358,7 +369,9 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
     server.mend()
 
 
-@pytest.mark.parametrize("age", [timedelta(hours=23, minutes=1), timedelta(days=400), timedelta(minutes=-30)], ids=str)
+@pytest.mark.parametrize(
+    "age", [timedelta(hours=23, minutes=1), timedelta(days=400), timedelta(minutes=-30)], ids=str
+)
 def test_an_entry_older_than_23_hours_or_from_the_future_is_never_sent_again(
     age: timedelta, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
@@ -391,7 +404,10 @@ def test_an_old_entry_whose_answer_is_known_is_delivered_without_sending(
     job = job_at(server)
     outbox = Dated(job.outbox, Credential.parse(job.api_key))
     outbox.age = timedelta(days=3)
-    arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
+    arguments: dict[str, Any] = {
+        "base_url": server.base_url,
+        "link_base_url": job.service.link_base_url,
+    }
     with Client(api_key=job.api_key, **arguments) as client:
         plan = plan_share([Field("DB_PASSWORD", job.secret, type="password")])
         share = sharing.share(client.session, plan, outbox)

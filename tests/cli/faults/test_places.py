@@ -1,4 +1,7 @@
-"""State folder, stdout and link file: full, read-only, missing, closed. Nothing is sent, or nothing is lost."""
+"""State folder, stdout and link file: full, read-only, missing, closed.
+
+Nothing is sent, or nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -64,14 +67,18 @@ def assert_resumed(job: Job, done: Done | None = None) -> None:
         ("flock", "ENOLCK"),
     ],
 )
-def test_nothing_is_sent_while_the_entry_cannot_be_put_away(call: str, error: str, job: Job, tmp_path: Path) -> None:
+def test_nothing_is_sent_while_the_entry_cannot_be_put_away(
+    call: str, error: str, job: Job, tmp_path: Path
+) -> None:
     done = job.share(under=failing(call, error, tmp_path / "log"))
     assert_nothing_sent(done, job)
     assert "outbox" in done.err or "folder" in done.err
     assert "SEALPIPE_STATE_DIR" in done.err
 
 
-def test_nothing_is_sent_whichever_write_of_the_entry_fails(job: Job, calls: list[Point], tmp_path: Path) -> None:
+def test_nothing_is_sent_whichever_write_of_the_entry_fails(
+    job: Job, calls: list[Point], tmp_path: Path
+) -> None:
     named = calls.index(first(calls, "linkat"))
     writes = only(calls[:named], ["write"])
     assert len(writes) >= 2
@@ -90,7 +97,9 @@ def test_an_entry_is_put_away_where_there_are_no_hard_links(job: Job, tmp_path: 
 def test_an_entry_is_put_away_where_there_are_no_nameless_files(
     linking: str, job: Job, calls: list[Point], tmp_path: Path
 ) -> None:
-    nameless: list[tuple[str | Point, str]] = [(first(calls, "openat", showing="O_TMPFILE"), "error=EOPNOTSUPP")]
+    nameless: list[tuple[str | Point, str]] = [
+        (first(calls, "openat", showing="O_TMPFILE"), "error=EOPNOTSUPP")
+    ]
     if linking != "possible":
         nameless.append(("linkat", f"error={linking}"))
     done = job.share(under=injecting(nameless, tmp_path / "log"))
@@ -105,9 +114,12 @@ def test_where_there_are_no_nameless_files_a_kill_still_leaves_one_share_or_noth
     call: str, job: Job, calls: list[Point], tmp_path: Path
 ) -> None:
     nameless = first(calls, "openat", showing="O_TMPFILE")
-    # Unlike a nameless file this one is unlinked twice: before it is made, and when it has its name.
+    # Unlike a nameless file this one is unlinked twice: before it is made, and when it has its
+    # name.
     killed = Point("unlink", 2) if call == "unlink" else first(calls, call, after=nameless)
-    under = injecting([(nameless, "error=EOPNOTSUPP"), (killed, "signal=SIGKILL")], tmp_path / "log")
+    under = injecting(
+        [(nameless, "error=EOPNOTSUPP"), (killed, "signal=SIGKILL")], tmp_path / "log"
+    )
     done = job.share(under=under)
     assert (done.code, done.out) == (-9, "")
     again = job.resume()
@@ -151,7 +163,11 @@ def test_an_entry_that_cannot_be_ended_does_not_make_a_failure_of_a_link_that_is
 
 @pytest.mark.parametrize("error", ["EROFS", "EIO"])
 def test_a_refusal_is_reported_even_if_its_entry_cannot_be_ended(
-    error: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job], calls: list[Point], tmp_path: Path
+    error: str,
+    proxied: Callable[..., Faulty],
+    job_at: Callable[..., Job],
+    calls: list[Point],
+    tmp_path: Path,
 ) -> None:
     server = proxied(then=faults.envelope(403, 78))
     job = job_at(server)
@@ -218,7 +234,8 @@ def test_a_state_folder_that_becomes_read_only_while_the_answer_is_awaited_loses
         make_read_only(job.state)
         done = job.resume()
         assert "Traceback" not in done.err
-        # Either it tells the link all the same or it asks for a place to write; never a bug of ours.
+        # Either it tells the link all the same or it asks for a place to write; never a bug of
+        # ours.
         assert done.code in (0, 2)
         make_writable(job.state)
         again = job.resume()
@@ -368,7 +385,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_a_link_file_on_a_full_disk_is_written_by_resume_once_there_is_room(job: Job, small: Path) -> None:
+def test_a_link_file_on_a_full_disk_is_written_by_resume_once_there_is_room(
+    job: Job, small: Path
+) -> None:
     filler = fill(small)
     link_file = small / "link.txt"
     done = job.share("--link-file", str(link_file))
@@ -414,7 +433,9 @@ def test_a_link_file_that_cannot_be_written_is_written_by_resume(
         ("--receipt", "dangling symlink"),
     ],
 )
-def test_whatever_stands_in_a_files_place_is_refused_before_anything_is_sent(kind: str, option: str, job: Job) -> None:
+def test_whatever_stands_in_a_files_place_is_refused_before_anything_is_sent(
+    kind: str, option: str, job: Job
+) -> None:
     path = job.terminal.here / "out"
     target = job.terminal.here / "target"
     if kind == "file":
@@ -431,7 +452,9 @@ def test_whatever_stands_in_a_files_place_is_refused_before_anything_is_sent(kin
     assert not target.exists() or target.read_text() == "mine"
 
 
-def test_a_link_file_in_a_folder_that_is_not_there_is_refused_before_anything_is_sent(job: Job) -> None:
+def test_a_link_file_in_a_folder_that_is_not_there_is_refused_before_anything_is_sent(
+    job: Job,
+) -> None:
     assert_nothing_sent(job.share("--link-file", "missing/link.txt"), job)
 
 
@@ -472,11 +495,21 @@ def test_a_symlink_that_comes_into_the_link_files_place_meanwhile_is_not_followe
 
 def test_link_file_and_receipt_are_for_their_owner_alone_whatever_the_umask(job: Job) -> None:
     process = job.start(
-        "share", "-f", "env:DB_PASSWORD", "--link-file", "link.txt", "--receipt", "receipt.json", umask=0
+        "share",
+        "-f",
+        "env:DB_PASSWORD",
+        "--link-file",
+        "link.txt",
+        "--receipt",
+        "receipt.json",
+        umask=0,
     )
     assert ended(process).code == 0
     here = job.terminal.here
-    assert {path.name: oct(mode(path)) for path in here.iterdir()} == {"link.txt": "0o600", "receipt.json": "0o600"}
+    assert {path.name: oct(mode(path)) for path in here.iterdir()} == {
+        "link.txt": "0o600",
+        "receipt.json": "0o600",
+    }
     assert "#" not in (here / "receipt.json").read_text()
     assert job.opens((here / "link.txt").read_text())
 
@@ -494,7 +527,9 @@ def test_a_receipt_that_cannot_be_written_keeps_the_link_for_resume(job: Job, sm
 def test_missing_permissions_fail_before_anything_is_sent(job: Job) -> None:
     """Modes, as they are for everybody but root."""
     if os.geteuid() == 0:
-        pytest.skip("root may write anywhere; the tests above mount a read-only file system instead")
+        pytest.skip(
+            "root may write anywhere; the tests above mount a read-only file system instead"
+        )
     job.state.mkdir(mode=0o500)
     try:
         assert_nothing_sent(job.share(), job)

@@ -1,4 +1,6 @@
-"""`sealpipe share` over a real socket at which something goes wrong: one share, one link, the promised exit code."""
+"""`sealpipe share` over a real socket at which something goes wrong: one share, one link, the
+promised exit code.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the table, done: the share, then (where an entry was kept) `sealpipe resume` without the fault."""
+    """One row of the table, done: the share, then (where an entry was kept) `sealpipe resume`
+    without the fault.
+    """
 
     job: Job
     shared: State
@@ -142,7 +146,8 @@ def test_nothing_is_sent_to_where_a_redirect_points(
 def test_a_refused_connection_is_retried_until_it_succeeds(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 1.0)  # in all far longer than it takes to listen again
+    # In all far longer than it takes to listen again.
+    monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 1.0)
     server = proxied()
     server.refuse()
     job = job_at(server)
@@ -156,7 +161,9 @@ def test_a_refused_connection_is_retried_until_it_succeeds(
     assert job.left() == []
 
 
-def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_replay(tmp_path: Path) -> None:
+def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_replay(
+    tmp_path: Path,
+) -> None:
     """The service's own 106: the connection breaks while the first create is being carried out."""
     going_on = threading.Event()
     begun = threading.Event()
@@ -204,7 +211,11 @@ def test_a_lost_outcome_names_the_entry_and_the_command_that_finishes_it(
     assert (done.code, done.out) == (9, "")
     if words:
         told = json.loads(done.err.splitlines()[-1])["error"]
-        assert (told["exit_code"], told["outbox_id"], told["type"]) == (9, entry, "OutcomeUnknownError")
+        assert (told["exit_code"], told["outbox_id"], told["type"]) == (
+            9,
+            entry,
+            "OutcomeUnknownError",
+        )
         assert f"sealpipe resume {entry}" in told["remedy"]
     else:
         assert f"sealpipe resume {entry}" in done.err
@@ -253,7 +264,9 @@ def test_a_large_share_whose_connection_is_reset_on_the_way_is_sent_again_whole(
     assert len(first.body) > 5_000_000
     assert len(job.shares()) == 1
     (field,) = job.service.recipient().open_link(done.out.strip())
-    assert (field.value if isinstance(field.value, str) else field.value.reveal()) == job.secret * 100_000
+    assert (
+        field.value if isinstance(field.value, str) else field.value.reveal()
+    ) == job.secret * 100_000
 
 
 def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
@@ -274,17 +287,29 @@ def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
     assert job.run("shares", "show", "--output", "json", "--", code).json["expiry_known"] is False
 
 
-def test_null_for_an_expiry_is_never(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_null_for_an_expiry_is_never(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     job = job_at(proxied(then=faults.rewrites(expired_at=None)))
     done = job.share("--output", "json")
-    assert (done.json["expires_at"], "expiry_known" in done.json, "does not expire" in done.err) == (None, False, True)
+    assert (
+        done.json["expires_at"],
+        "expiry_known" in done.json,
+        "does not expire" in done.err,
+    ) == (None, False, True)
 
 
-def test_resume_also_reports_an_unknown_expiry(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_resume_also_reports_an_unknown_expiry(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     job = job_at(proxied(then=faults.rewrites(expired_at=...)))
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     assert (
-        job.share("--send", f"webhook:http://127.0.0.1:{silent_port()}/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code
+        job.share(
+            "--send",
+            f"webhook:http://127.0.0.1:{silent_port()}/",
+            SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16,
+        ).code
         == 11
     )
     done = job.resume()

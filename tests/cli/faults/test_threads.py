@@ -1,4 +1,6 @@
-"""A call of `AsyncClient` is a thread, which cannot be unwound: what a cancel, a turn and a callback do to it."""
+"""A call of `AsyncClient` is a thread, which cannot be unwound: what a cancel, a turn and a
+callback do to it.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ async def connected(wire: Wire) -> None:
             await asyncio.sleep(0.01)
 
 
-# -- cancelled --------------------------------------------------------------------------------------
+# -- cancelled -------------------------------------------------------------------------------------
 
 
 def test_a_source_that_hangs_holds_neither_its_caller_nor_a_turn(
@@ -105,7 +107,9 @@ def test_a_source_that_hangs_holds_neither_its_caller_nor_a_turn(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job)) as client:
-            task = asyncio.ensure_future(client.share(["vault:secret/app#password"], outbox=job.outbox))
+            task = asyncio.ensure_future(
+                client.share(["vault:secret/app#password"], outbox=job.outbox)
+            )
             await connected(hanging)
             seconds = await cancel(task)
             async with asyncio.timeout(AT_ONCE):
@@ -126,7 +130,10 @@ def test_resolving_is_cancelled_at_once(hanging: Wire) -> None:
 
 
 def test_no_message_is_sent_after_a_cancel_and_resume_sends_it(
-    proxied: Proxied, job_at: Callable[..., Job], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    proxied: Proxied,
+    job_at: Callable[..., Job],
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The share is awaited, for its outcome; its message would be the next step."""
     monkeypatch.setattr(async_client, "GRACE", PATIENCE)
@@ -154,7 +161,9 @@ SLOW: dict[str, tuple[type, str, tuple[bool, bool, bool]]] = {
     "sink": (FileSink, "put", (True, True, False)),
     "channel": (WebhookChannel, "send", (True, True, True)),
 }
-"""A plugin's call that takes a while, and what there is if it is cancelled meanwhile: the copy, an entry, a message."""
+"""A plugin's call that takes a while, and what there is if it is cancelled meanwhile: the copy, an
+entry, a message.
+"""
 
 
 @pytest.mark.parametrize("kind", SLOW)
@@ -173,7 +182,10 @@ def test_the_call_of_a_slow_plugin_ends_and_no_step_follows_it(
     async def scenario() -> float:
         async with AsyncClient(**arguments(job)) as client:
             share = client.share(
-                ["env:DB_PASSWORD"], outbox=job.outbox, send=[receiver.target], also_to=[f"file:{copy}"]
+                ["env:DB_PASSWORD"],
+                outbox=job.outbox,
+                send=[receiver.target],
+                also_to=[f"file:{copy}"],
             )
             task = asyncio.ensure_future(share)
             assert await asyncio.to_thread(begun.wait, PATIENCE)
@@ -210,7 +222,9 @@ def cancelled_by(cancellation: Cancellation, work: Callable[[], object]) -> None
 class CancelsDelete(Transport):
     """Its caller cancels while the DELETE waits for the rate limiter."""
 
-    def send(self, session: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+    def send(
+        self, session: Session, operation: Operation[Any], timeout: float
+    ) -> Response | Failure:
         if operation.method == "DELETE":
             current().cancel()
             current().sleep(0)
@@ -240,7 +254,10 @@ def test_calls_that_were_cancelled_leave_their_turns_and_connections(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job, server)) as client:
-            tasks = [asyncio.ensure_future(client.list_shares()) for _ in range(async_client.MAX_CONNECTIONS)]
+            tasks = [
+                asyncio.ensure_future(client.list_shares())
+                for _ in range(async_client.MAX_CONNECTIONS)
+            ]
             async with asyncio.timeout(PATIENCE):
                 while len(server.received()) < len(tasks):
                     await asyncio.sleep(0.01)
@@ -347,7 +364,7 @@ def test_a_task_that_is_cancelled_while_its_client_is_closed_is_cancelled(
     asyncio.run(scenario())
 
 
-# -- turns ------------------------------------------------------------------------------------------
+# -- turns -----------------------------------------------------------------------------------------
 
 
 def test_a_share_does_not_wait_for_a_hundred_calls_that_wait(job: Job) -> None:
@@ -415,10 +432,12 @@ def test_a_call_whose_turn_does_not_come_has_sent_nothing() -> None:
     asyncio.run(scenario())
 
 
-# -- the caller's side ------------------------------------------------------------------------------
+# -- the caller's side -----------------------------------------------------------------------------
 
 
-def test_a_callback_may_call_the_client_even_if_there_is_one_turn(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callback_may_call_the_client_even_if_there_is_one_turn(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(async_client, "MAX_CONNECTIONS", 1)
     code = ask(job, "canary")
     found: list[str] = []
@@ -509,7 +528,10 @@ asyncio.run(main())
 def test_an_interrupt_ends_a_script_whose_source_hangs(job: Job, hanging: Wire) -> None:
     vault = {name: os.environ[name] for name in ("VAULT_ADDR", "VAULT_TOKEN")}
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], env=job.terminal.with_environ(vault), stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SCRIPT],
+        env=job.terminal.with_environ(vault),
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         asyncio.run(connected(hanging))
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,6 @@
-"""Faults below HTTP: TLS that does not come about, proxies that refuse, connections that nobody serves."""
+"""Faults below HTTP: TLS that does not come about, proxies that refuse, connections that nobody
+serves.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from support.job import Job
 from support.wires import LOOPBACK
 
 DEADLINE, LATE = 3.0, 9.0
-"""Seconds, and how many more a busy machine may take; a peer holds its connection for at least 20."""
+"""Seconds, and how many more a busy machine may take; a peer holds its connection for at least
+20.
+"""
 HOST = "service.example"
 """Behind a proxy: loopback is never reached through one."""
 
@@ -78,19 +82,25 @@ def test_plain_text_where_tls_is_expected_is_provably_nothing_sent(
 ) -> None:
     server = proxied(greets=lambda _, client: client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     job = job_at(server)
-    done = job.share("--deadline", "30s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:"))
+    done = job.share(
+        "--deadline", "30s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:")
+    )
     assert (done.code, done.out) == (10, "")
     assert_nothing_left(job)
 
 
-@pytest.mark.parametrize("greeting", [faults.drips_tls, faults.never_reads], ids=["drip-fed", "silent"])
+@pytest.mark.parametrize(
+    "greeting", [faults.drips_tls, faults.never_reads], ids=["drip-fed", "silent"]
+)
 def test_a_tls_handshake_that_never_ends_is_bounded_by_the_deadline(
     greeting: Greeting, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(greets=greeting)
     job = job_at(server)
     base_url = server.base_url.replace("http:", "https:")
-    with Client(api_key=job.api_key, base_url=base_url, link_base_url=base_url, deadline=DEADLINE) as client:
+    with Client(
+        api_key=job.api_key, base_url=base_url, link_base_url=base_url, deadline=DEADLINE
+    ) as client:
         began = time.monotonic()
         with pytest.raises(errors.ConnectError):
             client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox)
@@ -116,7 +126,10 @@ def test_a_large_share_to_a_silent_peer_obeys_the_deadline(
 ) -> None:
     server = proxied(greets=faults.never_reads)
     job = job_at(server)
-    arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
+    arguments: dict[str, Any] = {
+        "base_url": server.base_url,
+        "link_base_url": job.service.link_base_url,
+    }
     large = job.secret * 300_000
     with Client(api_key=job.api_key, deadline=DEADLINE, **arguments) as client:
         began = time.monotonic()
@@ -193,7 +206,9 @@ def test_a_tunnel_that_breaks_after_the_commit_is_finished_by_resume(
     assert_finished_by_resume(job, **environ)
 
 
-def test_loopback_is_never_reached_through_a_proxy(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_loopback_is_never_reached_through_a_proxy(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server, proxy = proxied(), proxied()
     job = job_at(server)
     address = f"http://{LOOPBACK}:{proxy.port}"

@@ -1,7 +1,8 @@
-"""Rules broken on purpose, each by one change in memory, at the edges of the code: the network, files, sinks, messages.
+"""Rules broken on purpose, each by one change in memory, at the edges of the code: the network,
+files, sinks, messages.
 
-So each stays what it is however the code within is arranged. A process that is killed takes nothing with it: what a
-break holds back is lost with it.
+So each stays what it is however the code within is arranged. A process that is killed takes nothing
+with it: what a break holds back is lost with it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def sends_each_try_under_a_fresh_key(patch: pytest.MonkeyPatch) -> None:
     def fresh(operation: Operation[Any], send: Sends) -> Sent:
         if "idempotency-key" not in operation.headers:
             return send(operation)
-        return send(replace(operation, headers={**operation.headers, "idempotency-key": str(uuid.uuid4())}))
+        return send(
+            replace(operation, headers={**operation.headers, "idempotency-key": str(uuid.uuid4())})
+        )
 
     _sending(patch, fresh)
 
@@ -73,7 +76,10 @@ def encrypts_again_when_it_resumes(patch: pytest.MonkeyPatch) -> None:
     def again(outbox: Outbox, entry_id: str) -> Any:
         entry = opens(outbox, entry_id)
         if isinstance(entry, FileEntry):
-            members, key = json.loads(entry.body), link.decode_fragment(entry.meta["fragment"].reveal())
+            members, key = (
+                json.loads(entry.body),
+                link.decode_fragment(entry.meta["fragment"].reveal()),
+            )
             members["data"] = envelope.seal(key, envelope.open(key, members["data"]))
             entry.body = json.dumps(members, separators=(",", ":")).encode()
         return entry
@@ -98,14 +104,18 @@ def forgets_the_key_of_the_one_re_creation(patch: pytest.MonkeyPatch) -> None:
 def notes_a_message_only_when_it_is_sent(patch: pytest.MonkeyPatch) -> None:
     note = Entry.note_delivery
     patch.setattr(
-        Entry, "note_delivery", lambda entry, number, state: None if state == "sending" else note(entry, number, state)
+        Entry,
+        "note_delivery",
+        lambda entry, number, state: None if state == "sending" else note(entry, number, state),
     )
 
 
 def finds_no_request_by_its_public_key(patch: pytest.MonkeyPatch) -> None:
     def blind(operation: Operation[Any], send: Sends) -> Sent:
         result = send(operation)
-        if (operation.method, operation.path) == ("GET", "/requests") and isinstance(result, Response):
+        if (operation.method, operation.path) == ("GET", "/requests") and isinstance(
+            result, Response
+        ):
             members = json.loads(result.body)
             return replace(result, body=json.dumps({**members, "requests": []}).encode())
         return result
@@ -130,7 +140,8 @@ def writes_sinks_after_the_next_change_at_the_service(patch: pytest.MonkeyPatch)
         try:
             return run(words)
         finally:
-            held.clear()  # a later request of the test's own process would write it, where the tests run
+            # a later request of the test's own process would write it, where the tests run
+            held.clear()
 
     puts: dict[type, Callable[..., Any]] = {each: each.put for each in (FileSink, DirSink)}
     for each in puts:

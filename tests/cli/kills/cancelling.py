@@ -1,7 +1,8 @@
-"""Commands in the process of the tests, cancelled at one look after another, as a thread of `AsyncClient` is.
+"""Commands in the process of the tests, cancelled at one look after another, as a thread of
+`AsyncClient` is.
 
-A look is where a thread asks whether its caller is still there: before each step and each note of what comes. So a
-cancel at any other moment ends where one at the next look does.
+A look is where a thread asks whether its caller is still there: before each step and each note of
+what comes. So a cancel at any other moment ends where one at the next look does.
 """
 
 from __future__ import annotations
@@ -52,8 +53,12 @@ class Canceller(Killer):
         return main.run(words)
 
 
-def list_looks(_job: InProcess, _log: Path, run: Callable[[Any], Done], *_: object, code: int = 0) -> list[Point]:
-    """The looks of a command that nobody disturbs, then one beyond: in place of `InProcess.steps`."""
+def list_looks(
+    _job: InProcess, _log: Path, run: Callable[[Any], Done], *_: object, code: int = 0
+) -> list[Point]:
+    """The looks of a command that nobody disturbs, then one beyond: in place of
+    `InProcess.steps`.
+    """
     canceller = Canceller()
     done = run(canceller)
     assert done.code == code, done
@@ -61,5 +66,7 @@ def list_looks(_job: InProcess, _log: Path, run: Callable[[Any], Done], *_: obje
 
 
 def cancel_at(_job: InProcess, point: Point, _log: Path, _signal: str = "SIGKILL") -> Killer:
-    """What a command is cancelled by, or killed at a point that is no look: in place of `InProcess.killing`."""
+    """What a command is cancelled by, or killed at a point that is no look: in place of
+    `InProcess.killing`.
+    """
     return Canceller(point.number) if point.name == LOOK else Killer(point)

@@ -1,7 +1,8 @@
-"""Killing `collect --pick each --after expire` at one step after another: each submission stored once, none lost.
+"""Killing `collect --pick each --after expire` at one step after another: each submission stored
+once, none lost.
 
-A step is a system call, or a request over HTTP to the service or to the backend: before it gets there, or after it
-was carried out and before its answer is back.
+A step is a system call, or a request over HTTP to the service or to the backend: before it gets
+there, or after it was carried out and before its answer is back.
 """
 
 from __future__ import annotations
@@ -28,14 +29,20 @@ from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
-    "mkdir", "openat", "read", "fchmod", "flock", "write", "fsync", "link", "linkat", "rename", "renameat",
-    "renameat2", "unlink", "unlinkat", "connect", "sendto", "recvfrom", "ftruncate", "lseek", "close", "exit_group",
+    "mkdir", "openat", "read", "fchmod", "flock", "write", "fsync", "link", "linkat", "rename",
+    "renameat", "renameat2", "unlink", "unlinkat", "connect", "sendto", "recvfrom", "ftruncate",
+    "lseek", "close", "exit_group",
 )  # fmt: skip
-"""The calls that read or change what is on disk, at the service, in the backend or on stdout, and the last of all."""
+"""The calls that read or change what is on disk, at the service, in the backend or on stdout, and
+the last of all.
+"""
 
 
 class Call(NamedTuple):
-    """The `number`th request over HTTP, counted from 0; `late`: it was carried out. `text` is what it asked."""
+    """The `number`th request over HTTP, counted from 0; `late`: it was carried out.
+
+    `text` is what it asked.
+    """
 
     number: int
     late: bool
@@ -50,7 +57,9 @@ Step = Point | Call
 
 @dataclass
 class Between:
-    """Stands before the service and the backend, counts what is asked, and kills who asks at one of the calls."""
+    """Stands before the service and the backend, counts what is asked, and kills who asks at one of
+    the calls.
+    """
 
     at: Call | None = None
     asked: list[str] = field(default_factory=list)
@@ -88,11 +97,13 @@ class Between:
 
 @dataclass(frozen=True)
 class Killed:
-    """What was found after a kill (`code` -9, or how the command ended that outlived it), and after the rerun.
+    """What was found after a kill (`code` -9, or how the command ended that outlived it), and after
+    the rerun.
 
     `whole`: the first run had stored everything already.
-    `torn` is what is wrong with the places after the kill, `wrong_there` what is in the end. `reruns` are the exit
-    codes of the runs that followed: after 9 an hour later, after 14 of a place that cannot be read with replace.
+    `torn` is what is wrong with the places after the kill, `wrong_there` what is in the end.
+    `reruns` are the exit codes of the runs that followed: after 9 an hour later, after 14 of a
+    place that cannot be read with replace.
     """
 
     step: Step
@@ -142,7 +153,9 @@ Makes = Callable[[Job], Place]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is swept: a place, and whether the rerun is on another machine, which knows nothing of the first."""
+    """What is swept: a place, and whether the rerun is on another machine, which knows nothing of
+    the first.
+    """
 
     service: RunningService
     makes: Makes
@@ -159,7 +172,8 @@ class Sweep:
         return 13 if self.rotten else 0
 
     def points(self, place: Path, names: Sequence[str] = MATTER) -> list[Point]:
-        """The system calls of a command that nobody disturbs, from its first connection on; then one beyond.
+        """The system calls of a command that nobody disturbs, from its first connection on; then
+        one beyond.
 
         Of those names; all of them where there are none.
         """
@@ -180,7 +194,11 @@ class Sweep:
         with self._doors(there, between) as environ:
             done = request.job.run(*self._words(request, there, group), **environ)
         assert done.code == 0, done
-        found = [Call(number, late, text) for number, text in enumerate(between.asked) for late in (False, True)]
+        found = [
+            Call(number, late, text)
+            for number, text in enumerate(between.asked)
+            for late in (False, True)
+        ]
         return [*found, Call(len(between.asked), late=False, text="never reached")]
 
     def kill_at(self, step: Step, place: Path) -> Killed:
@@ -208,7 +226,9 @@ class Sweep:
     ) -> Killed:
         state = look(request.job, done, _stored(there, group))
         torn = self._torn(there, group, given)
-        whole = len(_all(there, group)) == len(given) and not self._wrong(there, group, given, most=1)
+        whole = len(_all(there, group)) == len(given) and not self._wrong(
+            there, group, given, most=1
+        )
         machine = {**environ, **(another_machine(request.job) if self.elsewhere else {})}
         reruns, said, hours, more = [], done.out + done.err, False, list[str]()
         while len(reruns) < RERUNS:
@@ -219,7 +239,9 @@ class Sweep:
                 # A DELETE may be on its way, and no other is sent for an hour.
                 an_hour_later(request.job)
                 hours = True
-            elif again.code == 14 and there.blind and not more:  # it may be there, and nobody can read it back
+            elif (
+                again.code == 14 and there.blind and not more
+            ):  # it may be there, and nobody can read it back
                 more = ["--mode", "replace"]
             else:
                 break
@@ -241,9 +263,16 @@ class Sweep:
         return request, there, f"g{secrets.token_hex(5)}", [request.answer() for _ in range(number)]
 
     def _lost(self, request: Asked, machine: Mapping[str, str | None]) -> int:
-        """How many of those that nobody can open are not kept by the machine that ended the request, or were not."""
+        """How many of those that nobody can open are not kept by the machine that ended the
+        request, or were not.
+        """
         folder = Path(machine.get("SEALPIPE_STATE_DIR") or request.job.state) / "requests"
-        kept = {line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines() if ROTTEN in line}
+        kept = {
+            line
+            for path in folder.glob("*.jsonl")
+            for line in path.read_text().splitlines()
+            if ROTTEN in line
+        }
         return self.rotten - len(kept)
 
     def _words(self, request: Asked, there: Place, group: str) -> list[str]:
@@ -269,7 +298,9 @@ class Sweep:
             yield environ
 
     def _torn(self, there: Place, group: str, given: Sequence[Given]) -> str:
-        """What a kill left of a submission that is neither nothing nor whole: a value cut off, or another one."""
+        """What a kill left of a submission that is neither nothing nor whole: a value cut off, or
+        another one.
+        """
         values = [each.values() for each in given]
         for found in _all(there, group):
             if not any(found.items() <= each.items() for each in values):
@@ -284,13 +315,19 @@ class Sweep:
         return f"a place was written {written} times" if written > most else ""
 
     def _litter(self, request: Asked, group: str) -> list[str]:
-        names = [path.name for path in request.job.terminal.here.iterdir() if path != request.receipt]
+        names = [
+            path.name for path in request.job.terminal.here.iterdir() if path != request.receipt
+        ]
         return sorted(name for name in names if not name.startswith(group))
 
 
 def _stored(there: Place, group: str) -> list[str]:
     """What a place holds, for those that are no files of the job."""
-    return [f"{there.name}: {' '.join(sorted(values))}" for values in _all(there, group)] if there.url else []
+    return (
+        [f"{there.name}: {' '.join(sorted(values))}" for values in _all(there, group)]
+        if there.url
+        else []
+    )
 
 
 def _told(values: Values) -> str:

@@ -1,4 +1,6 @@
-"""A share that sends its messages, or a reminder, killed at one step after another: no second message, no link lost."""
+"""A share that sends its messages, or a reminder, killed at one step after another: no second
+message, no link lost.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,21 @@ from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
-    "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom", "exit_group",
+    "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom",
+    "exit_group",
 )  # fmt: skip
-"""The calls that change what is on disk, at the receiver's or on stdout, and the last one of all: each is tried."""
+"""The calls that change what is on disk, at the receiver's or on stdout, and the last one of all:
+each is tried.
+"""
 
 CODE = "code.txt"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What there was after a kill, after `resume`, and (where that was not enough) after `resume --resend`."""
+    """What there was after a kill, after `resume`, and (where that was not enough) after `resume
+    --resend`.
+    """
 
     point: Point
     code: int
@@ -42,7 +49,9 @@ class Found:
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
         if not self.shares:
-            return f"messages of no share: {self.finally_}" if self.finally_ or self.entries else None
+            return (
+                f"messages of no share: {self.finally_}" if self.finally_ or self.entries else None
+            )
         if self.shares > 1:
             return "two shares"
         if len(self.then) > 1:
@@ -64,7 +73,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Delivering:
-    """A share that sends its link to a receiver and its passcode to a file, or one to a file and the other there."""
+    """A share that sends its link to a receiver and its passcode to a file, or one to a file and
+    the other there.
+    """
 
     service: RunningService
     to_file: bool
@@ -82,11 +93,15 @@ class Delivering:
         return ["--passcode-from", "env:CODE", "--send", send, "--passcode-to", passcode_to]
 
     def points(self, place: Path) -> list[Point]:
-        """The calls of an undisturbed delivery that matter, from the service's answer on; then one beyond."""
+        """The calls of an undisturbed delivery that matter, from the service's answer on; then one
+        beyond.
+        """
         job = self.job(place)
         with Receiver() as receiver:
             words = self.words(receiver)
-            found = job.steps(place / "trace", lambda under: job.share(*words, under=under), "recvfrom(", MATTER)
+            found = job.steps(
+                place / "trace", lambda under: job.share(*words, under=under), "recvfrom(", MATTER
+            )
             assert len(receiver.hooks) == 1
             return found
 
@@ -131,7 +146,8 @@ RECEIPT = "r.json"
 
 @dataclass(frozen=True)
 class Reminded:
-    """Which messages there were after a kill, after the same command again, and after `resume` (`--resend` after 11).
+    """Which messages there were after a kill, after the same command again, and after `resume`
+    (`--resend` after 11).
 
     `again` and `resumed` are exit codes.
     """
@@ -153,7 +169,9 @@ class Reminded:
         """What broke the promise; None where it is kept."""
         if len(self.messages) > 1:
             return "two messages of one reminder"
-        if self.again == 0 and (len(self.then) != len(self.messages) + 1 or self.finally_ != self.then):
+        if self.again == 0 and (
+            len(self.then) != len(self.messages) + 1 or self.finally_ != self.then
+        ):
             return "a reminder that was nothing but asked for was not sent once"
         if self.again not in (0, 11):
             return f"the second reminder ended with {self.again}"
@@ -181,7 +199,9 @@ class Reminding:
         """The steps of an undisturbed reminder; then one beyond."""
         with Receiver() as receiver:
             job, _ = self._ask(place)
-            found = job.steps(place / "trace", lambda under: self._remind(job, receiver, under), "", MATTER)
+            found = job.steps(
+                place / "trace", lambda under: self._remind(job, receiver, under), "", MATTER
+            )
             assert len(receiver.hooks) == 1
             return found
 
@@ -197,7 +217,8 @@ class Reminding:
             if resumed.code == 11:
                 assert job.resume("--resend").code == 0
             return Reminded(
-                point, killed.code, messages, again.code, then, resumed.code, list(receiver.secrets), link,
+                point, killed.code, messages, again.code, then, resumed.code,
+                list(receiver.secrets), link,
                 job.entries(), job.left(), killed.err + again.err + resumed.err, state,
             )  # fmt: skip
 

@@ -1,7 +1,8 @@
-"""Every command killed at each of its steps, in this process; and what must be true of all those kills together.
+"""Every command killed at each of its steps, in this process; and what must be true of all those
+kills together.
 
-Each function sweeps one scenario, and returns what was found at each kill. AssertionError: a promise broke, which it
-names.
+Each function sweeps one scenario, and returns what was found at each kill. AssertionError: a
+promise broke, which it names.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ class Unanswered(InProcess):
 
     def run(self, *words: str, under: Any = (), **environ: str | None) -> Done:
         if words[0] == "request":
-            lost = {"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"}
+            lost = {
+                "fault": "reset",
+                "after_commit": True,
+                "when": "POST /requests",
+                "times": "always",
+            }
             self.service.set_faults(lost)
         try:
             return super().run(*words, under=under, **environ)
@@ -90,26 +96,41 @@ SHARES: Mapping[str, tuple[Callable[[Path, RunningService], Job], tuple[str, ...
 COMMITTED = Point("answered", 1)
 
 
-def kill_everywhere(kill: Callable[[Point, Path], Any], points: Sequence[Point], place: Path) -> list[Any]:
+def kill_everywhere(
+    kill: Callable[[Point, Path], Any], points: Sequence[Point], place: Path
+) -> list[Any]:
     """Kill at each point; the last one is beyond the end. Nothing is wrong afterwards."""
     found = [kill(point, place / str(number)) for number, point in enumerate(points)]
-    wrong = {f"{point} {point.text}": each.wrong() for point, each in zip(points, found, strict=True)}
+    wrong = {
+        f"{point} {point.text}": each.wrong() for point, each in zip(points, found, strict=True)
+    }
     broken = [f"{point}: {why}" for point, why in wrong.items() if why]
     assert not broken, "\n".join(broken)
-    survived = [f"{point} {point.text}" for point, each in zip(points, found, strict=True) if each.code != KILLED]
-    assert survived == [f"{points[-1]} {points[-1].text}"], "only the step beyond the end is never reached"
+    survived = [
+        f"{point} {point.text}"
+        for point, each in zip(points, found, strict=True)
+        if each.code != KILLED
+    ]
+    assert survived == [f"{points[-1]} {points[-1].text}"], (
+        "only the step beyond the end is never reached"
+    )
     return found
 
 
 def share(kind: str, service: RunningService, place: Path, *, resuming: bool = False) -> list[Any]:
-    """One share with one link, or nothing. `resuming`: a share is killed first, and `resume` at each of its steps."""
+    """One share with one link, or nothing.
+
+    `resuming`: a share is killed first, and `resume` at each of its steps.
+    """
     job, words = SHARES[kind]
     sweep = Sweep(service, words, resuming=resuming, job=job, first=COMMITTED)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) >= (5 if resuming else 8)
     seen = {(each.shares, each.entries, bool(each.printed)) for each in found}
     assert job is not AtEachStep or len(found) >= (7 if resuming else 13)
-    on_the_way = {(1, 1, False), (1, 1, True), (1, 0, True)} | (set() if resuming else {(0, 0, False), (0, 1, False)})
+    on_the_way = {(1, 1, False), (1, 1, True), (1, 0, True)} | (
+        set() if resuming else {(0, 0, False), (0, 1, False)}
+    )
     assert seen >= on_the_way
     return found
 
@@ -127,16 +148,30 @@ def request(key: str, service: RunningService, place: Path) -> list[Any]:
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) >= 9
     seen = {(len(each.requests), bool(each.listed), bool(each.printed)) for each in found}
-    assert {(0, False, False), (0, True, False), (1, True, False), (1, True, True), (1, False, True)} <= seen
+    assert {
+        (0, False, False),
+        (0, True, False),
+        (1, True, False),
+        (1, True, True),
+        (1, False, True),
+    } <= seen
     return found
 
 
 def delivery(service: RunningService, place: Path, *, to_file: bool = False) -> list[Any]:
-    """Every message once, and again only on demand. `to_file`: the link; else it goes to a receiver."""
+    """Every message once, and again only on demand.
+
+    `to_file`: the link; else it goes to a receiver.
+    """
     sweep = Delivering(service, to_file, InProcess)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) >= 12
-    assert {(len(each.messages), each.resumed) for each in found} >= {(0, 0), (0, 11), (1, 11), (1, 0)}
+    assert {(len(each.messages), each.resumed) for each in found} >= {
+        (0, 0),
+        (0, 11),
+        (1, 11),
+        (1, 0),
+    }
     return found
 
 
@@ -145,7 +180,12 @@ def reminder(service: RunningService, place: Path) -> list[Any]:
     sweep = Reminding(service, AtEachStep)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) >= 16
-    assert {(len(each.messages), each.again) for each in found} >= {(0, 0), (0, 11), (1, 11), (1, 0)}
+    assert {(len(each.messages), each.again) for each in found} >= {
+        (0, 0),
+        (0, 11),
+        (1, 11),
+        (1, 0),
+    }
     return found
 
 
@@ -166,7 +206,11 @@ class InFileAndDotenv(InFile):
 
     def there(self, group: str) -> Values:
         first, second = super().there(group), self._other.there(group)
-        return first if first == second else {**first, **{f"{key} twice": value for key, value in second.items()}}
+        return (
+            first
+            if first == second
+            else {**first, **{f"{key} twice": value for key, value in second.items()}}
+        )
 
 
 UNREADABLE = "one that nobody can read back"
@@ -178,24 +222,37 @@ PLACES: Mapping[str, Callable[[ExitStack, Job], Any]] = {
 }
 
 
-def collect(kind: str, service: RunningService, place: Path, *, elsewhere: bool = False) -> list[Any]:
+def collect(
+    kind: str, service: RunningService, place: Path, *, elsewhere: bool = False
+) -> list[Any]:
     """Every submission stored once, and none lost. `elsewhere`: the rerun is on another machine."""
     with ExitStack() as stack:
         makes = partial(PLACES[kind], stack)
-        sweep = CollectSweep(service, makes, elsewhere, job=InProcess, rotten=int(kind == "two sinks"))
+        sweep = CollectSweep(
+            service, makes, elsewhere, job=InProcess, rotten=int(kind == "two sinks")
+        )
         points = sweep.points(place / "undisturbed")
         found = kill_everywhere(sweep.kill_at, points, place)
     assert len(found) >= 12
-    ended = [each for point, each in zip(points, found, strict=True) if point.text.startswith("DELETE")]
+    ended = [
+        each for point, each in zip(points, found, strict=True) if point.text.startswith("DELETE")
+    ]
     assert {each.whole for each in ended} == {True}, "everything is stored before the request ends"
-    taken = [each.said for point, each in zip(points, found, strict=True) if point.text.startswith("PUT")]
+    taken = [
+        each.said for point, each in zip(points, found, strict=True) if point.text.startswith("PUT")
+    ]
     assert bool(taken) == (kind == UNREADABLE)
-    assert all("an earlier run was interrupted while it stored" in said for said in taken), "and it says why it stops"
+    assert all("an earlier run was interrupted while it stored" in said for said in taken), (
+        "and it says why it stops"
+    )
     return found
 
 
 def expire(service: RunningService, place: Path, *, by_name: bool = False) -> list[Any]:
-    """One DELETE at most, and every submission kept. `by_name`: one command expires two requests."""
+    """One DELETE at most, and every submission kept.
+
+    `by_name`: one command expires two requests.
+    """
     sweep = ExpiringByName(service) if by_name else Expiring(service)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     again = {each.again for each in found}

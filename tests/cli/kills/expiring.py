@@ -1,4 +1,6 @@
-"""`requests expire` killed at one step after another, and run again: one DELETE at most, every submission kept."""
+"""`requests expire` killed at one step after another, and run again: one DELETE at most, every
+submission kept.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from support.strace import Point
 
 @dataclass(frozen=True)
 class Expired:
-    """What came of `requests expire`, killed, and run again. `lost` are codes of submissions, or kept twice."""
+    """What came of `requests expire`, killed, and run again.
+
+    `lost` are codes of submissions, or kept twice.
+    """
 
     code: int
     again: tuple[int, ...]
@@ -46,7 +51,9 @@ class Expiring(NamedTuple):
         job = InProcess(place, self.service)
         request = asked_at_once(job)
         request.answer()
-        return job.steps(place, lambda under: job.run("requests", "expire", request.code, under=under), "")
+        return job.steps(
+            place, lambda under: job.run("requests", "expire", request.code, under=under), ""
+        )
 
     def kill_at(self, point: Point, place: Path) -> Expired:
         job = InProcess(place, self.service)
@@ -59,7 +66,11 @@ class Expiring(NamedTuple):
         if again == [9]:  # a DELETE may be on its way
             an_hour_later(job)
             again.append(job.run(*words).code)
-        lines = [json.loads(line) for path in job.state.rglob("*.jsonl") for line in path.read_text().splitlines()]
+        lines = [
+            json.loads(line)
+            for path in job.state.rglob("*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
         kept = sorted(line["submission"]["short_code"] for line in lines if "submission" in line)
         try:
             there, is_over = request.submissions(), request.is_over()
@@ -86,9 +97,12 @@ class ExpiringByName(NamedTuple):
         if again == [9]:  # a DELETE may be on its way
             an_hour_later(job)
             again.append(job.run(*words).code)
-        codes = [json.loads(path.read_text())["short_code"] for path in job.terminal.here.glob("*.json")]
+        codes = [
+            json.loads(path.read_text())["short_code"] for path in job.terminal.here.glob("*.json")
+        ]
         deletes = [
-            sum(each.method == "DELETE" and code in each.target for each in job.service.seen()) for code in codes
+            sum(each.method == "DELETE" and code in each.target for each in job.service.seen())
+            for code in codes
         ]
         with client_of(job) as client:
             is_over = not list(client.iter_requests())
@@ -97,5 +111,10 @@ class ExpiringByName(NamedTuple):
     def _ask(self, place: Path) -> tuple[InProcess, tuple[str, ...]]:
         job = InProcess(place, self.service)
         for number in range(2):
-            assert job.run("request", "-a", "Password", "--name", "twin", "--receipt", f"{number}.json").code == 0
+            assert (
+                job.run(
+                    "request", "-a", "Password", "--name", "twin", "--receipt", f"{number}.json"
+                ).code
+                == 0
+            )
         return job, ("requests", "expire", "--name", "tw*", "--yes")

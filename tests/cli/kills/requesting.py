@@ -15,8 +15,8 @@ from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
-    "mkdir", "flock", "write", "fsync", "link", "linkat", "rename", "unlink", "sendto", "recvfrom", "ftruncate",
-    "exit_group",
+    "mkdir", "flock", "write", "fsync", "link", "linkat", "rename", "unlink", "sendto", "recvfrom",
+    "ftruncate", "exit_group",
 )  # fmt: skip
 """The calls that change what is on disk, at the service or on stdout, and the last one of all."""
 RECEIPT, SEED = "r.json", "seed"
@@ -64,7 +64,11 @@ class Found:
         if self.listed and "request" not in self.listed:
             return f"it is listed as something else: {self.listed}"
         if self.seed is None:
-            return "a request without its seed" if self.receipt is not None and self.receipt.key == "new" else None
+            return (
+                "a request without its seed"
+                if self.receipt is not None and self.receipt.key == "new"
+                else None
+            )
         if self.receipt is not None:
             pair = keys.from_seed(decode_base64url(self.seed))
             if encode_base64url(pair.public_key) != self.receipt.public_key:
@@ -81,7 +85,9 @@ class Asking:
     job: type[Job] = Job
 
     def points(self, place: Path) -> list[Point]:
-        """The calls of an undisturbed one from the moment it touches what it writes; then one beyond."""
+        """The calls of an undisturbed one from the moment it touches what it writes; then one
+        beyond.
+        """
         job = self.job(place, self.service)
         return job.steps(
             place / "trace",

@@ -1,4 +1,5 @@
-"""Every verb cancelled at each look of its thread: what is left is what SIGKILL leaves, and is finished as that is.
+"""Every verb cancelled at each look of its thread: what is left is what SIGKILL leaves, and is
+finished as that is.
 
 The lists of what SIGKILL leaves: `tests/cli/kill_states/`.
 """
@@ -45,8 +46,8 @@ TIDIED = (
     r", then sending, then settled as not sent",
     r"<id>.jsonl: kind$",
 )
-"""Reads, which change nothing; and what a thread settles that has announced a change and does not begin it, or removes
-because there is nothing in it.
+"""Reads, which change nothing; and what a thread settles that has announced a change and does not
+begin it, or removes because there is nothing in it.
 """
 
 
@@ -59,7 +60,9 @@ def tidy(state: State) -> State:
 
 
 def cancel_everywhere(title: str, sweep: Any, place: Path, least: int) -> None:
-    """Cancel at each look: every promise is kept, and nothing is left that a kill does not leave."""
+    """Cancel at each look: every promise is kept, and nothing is left that a kill does not
+    leave.
+    """
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) > least
     listed = {tidy(state) for state in list_states(title)}
@@ -81,7 +84,9 @@ def test_a_request(service: RunningService, tmp_path: Path, key: str) -> None:
     cancel_everywhere(f"request, {key}", Asking(service, words, job), tmp_path, 2)
 
 
-@pytest.mark.parametrize("to_file", [False, True], ids=["the link to a receiver", "the link to a file"])
+@pytest.mark.parametrize(
+    "to_file", [False, True], ids=["the link to a receiver", "the link to a file"]
+)
 def test_a_delivery(service: RunningService, tmp_path: Path, *, to_file: bool) -> None:
     title = f"delivery, the link to a {'file' if to_file else 'receiver'}"
     cancel_everywhere(title, Delivering(service, to_file, InProcess), tmp_path, 6)
@@ -94,11 +99,15 @@ def test_a_reminder(service: RunningService, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["two sinks", "folders", UNREADABLE])
 def test_a_collection(service: RunningService, tmp_path: Path, kind: str) -> None:
     with ExitStack() as stack:
-        sweep = CollectSweep(service, partial(PLACES[kind], stack), job=InProcess, rotten=int(kind == "two sinks"))
+        sweep = CollectSweep(
+            service, partial(PLACES[kind], stack), job=InProcess, rotten=int(kind == "two sinks")
+        )
         cancel_everywhere(f"collect, {kind}", sweep, tmp_path, 8)
 
 
-@pytest.mark.parametrize(("title", "sweep"), [("expire", Expiring), ("expire, several by their name", ExpiringByName)])
+@pytest.mark.parametrize(
+    ("title", "sweep"), [("expire", Expiring), ("expire, several by their name", ExpiringByName)]
+)
 def test_the_end_of_a_request(
     service: RunningService, tmp_path: Path, title: str, sweep: Callable[[RunningService], Any]
 ) -> None:
@@ -106,7 +115,9 @@ def test_the_end_of_a_request(
 
 
 def test_a_purge(service: RunningService, tmp_path: Path) -> None:
-    """Two DELETEs at most, the one that expires and the one that was asked for; the ciphertext is kept."""
+    """Two DELETEs at most, the one that expires and the one that was asked for; the ciphertext is
+    kept.
+    """
     for number in count(1):
         job = InProcess(tmp_path / str(number), service)
         request = asked_at_once(job)
@@ -120,8 +131,14 @@ def test_a_purge(service: RunningService, tmp_path: Path) -> None:
             an_hour_later(job)
             codes.append(job.run(*words).code)
         assert codes[-1] == 0, f"look {number}: {codes}"
-        lines = [json.loads(line) for path in job.state.rglob("*.jsonl") for line in path.read_text().splitlines()]
-        assert [line["submission"]["short_code"] for line in lines if "submission" in line] == [given]
+        lines = [
+            json.loads(line)
+            for path in job.state.rglob("*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        assert [line["submission"]["short_code"] for line in lines if "submission" in line] == [
+            given
+        ]
         assert request.deletes() == 2
         with pytest.raises(NotFoundError):
             request.submissions()
@@ -131,12 +148,16 @@ def test_a_purge(service: RunningService, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["share", "tool"])
-def test_one_call_is_made_once_or_not_at_all(service: RunningService, tmp_path: Path, verb: str) -> None:
+def test_one_call_is_made_once_or_not_at_all(
+    service: RunningService, tmp_path: Path, verb: str
+) -> None:
     """Ending a share, and calling a tool: there is no step after it that a cancel could reach."""
     for number in count(1):
         job = InProcess(tmp_path / str(number), service)
         code = job.share("--output", "json").json["short_code"]
-        words = {"share": ("shares", "expire", code), "tool": ("tools", "call", "share_stats")}[verb]
+        words = {"share": ("shares", "expire", code), "tool": ("tools", "call", "share_stats")}[
+            verb
+        ]
         first = job.run(*words, under=Canceller(number))
         if first.code != KILLED:
             break

@@ -1,4 +1,5 @@
-"""Real commands, each killed by a real signal at a few system calls, and finished by `resume` or by running it again.
+"""Real commands, each killed by a real signal at a few system calls, and finished by `resume` or by
+running it again.
 
 Every step, in one process: test_every_step.py beside it. Every system call: tests/endurance.
 """
@@ -28,11 +29,16 @@ P = TypeVar("P")
 
 
 def kill_at(kill: Callable[[P, Path], Any], points: Sequence[P], place: Path) -> list[Any]:
-    """Kill at some of the points, the first and the last among them. Nothing is wrong afterwards."""
+    """Kill at some of the points, the first and the last among them.
+
+    Nothing is wrong afterwards.
+    """
     chosen = spread(points, FEW)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda pair: kill(pair[1], place / str(pair[0])), enumerate(chosen)))
-    assert {str(point): each.wrong() for point, each in zip(chosen, found, strict=True) if each.wrong()} == {}
+    assert {
+        str(point): each.wrong() for point, each in zip(chosen, found, strict=True) if each.wrong()
+    } == {}
     assert found[-1].code == 0, "it went all the way to a command that outlives it"
     return found
 
@@ -49,7 +55,13 @@ def kill_at(kill: Callable[[P, Path], Any], points: Sequence[P], place: Path) ->
     ids=["share", "share, SIGTERM", "share that is stored, SIGTERM", "resume", "resume, SIGINT"],
 )
 def test_share_and_resume(
-    signal: str, code: int, job: type[Job], service: RunningService, tmp_path: Path, *, resuming: bool
+    signal: str,
+    code: int,
+    job: type[Job],
+    service: RunningService,
+    tmp_path: Path,
+    *,
+    resuming: bool,
 ) -> None:
     sweep = Sweep(service, resuming=resuming, signal=signal, job=job)
     found = kill_at(sweep.kill_at, only(sweep.points(tmp_path / "undisturbed"), MATTER), tmp_path)
@@ -58,12 +70,16 @@ def test_share_and_resume(
 
 def test_request(service: RunningService, tmp_path: Path) -> None:
     sweep = Asking(service, KEYS["a fresh key"])
-    assert kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)[0].requests == []
+    assert (
+        kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)[0].requests == []
+    )
 
 
 def test_delivery(service: RunningService, tmp_path: Path) -> None:
     sweep = Delivering(service, to_file=False)
-    assert kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)[0].messages == []
+    assert (
+        kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)[0].messages == []
+    )
 
 
 def test_collect(service: RunningService, tmp_path: Path) -> None:
@@ -71,7 +87,9 @@ def test_collect(service: RunningService, tmp_path: Path) -> None:
     assert kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)[0].code == -9
 
 
-def test_collect_at_a_request_to_the_service_or_to_vault(service: RunningService, bao: Bao, tmp_path: Path) -> None:
+def test_collect_at_a_request_to_the_service_or_to_vault(
+    service: RunningService, bao: Bao, tmp_path: Path
+) -> None:
     sweep = CollectSweep(service, lambda _: InVault(bao), elsewhere=True, number=1)
     calls = sweep.calls(tmp_path / "counted")
     assert {call.text.partition(":")[0] for call in calls[:-1]} == {"service", "vault"}

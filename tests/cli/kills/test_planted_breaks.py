@@ -45,20 +45,34 @@ S = (
     Planted(breaks.ends_the_entry_before_the_link_is_out, share(), "1 shares and 0 links"),
 )
 MESSAGES = (
-    Planted(breaks.notes_a_message_only_when_it_is_sent, every_step.delivery, "a second message that nobody asked for"),
     Planted(
-        breaks.notes_a_message_only_when_it_is_sent, every_step.reminder, "resume says that all is out, and nothing is"
+        breaks.notes_a_message_only_when_it_is_sent,
+        every_step.delivery,
+        "a second message that nobody asked for",
+    ),
+    Planted(
+        breaks.notes_a_message_only_when_it_is_sent,
+        every_step.reminder,
+        "resume says that all is out, and nothing is",
     ),
 )
 C = (
     Planted(breaks.writes_the_entry_after_the_send, request(), "requests, .* links"),
     Planted(breaks.sends_each_try_under_a_fresh_key, request(), "requests, .* links"),
-    Planted(breaks.finds_no_request_by_its_public_key, request("a fresh key, all responses lost"), "code=9"),
+    Planted(
+        breaks.finds_no_request_by_its_public_key,
+        request("a fresh key, all responses lost"),
+        "code=9",
+    ),
 )
 D = (
     Planted(breaks.sends_every_delete_twice, every_step.expire, "there is no request"),
     Planted(breaks.takes_an_ended_request_for_an_active_one, every_step.expire, "2 DELETEs"),
-    Planted(breaks.notes_no_delete_before_it_is_sent, every_step.expire, "no second DELETE follows within the hour"),
+    Planted(
+        breaks.notes_no_delete_before_it_is_sent,
+        every_step.expire,
+        "no second DELETE follows within the hour",
+    ),
     Planted(breaks.keeps_no_submission, every_step.expire, "not kept once"),
 )
 COLLECTING = (
@@ -69,7 +83,9 @@ COLLECTING = (
         "0 places, and not each submission in one",
     ),
     Planted(
-        breaks.notes_no_write_that_nobody_can_read_back, collect(every_step.UNREADABLE), "a place was written 3 times"
+        breaks.notes_no_write_that_nobody_can_read_back,
+        collect(every_step.UNREADABLE),
+        "a place was written 3 times",
     ),
 )
 RULES = {"S": S, "messages": MESSAGES, "C": C, "D": D, "collecting": COLLECTING}
@@ -94,7 +110,9 @@ def test_a_sweep_turns_red_where_a_command(
 def test_a_list_of_states_turns_red_where_a_note_is_missing_that_no_rule_needs(
     service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The key of the one re-creation is made from the first one, so that `resume` makes it again."""
+    """The key of the one re-creation is made from the first one, so that `resume` makes it
+    again.
+    """
     breaks.forgets_the_key_of_the_one_re_creation(monkeypatch)
     found = every_step.share("a key without custody", service, tmp_path)
     with pytest.raises(AssertionError, match=r"missing:(.|\n)*then another key"):

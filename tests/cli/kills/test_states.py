@@ -1,4 +1,5 @@
-"""The states in which kills land: one short sweep of each rule reaches those that are listed; and what a list notices.
+"""The states in which kills land: one short sweep of each rule reaches those that are listed; and
+what a list notices.
 
 All sweeps: test_every_step.py beside it.
 """
@@ -29,7 +30,10 @@ from sealpipe_rehearsal.running_service import RunningService
     ids=["rule S", "rule C", "rule D"],
 )
 def test_kills_reach_the_states_that_are_listed(
-    title: str, sweep: Callable[[RunningService, Path], list[Any]], service: RunningService, tmp_path: Path
+    title: str,
+    sweep: Callable[[RunningService, Path], list[Any]],
+    service: RunningService,
+    tmp_path: Path,
 ) -> None:
     assert_reached(title, sweep(service, tmp_path))
 
@@ -39,7 +43,11 @@ class Kill:
     state: State
 
 
-BEFORE, SENT, TOLD = Kill(()), Kill(("service a share",)), Kill(("service a share", "printed <share link>"))
+BEFORE, SENT, TOLD = (
+    Kill(()),
+    Kill(("service a share",)),
+    Kill(("service a share", "printed <share link>")),
+)
 
 
 @pytest.fixture
@@ -56,7 +64,10 @@ def test_the_order_and_the_number_of_kills_do_not_matter() -> None:
 
 @pytest.mark.usefixtures("listed")
 def test_a_state_that_no_kill_reaches_any_more_is_named() -> None:
-    with pytest.raises(AssertionError, match="share: 1 states are no longer reached, 0 are new\nmissing:\n  nothing\n"):
+    with pytest.raises(
+        AssertionError,
+        match="share: 1 states are no longer reached, 0 are new\nmissing:\n  nothing\n",
+    ):
         assert_reached("share", [SENT, TOLD])
 
 
@@ -72,11 +83,20 @@ KINDS = ("requests", "shares")
 def test_every_list_is_that_of_a_sweep() -> None:
     """One that nobody compares would say nothing."""
     shares = {f"{command}, {kind}" for command in ("share", "resume") for kind in every_step.SHARES}
-    requests = {f"request, {key}" for key in every_step.REQUESTS} | {"expire", "expire, several by their name"}
+    requests = {f"request, {key}" for key in every_step.REQUESTS} | {
+        "expire",
+        "expire, several by their name",
+    }
     sent = {"delivery, the link to a receiver", "delivery, the link to a file", "reminder"}
     collected = {f"collect, {kind}" for kind in every_step.PLACES}
-    batches = {f"batch of {kind}, {verb} of a row that is gone" for kind in KINDS for verb in ("cancel", "reissue")}
-    batches |= {f"batch of {kind}, {story}" for kind in KINDS for story in ("creating", "reminding")}
+    batches = {
+        f"batch of {kind}, {verb} of a row that is gone"
+        for kind in KINDS
+        for verb in ("cancel", "reissue")
+    }
+    batches |= {
+        f"batch of {kind}, {story}" for kind in KINDS for story in ("creating", "reminding")
+    }
     batches |= {"batch of requests, collecting", "batch, news"}
     titles = batches | shares | requests | sent | collected
     assert {path.name for path in reached.LISTS.iterdir()} == set(map(name_list, titles))

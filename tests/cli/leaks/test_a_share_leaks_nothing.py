@@ -1,8 +1,10 @@
-"""Every byte that a share writes, sends, executes or leaves on disk, on success and on each way to fail.
+"""Every byte that a share writes, sends, executes or leaves on disk, on success and on each way to
+fail.
 
-Each secret is looked for in all of that, in every encoding, and must stand only where it belongs: the link where
-the user wants it, the auth part in the Authorization header, everything else nowhere at all. Each case is one
-real process under strace with a umask of 0, between it and the service a server that makes the faults.
+Each secret is looked for in all of that, in every encoding, and must stand only where it belongs:
+the link where the user wants it, the auth part in the Authorization header, everything else nowhere
+at all. Each case is one real process under strace with a umask of 0, between it and the service a
+server that makes the faults.
 """
 
 from __future__ import annotations
@@ -93,29 +95,37 @@ CASES = {
         5, then=says(400, '{"error_code": 19, "message": "no", "additional_data": {"title": "why"}}'), requests=1
     ),
     "an echo in the message": Case(
-        5, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}'), requests=1, says="bad [withheld]"
+        5, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}'), requests=1,
+        says="bad [withheld]"
     ),
     "an echo that JSON has escaped": Case(
-        5, then=echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'), requests=1, says="[withheld]"
+        5, then=echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'), requests=1,
+        says="[withheld]"
     ),
     "an echo in the additional data, as JSON": Case(
         5, ["--output", "json"], requests=1, says="[withheld]",
-        then=echoes(400, '{"error_code": 19, "message": "", "additional_data": {"HEADER": ["ESCAPED"]}}'),
+        then=echoes(400,
+            '{"error_code": 19, "message": "", "additional_data": {"HEADER": ["ESCAPED"]}}'),
     ),
-    "an echo of the gateway": Case(3, then=echoes(403, '{"Message": "HEADER"}'), requests=1, says="[withheld]"),
-    "an echo in a proxy's page": Case(9, then=echoes(502, "<pre>Authorization: HEADER</pre>"), kept=True),
+    "an echo of the gateway": Case(3, then=echoes(403, '{"Message": "HEADER"}'), requests=1,
+        says="[withheld]"),
+    "an echo in a proxy's page": Case(9, then=echoes(502, "<pre>Authorization: HEADER</pre>"),
+        kept=True),
     # A deadline that ends the last call is what it says, not the echo.
     "an echo that is no HTTP": Case(
-        9, ["--deadline", "5s"], then=echoes(0, "Authorization: HEADER\r\n\r\n"), kept=True, says="[withheld]"
+        9, ["--deadline", "5s"], then=echoes(0, "Authorization: HEADER\r\n\r\n"), kept=True,
+        says="[withheld]"
     ),
-    "nobody listens": Case(10, before=environ(SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1"), requests=0),
+    "nobody listens": Case(10,
+        before=environ(SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1"), requests=0),
     "500 for ever": Case(9, then=says(500), kept=True),
     "500 for ever, as JSON": Case(9, ["--output", "json"], then=says(500), kept=True),
     "429 for ever": Case(7, then=says(429)),
     "no answer": Case(9, then=reset_after, kept=True),
     "bad JSON": Case(12, then=says(201, '{"short_code": "x'), kept=True),
     "a redirect": Case(
-        12, then=says(307, headers={"Location": "http://127.0.0.1:9/elsewhere"}), requests=1, kept=True
+        12, then=says(307, headers={"Location": "http://127.0.0.1:9/elsewhere"}), requests=1,
+        kept=True
     ),
     "a missing variable": Case(14, ["-f", "env:NOT_SET"], requests=0),
     "a missing file": Case(14, ["-f", "file:nowhere"], requests=0),
@@ -123,31 +133,38 @@ CASES = {
     "a broken dotenv file": Case(14, before=file("prod.env", b"\n= broken 'line\n"), requests=0),
     "not UTF-8": Case(14, before=file("secret.pem", b"\xff\xfe"), requests=0),
     "not base64": Case(14, ["-f", "file:secret.pem?decode=base64"], requests=0),
-    "not hex, as JSON": Case(14, ["-f", "file:secret.pem?decode=hex", "--output", "json"], requests=0),
+    "not hex, as JSON": Case(14, ["-f", "file:secret.pem?decode=hex", "--output", "json"],
+        requests=0),
     "no JSON": Case(14, ["-f", "file:secret.pem?format=json#x"], requests=0),
     "no place in it": Case(2, ["-f", "file:secret.pem#/x/y"], requests=0),
     "a passcode that ends in a newline": Case(2, before=file("passcode", b"\n"), requests=0),
     "a passcode with a tab": Case(2, before=file("passcode", b"\tx"), requests=0),
     "a malformed credential": Case(
-        2, before=lambda canaries, _: canaries.user.environ.update(SEALPIPE_API_KEY=canaries.authorization), requests=0
+        2, before=lambda canaries,
+        _: canaries.user.environ.update(SEALPIPE_API_KEY=canaries.authorization), requests=0
     ),
     "a bad option": Case(2, ["--views", "none"], requests=0),
     "an unknown option, as JSON": Case(2, ["--view", "1", "--output", "json"], requests=0),
     "two credentials": Case(2, ["--api-key-file", "passcode"], requests=0),
     "a full disk": Case(2, inject="fsync:error=ENOSPC:when=1", requests=0),
-    "a disk that is full after the answer": Case(0, inject="fsync:error=ENOSPC:when=3", link_at="stdout", requests=1),
+    "a disk that is full after the answer": Case(0, inject="fsync:error=ENOSPC:when=3",
+        link_at="stdout", requests=1),
     "a plugin that works": Case(0, PLANT, link_at="stdout", before=planted(""), requests=1),
-    "a plugin that fails": Case(14, PLANT, before=planted("Planted.fetch = loud"), requests=0, says="unexpected Loud"),
+    "a plugin that fails": Case(14, PLANT, before=planted("Planted.fetch = loud"), requests=0,
+        says="unexpected Loud"),
     "a plugin that fails, as JSON": Case(
         14, [*PLANT, "--output", "json"], before=planted("Planted.fetch = loud"), requests=0
     ),
-    "a plugin that cannot be made": Case(14, PLANT, before=planted("Planted.__init__ = loud"), requests=0),
+    "a plugin that cannot be made": Case(14, PLANT, before=planted("Planted.__init__ = loud"),
+        requests=0),
     "a plugin that cannot be imported": Case(14, PLANT, before=planted("loud()"), requests=0),
     "a bug of ours while sealing": Case(
-        1, PLANT, before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0, says="internal error: Loud"
+        1, PLANT, before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0,
+        says="internal error: Loud"
     ),
     "a bug of ours while sealing, as JSON": Case(
-        1, [*PLANT, "--output", "json"], before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0
+        1, [*PLANT, "--output", "json"], before=planted("sealpipe.wire.tokens.access_token = loud"),
+        requests=0
     ),
     "a bug of ours while writing the outbox": Case(
         1, PLANT, before=planted("sealpipe.state.outbox.Journal.create = loud"), requests=0
@@ -155,10 +172,12 @@ CASES = {
     "a bug of ours after the answer": Case(
         1, PLANT, before=planted("sealpipe.share.post._note_response = loud"), requests=1, kept=True
     ),
-    "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true", **ABROAD), requests=0),
+    "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true", **ABROAD),
+        requests=0),
     "any CI without a way for the link": Case(2, before=environ(CI="true", **ABROAD), requests=0),
     "any CI, captured": Case(
-        0, ["--print"], before=environ(JENKINS_URL="http://127.0.0.1/", **ABROAD), link_at="stdout", requests=1
+        0, ["--print"], before=environ(JENKINS_URL="http://127.0.0.1/", **ABROAD), link_at="stdout",
+        requests=1
     ),
 }  # fmt: skip
 
@@ -176,13 +195,18 @@ def check(canaries: Canaries, watched: Watched, faulty: Faulty, case: Case) -> s
     requests = len(faulty.received())
     assert case.requests in (None, requests)
     link = _link(canaries.user, watched, case)
-    assert leaks(canaries, watched, requests, link, case.link_at, may_be_cut=case.requests is None) == []
+    assert (
+        leaks(canaries, watched, requests, link, case.link_at, may_be_cut=case.requests is None)
+        == []
+    )
     detector = Detector(canaries.secrets(watched))
     for received in faulty.received():
         head = received.head.replace(canaries.authorization.encode(), b"")
         assert detector.find(head + received.body) == set()
     assert watched.executed == [], "a share starts no other program"
-    assert ("resume" in watched.done.err, len(canaries.user.outbox())) == ((True, 1) if case.kept else (False, 0))
+    assert ("resume" in watched.done.err, len(canaries.user.outbox())) == (
+        (True, 1) if case.kept else (False, 0)
+    )
     return link
 
 
@@ -247,11 +271,16 @@ def told(share):
     print(share.link.reveal(), file=sys.stderr)
 sealpipe.cli.deliver.announce = told""",
 }
-IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.network.service_network\n"
+IMPORTS = (
+    "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, "
+    "sealpipe.network.service_network\n"
+)
 
 
 @pytest.mark.parametrize("name", LEAKING)
-def test_a_share_that_leaks_does_not_pass(bare: Terminal, service: RunningService, faulty: Faulty, name: str) -> None:
+def test_a_share_that_leaks_does_not_pass(
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     planted(IMPORTS + LEAKING[name])(canaries, service)
     watched = canaries.watch(*SHARE, *PLANT)
@@ -266,7 +295,9 @@ def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     faulty.plan(then=fault)
-    watched = canaries.watch(*share_with("--deadline", "60s"), interrupt=lambda: faulty.committed.wait(30))
+    watched = canaries.watch(
+        *share_with("--deadline", "60s"), interrupt=lambda: faulty.committed.wait(30)
+    )
     check(canaries, watched, faulty, Case(143, requests=1, kept=True))
 
 
@@ -274,22 +305,31 @@ def test_buildkites_agent_gets_the_link_by_its_standard_input_and_no_other_way(
     bare: Terminal, service: RunningService, faulty: Faulty
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
-    del bare.environ["CANARY_ENV"]  # the agent's environment is the job's own, but for our variables
-    agent = bare.file("agent/buildkite-agent", "#!/bin/sh\nwhile read -r line; do :; done\nexit 0\n")
+    # The agent's environment is the job's own, but for our variables.
+    del bare.environ["CANARY_ENV"]
+    agent = bare.file(
+        "agent/buildkite-agent", "#!/bin/sh\nwhile read -r line; do :; done\nexit 0\n"
+    )
     agent.chmod(0o755)
     bare.environ |= BUILDKITE | ABROAD | {"PATH": f"{agent.parent}:{bare.environ['PATH']}"}
-    watched = canaries.watch("share", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "--print")
+    watched = canaries.watch(
+        "share", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "--print"
+    )
     assert watched.done.code == 0, watched.done
     link = watched.done.out.rstrip("\n")
     fragment = link.partition("#")[2]
-    (pipe,) = [place for place, data in watched.streams.items() if "pipe:" in place and b"{" in data]
+    (pipe,) = [
+        place for place, data in watched.streams.items() if "pipe:" in place and b"{" in data
+    ]
     assert set(json.loads(watched.streams.pop(pipe)).values()) == {link, fragment, fragment[1:]}
     assert leaks(canaries, watched, 1, link, "stdout") == []
     assert [words[0] for words in watched.executed] == [bytes(agent)] * 3, "a mask and two outputs"
     assert not any(word.startswith(b"SEALPIPE_") for words in watched.executed for word in words)
 
 
-def test_nothing_leaks_if_the_link_cannot_be_printed(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+def test_nothing_leaks_if_the_link_cannot_be_printed(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     reading, writing = os.pipe()
     os.close(reading)
@@ -304,7 +344,9 @@ def test_nothing_leaks_if_the_link_cannot_be_printed(bare: Terminal, service: Ru
     assert len(bare.outbox()) == 1
 
 
-def test_resuming_leaks_nothing_either(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+def test_resuming_leaks_nothing_either(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     faulty.plan(then=says(500, commits=True))
     assert canaries.watch(*SHARE).done.code == 9
@@ -335,10 +377,18 @@ def test_resuming_leaks_nothing_either(bare: Terminal, service: RunningService, 
     assert Detector({**canaries.secrets(watched), "content key": key}).find(sealed) == set()
 
 
-def test_what_can_be_listed_and_expired_leaks_nothing(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+def test_what_can_be_listed_and_expired_leaks_nothing(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     code = json.loads(canaries.watch(*SHARE, "--output", "json").done.out)["short_code"]
-    for words in (["list"], ["show", code], ["expire", code], ["expire", code], ["list", "--output", "json"]):
+    for words in (
+        ["list"],
+        ["show", code],
+        ["expire", code],
+        ["expire", code],
+        ["list", "--output", "json"],
+    ):
         before = len(faulty.received())
         watched = canaries.watch("shares", *words)
         assert leaks(canaries, watched, len(faulty.received()) - before, None, None) == []
@@ -358,9 +408,16 @@ def test_under_a_umask_of_0_everything_that_is_made_is_for_its_owner_only(
     faulty.plan(then=case.then)
     watched = canaries.watch(*share_with(*case.words), inject=case.inject)
     assert watched.done.code == case.code
-    made = {path: stat.S_IMODE(path.stat().st_mode) for path in set(bare.home.parent.rglob("*")) - before}
+    made = {
+        path: stat.S_IMODE(path.stat().st_mode)
+        for path in set(bare.home.parent.rglob("*")) - before
+    }
     assert made
-    assert {str(path): oct(mode) for path, mode in made.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    assert {
+        str(path): oct(mode)
+        for path, mode in made.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+    } == {}
     assert {mode for _, mode in watched.created} == {0o600}, "from the first moment on"
 
 
@@ -407,5 +464,7 @@ def test_what_everybody_can_see_of_a_running_share_holds_no_value(
                 shown.append(file.read_bytes())
 
     watched = canaries.watch(*share_with("--deadline", "60s"), interrupt=look)
-    assert any(b"--passcode-from\0file:passcode" in line for line in shown), "it was there to be seen"
+    assert any(b"--passcode-from\0file:passcode" in line for line in shown), (
+        "it was there to be seen"
+    )
     assert Detector(canaries.secrets(watched)).find(b"\n".join(shown)) == set()

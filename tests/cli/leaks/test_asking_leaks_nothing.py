@@ -1,7 +1,9 @@
-"""Asking for secrets: passcode, seed and access link of a request stand where they belong and nowhere else.
+"""Asking for secrets: passcode, seed and access link of a request stand where they belong and
+nowhere else.
 
-As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it. The passcode belongs
-into the body that is sent, the seed into the place that --seed-to names, a link that is sent into its message.
+As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it.
+The passcode belongs into the body that is sent, the seed into the place that --seed-to names, a
+link that is sent into its message.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ def faulty(service: RunningService) -> Iterator[Faulty]:
         yield server
 
 
-def leaks(canaries: Canaries, watched: Watched, faulty: Faulty, *, may_be_cut: bool = False) -> list[Found]:
-    """What stands where it does not belong; what belongs is cut out first, as often as it belongs and no more.
+def leaks(
+    canaries: Canaries, watched: Watched, faulty: Faulty, *, may_be_cut: bool = False
+) -> list[Found]:
+    """What stands where it does not belong; what belongs is cut out first, as often as it belongs
+    and no more.
 
     With `may_be_cut`, the deadline may have ended the last request before the server had it whole.
     """
@@ -54,10 +59,16 @@ def leaks(canaries: Canaries, watched: Watched, faulty: Faulty, *, may_be_cut: b
     if seed:
         pair = keys.from_seed(decode_base64url(seed))
         assert bytes(pair.seed) in watched.drawn, "it was seen as it was drawn"
-        secrets |= {"seed": bytes(pair.seed), "scalar": bytes(pair.scalar), "seed as text": seed.encode()}
+        secrets |= {
+            "seed": bytes(pair.seed),
+            "scalar": bytes(pair.scalar),
+            "seed as text": seed.encode(),
+        }
     detector = Detector(secrets)
     authorization = canaries.authorization.encode()
-    header = re.compile(rb"\r\nauthorization: " + re.escape(authorization) + rb"\r\n", re.IGNORECASE)
+    header = re.compile(
+        rb"\r\nauthorization: " + re.escape(authorization) + rb"\r\n", re.IGNORECASE
+    )
     passcode = json.dumps(canaries.values["passcode"], ensure_ascii=False).encode()
     posts = sum(received.method == "POST" for received in faulty.received())
     found: list[Found] = []
@@ -78,14 +89,18 @@ def leaks(canaries: Canaries, watched: Watched, faulty: Faulty, *, may_be_cut: b
 
 
 def links_stand(watched: Watched, where: Sequence[str]) -> None:
-    """A collect link stands in these places, once each, and in no other but the state directory's own record."""
+    """A collect link stands in these places, once each, and in no other but the state directory's
+    own record.
+    """
     at = {}
     for place, data in watched.places():
         if place.startswith("TCP:"):
             continue
         if count := len(re.findall(rb"http://[^\s\"]+/r/[^\s\"]+", data)):
             place = re.sub(r"out/#\d+$", "out/a new file", place.removeprefix("left in "))
-            at[re.sub(r"state/sealpipe/created/(#\d+|[0-9a-f]{32}\.json)$", "the record", place)] = count
+            at[
+                re.sub(r"state/sealpipe/created/(#\d+|[0-9a-f]{32}\.json)$", "the record", place)
+            ] = count
     assert at.keys() - {"work/out/a new file", "home/.local/the record"} == set(where), at
     assert set(at.values()) <= {1}
 
@@ -104,12 +119,20 @@ CASES = {
     "JSON": Case(0, ["--output", "json"], links=["stdout"]),
     "a passcode": Case(0, PASSCODE, links=["stdout"]),
     "a fresh key": Case(0, [*NEW, *PASSCODE], links=["stdout"]),
-    "a fresh key and a receipt": Case(0, [*NEW, *PASSCODE, "--receipt", "out/r.json"], links=["stdout", RECEIPT]),
-    "sent": Case(
-        0, [*SENT, *PASSCODE, *NEW, "--receipt", "out/r.json", "--output", "json"], links=[LINK_FILE, RECEIPT]
+    "a fresh key and a receipt": Case(
+        0, [*NEW, *PASSCODE, "--receipt", "out/r.json"], links=["stdout", RECEIPT]
     ),
-    "a seed that is there already": Case(14, [*PASSCODE, "--key", "new", "--seed-to", "file:passcode"]),
-    "an echo in the message": Case(5, PASSCODE, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}')),
+    "sent": Case(
+        0,
+        [*SENT, *PASSCODE, *NEW, "--receipt", "out/r.json", "--output", "json"],
+        links=[LINK_FILE, RECEIPT],
+    ),
+    "a seed that is there already": Case(
+        14, [*PASSCODE, "--key", "new", "--seed-to", "file:passcode"]
+    ),
+    "an echo in the message": Case(
+        5, PASSCODE, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}')
+    ),
     "500 for ever": Case(9, [*PASSCODE, *NEW], then=says(500), kept=True),
     "no answer": Case(9, PASSCODE, then=reset_after, kept=True),
     "no answer, as JSON": Case(9, [*PASSCODE, "--output", "json"], then=reset_after, kept=True),
@@ -142,7 +165,11 @@ def test_what_is_left_is_listed_and_tried_again_without_leaking(
     bare.file("out/.keep", "")
     faulty.plan(then=says(500))
     assert canaries.watch(*ASK, *PASSCODE, *NEW).done.code == 9
-    for words, code in ((["--list"], 0), (["--list", "--output", "json"], 0), (["--deadline", "1s"], 9)):
+    for words, code in (
+        (["--list"], 0),
+        (["--list", "--output", "json"], 0),
+        (["--deadline", "1s"], 9),
+    ):
         before = len(faulty.received())
         watched = canaries.watch("resume", *words)
         assert watched.done.code == code, watched.done
@@ -164,16 +191,29 @@ def leaks_after(canaries: Canaries, watched: Watched, faulty: Faulty, before: in
 @pytest.mark.parametrize(
     "code",
     [
-        "sealpipe.cli.deliver.announce = lambda made: print(made.access_link.reveal(), file=sys.stderr)",
-        'sealpipe.cli.deliver.announce = lambda made: open("log", "w").write(open("out/seed").read())',
-        "sealpipe.cli.deliver.announce = lambda made: sealpipe.cli.render.print_note(open('passcode').read())",
+        (
+            "sealpipe.cli.deliver.announce = lambda made: print(made.access_link.reveal(), "
+            "file=sys.stderr)"
+        ),
+        (
+            'sealpipe.cli.deliver.announce = lambda made: open("log", '
+            '"w").write(open("out/seed").read())'
+        ),
+        (
+            "sealpipe.cli.deliver.announce = lambda made: "
+            "sealpipe.cli.render.print_note(open('passcode').read())"
+        ),
     ],
     ids=["the access link on stderr", "the seed in a file", "the passcode on stderr"],
 )
-def test_a_request_that_leaks_does_not_pass(bare: Terminal, service: RunningService, faulty: Faulty, code: str) -> None:
+def test_a_request_that_leaks_does_not_pass(
+    bare: Terminal, service: RunningService, faulty: Faulty, code: str
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     bare.file("out/.keep", "")
-    bare.file("site/sitecustomize.py", f"import sys, sealpipe.cli.deliver, sealpipe.cli.render\n{code}\n")
+    bare.file(
+        "site/sitecustomize.py", f"import sys, sealpipe.cli.deliver, sealpipe.cli.render\n{code}\n"
+    )
     bare.environ["PYTHONPATH"] = str(bare.here / "site")
     watched = canaries.watch(*ASK, *NEW, *PASSCODE)
     assert watched.done.code == 0, watched.done
@@ -216,7 +256,12 @@ def test_an_exception_of_a_request_tells_nothing(
     for logger in ("", "httpx", "httpcore", "sealpipe", "asyncio"):
         caplog.set_level(logging.DEBUG, logger)
     given = settings(service, faulty.base_url)
-    asked = {"passcode": CANARY, "key": "new", "seed_to": f"file:{tmp_path}/seed", "outbox": tmp_path / "outbox"}
+    asked = {
+        "passcode": CANARY,
+        "key": "new",
+        "seed_to": f"file:{tmp_path}/seed",
+        "outbox": tmp_path / "outbox",
+    }
 
     async def ask_async() -> None:
         async with AsyncClient(**given) as client:
@@ -229,7 +274,9 @@ def test_an_exception_of_a_request_tells_nothing(
     with pytest.raises(SealpipeError) as caught:
         asyncio.run(ask_async()) if asynchronous else ask()
     seed = (tmp_path / "seed").read_bytes()
-    detector = Detector({"passcode": CANARY.encode(), "seed": decode_base64url(seed.decode()), "as text": seed})
+    detector = Detector(
+        {"passcode": CANARY.encode(), "seed": decode_base64url(seed.decode()), "as text": seed}
+    )
     assert detector.find(exposed(caught.value).encode("utf-8", "backslashreplace")) == set()
     assert detector.find(caplog.text.encode()) == set()
 
@@ -241,10 +288,22 @@ def test_no_object_on_the_way_gives_anything_away(service: RunningService, tmp_p
         outbox = Outbox(tmp_path / "outbox", Credential.parse(given["api_key"]))
         made = requesting.request(client.session, plan, outbox)
         seed = (tmp_path / "seed").read_bytes()
-        detector = Detector({"passcode": CANARY.encode(), "seed": decode_base64url(seed.decode()), "as text": seed})
-        things: list[object] = [plan, made, made.entry, made.receipt, made.access_link, [made], {"made": made}]
+        detector = Detector(
+            {"passcode": CANARY.encode(), "seed": decode_base64url(seed.decode()), "as text": seed}
+        )
+        things: list[object] = [
+            plan,
+            made,
+            made.entry,
+            made.receipt,
+            made.access_link,
+            [made],
+            {"made": made},
+        ]
         for thing in things:
-            assert detector.find(shown(thing).encode("utf-8", "backslashreplace")) == set(), type(thing)
+            assert detector.find(shown(thing).encode("utf-8", "backslashreplace")) == set(), type(
+                thing
+            )
         made.delivered()
     assert made.access_link is not None
     assert detector.find(made.access_link.reveal().encode()), "it is there to be found"
@@ -256,8 +315,15 @@ def told(make: Callable[[], object]) -> str:
     return exposed(refused.value)
 
 
-@pytest.mark.parametrize("passcode", [f"{CANARY}\n", Secret(f"{CANARY}\x00")], ids=["text", "Secret"])
-def test_a_passcode_that_is_refused_is_not_shown(service: RunningService, passcode: str | Secret) -> None:
+@pytest.mark.parametrize(
+    "passcode", [f"{CANARY}\n", Secret(f"{CANARY}\x00")], ids=["text", "Secret"]
+)
+def test_a_passcode_that_is_refused_is_not_shown(
+    service: RunningService, passcode: str | Secret
+) -> None:
     with Client(**settings(service, service.base_url)) as client:
         text = told(lambda: client.request(["Password"], passcode=passcode))
-    assert Detector({"passcode": CANARY.encode()}).find(text.encode("utf-8", "backslashreplace")) == set()
+    assert (
+        Detector({"passcode": CANARY.encode()}).find(text.encode("utf-8", "backslashreplace"))
+        == set()
+    )

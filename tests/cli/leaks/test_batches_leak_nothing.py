@@ -1,7 +1,9 @@
-"""Batches: a row's secrets stand in its message and nowhere else, neither in the database nor in what commands print.
+"""Batches: a row's secrets stand in its message and nowhere else, neither in the database nor in
+what commands print.
 
-As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it. The database is
-PostgreSQL: all that it gets is written to a socket, where SQLite maps a file into memory.
+As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it.
+The database is PostgreSQL: all that it gets is written to a socket, where SQLite maps a file into
+memory.
 """
 
 from __future__ import annotations
@@ -73,7 +75,10 @@ def test_a_batch_of_shares_leaks_nothing(
     user.file("out/.keep", "")
     batch = f"keys-{secrets.token_hex(4)}"  # a name belongs to one credential
     user.file("keys.toml", f'name = "{batch}"{KEYS}')
-    user.environ |= {"DATABASE_URL": postgres.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
+    user.environ |= {
+        "DATABASE_URL": postgres.address,
+        "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL",
+    }
     user.sealpipe("batch", "database", "init")  # its salt is drawn like a key, and is none
     faulty.plan(then=case.then)
     watched = canaries.watch(*RUN, *case.words)
@@ -84,8 +89,13 @@ def test_a_batch_of_shares_leaks_nothing(
     found = leaks(canaries, watched, len(faulty.received()), link, LINK_FILE, may_be_cut=True)
     assert found == []
     assert watched.executed == []
-    assert any(b"sealpipe_rows" in data for _, data in watched.places()), "what the database gets is seen"
+    assert any(b"sealpipe_rows" in data for _, data in watched.places()), (
+        "what the database gets is seen"
+    )
     faulty.mend()
-    for words in (["status", batch], ["report", batch, "--html", "r.html", "--csv", "r.csv", "--json", "r.json"]):
+    for words in (
+        ["status", batch],
+        ["report", batch, "--html", "r.html", "--csv", "r.csv", "--json", "r.json"],
+    ):
         shown = canaries.watch("batch", *words)
         assert leaks(canaries, shown, 0, None, None) == []

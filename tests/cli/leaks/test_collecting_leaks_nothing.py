@@ -1,4 +1,5 @@
-"""What was handed over stands on stdout or in its place, and nowhere else; the state folder has ciphertext only.
+"""What was handed over stands on stdout or in its place, and nowhere else; the state folder has
+ciphertext only.
 
 As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it.
 """
@@ -34,7 +35,9 @@ PLACE = "work/out/"
 class Asked:
     """A user with canaries, and a request to them that was answered with two more."""
 
-    def __init__(self, user: Terminal, service: RunningService, base_url: str, *, own_key: bool = False) -> None:
+    def __init__(
+        self, user: Terminal, service: RunningService, base_url: str, *, own_key: bool = False
+    ) -> None:
         self.canaries = Canaries(user, service, base_url)
         self.service = service
         self.typed = [canary("password"), canary("key")]
@@ -62,7 +65,11 @@ class Asked:
         )
 
     def answer(self, password: str, key: str) -> None:
-        self.send(fields.dump([Field("Staging password", password), Field("Private key", key, "multiline")]))
+        self.send(
+            fields.dump(
+                [Field("Staging password", password), Field("Private key", key, "multiline")]
+            )
+        )
 
     def send(self, plaintext: bytes) -> None:
         data = sealed_box.seal(decode_base64url(self.receipt.public_key), plaintext)
@@ -140,7 +147,9 @@ def test_with_a_target_it_is_in_its_place_and_nowhere_else(
     for place in [place for place in watched.left if place.startswith(PLACE)]:
         assert (bare.here.parent / place).stat().st_mode & 0o777 == 0o600
         watched.left[place] = _without(asked.typed, watched.left[place])
-    modes = {made: mode for made, mode in watched.created if "/out/" in made or made.startswith("out/")}
+    modes = {
+        made: mode for made, mode in watched.created if "/out/" in made or made.startswith("out/")
+    }
     assert all(mode & 0o077 == 0 for mode in modes.values()), modes
     assert leaks(asked.canaries, watched, len(faulty.received()), None, None) == []
 
@@ -168,7 +177,9 @@ def taken(asked: Asked) -> None:
 
 
 def rotten(asked: Asked) -> None:
-    """The same values in what is no array of fields: every parser's error would have them at hand."""
+    """The same values in what is no array of fields: every parser's error would have them at
+    hand.
+    """
     for form in (
         '{{"key": {}, "value": {}}}',
         '[{{"key": {}, "value": {}]',
@@ -180,7 +191,9 @@ def rotten(asked: Asked) -> None:
 
 NOWHERE = {
     "a dry run": Case(0, ["--to", "file:out/pw#staging_password", "--dry-run"]),
-    "a dry run as JSON": Case(0, ["--to", "file:out/pw#staging_password", "--dry-run", "--output", "json"]),
+    "a dry run as JSON": Case(
+        0, ["--to", "file:out/pw#staging_password", "--dry-run", "--output", "json"]
+    ),
     "a place that is taken": Case(14, TAKEN, taken),
     "a place that is taken, as JSON": Case(14, [*TAKEN, "--output", "json"], taken),
     "a value that not every reader of a dotenv file takes alike": Case(
@@ -188,7 +201,9 @@ NOWHERE = {
     ),
     "too many answers": Case(17, [], lambda asked: asked.answer("x", "y")),
     "what opens and is no answer": Case(13, ["--pick", "nobody"], rotten),
-    "an answer that is not what the target takes": Case(13, ["--to", "file:out/pw?decode=hex#staging_password"]),
+    "an answer that is not what the target takes": Case(
+        13, ["--to", "file:out/pw?decode=hex#staging_password"]
+    ),
     "a refusal": Case(3, then=says(401, '{"message":"Unauthorized"}')),
     "no answer": Case(7, then=reset_after),
     "a target that is none": Case(2, ["--to", "nowhere:x#key"]),
@@ -210,7 +225,9 @@ def test_where_it_comes_to_nothing_it_stands_nowhere(
     assert watched.executed == []
 
 
-def test_what_is_kept_is_ciphertext(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+def test_what_is_kept_is_ciphertext(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     asked = Asked(bare, service, faulty.base_url)
     taken(asked)
     watched = asked.watch(*TAKEN)
@@ -232,7 +249,8 @@ def test_a_check_gets_values_by_its_standard_input_and_no_other_way(
     bare: Terminal, service: RunningService, faulty: Faulty, check: str, code: int
 ) -> None:
     asked = Asked(bare, service, faulty.base_url)
-    del bare.environ["CANARY_ENV"]  # the command's environment is the user's own, but for our variables
+    # The command's environment is the user's own, but for our variables.
+    del bare.environ["CANARY_ENV"]
     bare.environ["SEALPIPE_CONFIG"] = str(bare.file("checks.toml", CHECKS))
     watched = asked.watch("--check", check, "--dry-run", "--to", "file:out/pw#staging_password")
     assert watched.done.code == code, watched.done
@@ -252,15 +270,20 @@ def test_neither_results_nor_errors_nor_logs_show_a_value(
     caplog.set_level(logging.DEBUG)
     asked = Asked(bare, service, service.base_url)
     rotten(asked)
-    detector = Detector({f"typed {number}": value.encode() for number, value in enumerate(asked.typed)})
+    detector = Detector(
+        {f"typed {number}": value.encode() for number, value in enumerate(asked.typed)}
+    )
     (tmp_path / "taken").write_text("x")
     told: list[object] = []
     with asked.client() as client:
         collected = client.collect(asked.receipt, state=tmp_path / "state", on_progress=told.append)
-        assert [field.value for field in collected.submissions[0].fields] == [Secret(value) for value in asked.typed]
+        assert [field.value for field in collected.submissions[0].fields] == [
+            Secret(value) for value in asked.typed
+        ]
         with pytest.raises(SealpipeError) as caught:
             client.collect(
-                asked.receipt, to=[f"file:{tmp_path}/taken#staging_password"], state=tmp_path / "state",
+                asked.receipt, to=[f"file:{tmp_path}/taken#staging_password"],
+                state=tmp_path / "state",
                 on_progress=told.append,
             )  # fmt: skip
     assert len(collected.unreadable) == 4

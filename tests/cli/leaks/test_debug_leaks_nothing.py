@@ -1,4 +1,7 @@
-"""`--debug` tells steps, sizes and times. Every command is run with it, and what it says is searched."""
+"""`--debug` tells steps, sizes and times.
+
+Every command is run with it, and what it says is searched.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from support.terminal import Done, Terminal
 
 
 class Made(NamedTuple):
-    """What commands name: a share, a request with a submission, an entry of the outbox, a sealed link."""
+    """What commands name: a share, a request with a submission, an entry of the outbox, a sealed
+    link.
+    """
 
     share: str
     request: str
@@ -44,8 +49,12 @@ send = ["file:{key}.link"]
 to = ["file:{key}.password#Password"]
 """
 
+# the server: tests/mcp/test_leaks.py.
 CASES: dict[str, list[list[str]]] = {
-    "share": [["share", *FIELDS, "--passcode-from", "file:passcode"], ["share", *FIELDS, "--dry-run"]],
+    "share": [
+        ["share", *FIELDS, "--passcode-from", "file:passcode"],
+        ["share", *FIELDS, "--dry-run"],
+    ],
     "request": [["request", "-a", "Password", "--passcode-from", "file:passcode"]],
     "collect": [
         ["collect", "{request}"],
@@ -55,17 +64,27 @@ CASES: dict[str, list[list[str]]] = {
     "read": [["read", "env:CANARY_ENV"]],
     "batch": [["batch", "run", "batch.toml"], ["batch", "status", "vendors"]],
     "unseal": [["unseal"]],
-    "shares": [["shares", "show", "{share}"], ["shares", "list", "--limit", "3"], ["shares", "expire", "{share}"]],
+    "shares": [
+        ["shares", "show", "{share}"],
+        ["shares", "list", "--limit", "3"],
+        ["shares", "expire", "{share}"],
+    ],
     "stats": [["stats"]],
     "tools": [["tools", "call", "take", "--param", "code=env:CANARY_ENV"]],
-    "requests": [["requests", "show", "{request}"], ["requests", "list"], ["requests", "expire", "{request}"]],
-    "webhooks": [["webhooks", "verify", "--secret-from", "env:CANARY_ENV", "--signature", "file:passcode"]],
+    "requests": [
+        ["requests", "show", "{request}"],
+        ["requests", "list"],
+        ["requests", "expire", "{request}"],
+    ],
+    "webhooks": [
+        ["webhooks", "verify", "--secret-from", "env:CANARY_ENV", "--signature", "file:passcode"]
+    ],
     "resume": [["resume", "--list"], ["resume", "{entry}"]],
     "doctor": [["doctor", "--roundtrip"]],
     "plugins": [["plugins"]],
     "audit": [["audit", "verify", "no-such-file"]],
     "custody": [["custody", "public-key"]],
-    "mcp": [["mcp", "policy", "init", "--policy", "mcp.toml"]],  # the server: tests/mcp/test_leaks.py
+    "mcp": [["mcp", "policy", "init", "--policy", "mcp.toml"]],
     "rehearse": [],  # no command of the service's: what it runs has options of its own
     "rehearsal": [],  # its service's own
     "completion": [],  # prints a constant
@@ -85,7 +104,9 @@ def made(canaries: Canaries, service: RunningService) -> Made:
     typed = canary("typed")
     environ = canaries.user.environ
     with Client(
-        api_key=environ["SEALPIPE_API_KEY"], base_url=service.base_url, link_base_url=service.link_base_url
+        api_key=environ["SEALPIPE_API_KEY"],
+        base_url=service.base_url,
+        link_base_url=service.link_base_url,
     ) as client:
         share, request = client.share(["Password=text:x"]), client.request(["Password"])
     service.submitter().submit(request.collect_link, {"Password": typed})
@@ -93,7 +114,13 @@ def made(canaries: Canaries, service: RunningService) -> Made:
     assert sealed.code == 0, sealed
     canaries.user.environ["SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED"] = "1"
     undelivered = canaries.user.sealpipe(
-        "share", "-f", "env:CANARY_ENV", "--send", f"webhook:http://127.0.0.1:{silent_port()}/x", "--deadline", "1s"
+        "share",
+        "-f",
+        "env:CANARY_ENV",
+        "--send",
+        f"webhook:http://127.0.0.1:{silent_port()}/x",
+        "--deadline",
+        "1s",
     )
     assert undelivered.code == 11, undelivered
     (entry,) = canaries.user.outbox()
@@ -119,8 +146,13 @@ def test_every_command_is_here() -> None:
 
 @pytest.mark.parametrize("name", [name for name, words in CASES.items() if words])
 def test_no_command_tells_a_secret(canaries: Canaries, made: Made, mcp: FakeMcp, name: str) -> None:
-    mcp.tools = {"take": FakeTool("shares:write", {"code": {"type": "string"}}, lambda _: text("taken"))}
-    environ = {"SEALPIPE_SEALED_LINK": made.sealed, **({"SEALPIPE_BASE_URL": mcp.base_url} if name == "tools" else {})}
+    mcp.tools = {
+        "take": FakeTool("shares:write", {"code": {"type": "string"}}, lambda _: text("taken"))
+    }
+    environ = {
+        "SEALPIPE_SEALED_LINK": made.sealed,
+        **({"SEALPIPE_BASE_URL": mcp.base_url} if name == "tools" else {}),
+    }
     for words in CASES[name]:
         filled = [word.format(**made._asdict()) for word in words]
         at = filled.index("--") if "--" in filled else len(filled)
@@ -150,14 +182,17 @@ def test_no_failure_tells_a_secret(canaries: Canaries, faulty: Faulty, name: str
     code, fault = FAULTS[name]
     faulty.plan(then=fault)
     words = ["share", *FIELDS, "--passcode-from", "file:passcode", "--deadline", "2s", "--debug"]
-    done = canaries.user.sealpipe(*words, stdin=canaries.values["stdin"], SEALPIPE_BASE_URL=faulty.base_url)
+    done = canaries.user.sealpipe(
+        *words, stdin=canaries.values["stdin"], SEALPIPE_BASE_URL=faulty.base_url
+    )
     assert done.code == code, done
     assert "POST /shares: " in done.err
     check(done, {name: value.encode() for name, value in canaries.values.items()} | canaries.bytes)
 
 
 @pytest.mark.parametrize(
-    ("where", "code"), [("Planted.fetch", 14), ("Planted.__init__", 14), ("sealpipe.wire.tokens.access_token", 1)]
+    ("where", "code"),
+    [("Planted.fetch", 14), ("Planted.__init__", 14), ("sealpipe.wire.tokens.access_token", 1)],
 )
 @pytest.mark.parametrize("words", [[], ["--output", "json"]], ids=["text", "json"])
 def test_frames_of_an_error_are_shown_without_what_they_hold(

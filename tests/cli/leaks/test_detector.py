@@ -1,7 +1,8 @@
-"""The detector is proven on leaks that we plant: in every place, in every encoding, whole and in part.
+"""The detector is proven on leaks that we plant: in every place, in every encoding, whole and in
+part.
 
-A plant is a real process, watched as `sealpipe` is. It has a secret for each encoding, and lets each out in
-that encoding only: the detector must name them all, and where.
+A plant is a real process, watched as `sealpipe` is. It has a secret for each encoding, and lets
+each out in that encoding only: the detector must name them all, and where.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ for leak in out.values():
     "a temporary file that is gone": """
 for leak in out.values():
     with tempfile.NamedTemporaryFile() as file: file.write(leak)""",
-    "a file that stays": "for number, leak in enumerate(out.values()): pathlib.Path(str(number)).write_bytes(leak)",
+    "a file that stays": (
+        "for number, leak in enumerate(out.values()): pathlib.Path(str(number)).write_bytes(leak)"
+    ),
     "a file's name": """
 for leak in safe.values():
     try: open(b"/tmp/not-there/" + leak.replace(b"/", b"."), "rb")
@@ -114,7 +117,9 @@ def planted(user: Terminal, service: RunningService, plant: str) -> tuple[Watche
 
 
 @pytest.mark.parametrize("place", PLANTS)
-def test_a_leak_is_found_in_every_encoding(bare: Terminal, service: RunningService, place: str) -> None:
+def test_a_leak_is_found_in_every_encoding(
+    bare: Terminal, service: RunningService, place: str
+) -> None:
     watched, values = planted(bare, service, PLANTS[place])
     assert watched.done.code == 0, watched.done.err
     detector = Detector({kind: value.encode() for kind, value in values.items()})
@@ -123,20 +128,28 @@ def test_a_leak_is_found_in_every_encoding(bare: Terminal, service: RunningServi
     assert possible - found == set()
 
 
-def test_a_leak_in_the_name_of_the_process_is_found(bare: Terminal, service: RunningService) -> None:
-    watched, values = planted(bare, service, "import ctypes; ctypes.CDLL(None).prctl(15, values['raw'][:15])")
+def test_a_leak_in_the_name_of_the_process_is_found(
+    bare: Terminal, service: RunningService
+) -> None:
+    watched, values = planted(
+        bare, service, "import ctypes; ctypes.CDLL(None).prctl(15, values['raw'][:15])"
+    )
     detector = Detector({"raw": values["raw"].encode()})
     assert any(detector.find(data, name) for name, data in watched.places() if name == "prctl")
 
 
 def test_nothing_is_found_where_nothing_leaks(bare: Terminal, service: RunningService) -> None:
-    watched, values = planted(bare, service, "subprocess.run(child); post(body=b'nothing'); print('nothing')")
+    watched, values = planted(
+        bare, service, "subprocess.run(child); post(body=b'nothing'); print('nothing')"
+    )
     assert watched.done.code == 0, watched.done.err
     detector = Detector({kind: value.encode() for kind, value in values.items()})
     assert [hit for name, data in watched.places() for hit in detector.find(data, name)] == []
 
 
-def test_what_the_service_received_is_searched_as_it_received_it(bare: Terminal, service: RunningService) -> None:
+def test_what_the_service_received_is_searched_as_it_received_it(
+    bare: Terminal, service: RunningService
+) -> None:
     watched, values = planted(bare, service, PLANTS["a body"])
     detector = Detector({kind: value.encode() for kind, value in values.items()})
     received = b"".join(map(bytes, service.seen()))

@@ -1,4 +1,6 @@
-"""A library call leaks nothing either: no object, exception, log record or local variable of a frame gives it away."""
+"""A library call leaks nothing either: no object, exception, log record or local variable of a
+frame gives it away.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,18 @@ class Kept(NamedTuple):
     def find(self, text: str, *more: bytes) -> set[tuple[str, str]]:
         """Which secrets stand in a text, and how."""
         _, auth, custody = self.credential.split(".")
-        known = {"value": self.value, "passcode": self.passcode, "auth part": auth, "custody part": custody}
+        known = {
+            "value": self.value,
+            "passcode": self.passcode,
+            "auth part": auth,
+            "custody part": custody,
+        }
         raw = {f"secret {number}": value for number, value in enumerate(more)}
         detector = Detector({name: text.encode() for name, text in known.items()} | raw)
-        return {(found.secret, found.encoding) for found in detector.find(text.encode("utf-8", "backslashreplace"))}
+        return {
+            (found.secret, found.encoding)
+            for found in detector.find(text.encode("utf-8", "backslashreplace"))
+        }
 
 
 @pytest.fixture
@@ -74,7 +84,9 @@ def kept(service: RunningService, faulty: Faulty, monkeypatch: pytest.MonkeyPatc
     value = f'value {secrets.token_urlsafe(18)} é"\\{secrets.token_hex(8)}'
     monkeypatch.setenv("CANARY_VALUE", value)
     passcode = f"code {secrets.token_urlsafe(12)}"
-    return Kept(service.create_key().reveal(), value, passcode, faulty.base_url, service.link_base_url)
+    return Kept(
+        service.create_key().reveal(), value, passcode, faulty.base_url, service.link_base_url
+    )
 
 
 @pytest.fixture
@@ -94,7 +106,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 # -- objects ------------------------------------------------------------------------------------
 
 
-def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes], tmp_path: Path) -> None:
+def test_no_object_on_the_way_gives_anything_away(
+    kept: Kept, drawn: list[bytes], tmp_path: Path
+) -> None:
     credential = Credential.parse(kept.credential)
     outbox = Outbox(tmp_path / "outbox", credential)
     field = Field("Password", Secret(kept.value))
@@ -106,7 +120,8 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
         assert entry
         operation = shares.create(sealed.body, "key")
         things = [
-            Secret(kept.value), credential, credential.header(), field, plan, sealed, made, made.link, entry, outbox,
+            Secret(kept.value), credential, credential.header(), field, plan, sealed, made,
+            made.link, entry, outbox,
             entry.journal, operation, client, client.session,
             sharing.Posting(entry.meta, entry.body, "key", entry), [made], {"share": made},
         ]  # fmt: skip
@@ -122,9 +137,16 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
 def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
     with kept.client() as client:
         session = client.session
-        service = exchange.Service(session.base_url, session.credential, session.gate, session.ca_file)
+        service = exchange.Service(
+            session.base_url, session.credential, session.gate, session.ca_file
+        )
         request = exchange.build_request(service, shares.get("code"), 1.0, None)
-    assert kept.find(f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}") == set()
+    assert (
+        kept.find(
+            f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}"
+        )
+        == set()
+    )
 
 
 def test_a_field_made_from_text_hides_it_wherever_it_is_printed(kept: Kept) -> None:
@@ -133,7 +155,9 @@ def test_a_field_made_from_text_hides_it_wherever_it_is_printed(kept: Kept) -> N
 
 
 @pytest.mark.parametrize("copied", [dataclasses.asdict, dataclasses.astuple, dataclasses.replace])
-def test_copies_of_a_credential_keep_its_secrets_closed(kept: Kept, copied: Callable[[Any], object]) -> None:
+def test_copies_of_a_credential_keep_its_secrets_closed(
+    kept: Kept, copied: Callable[[Any], object]
+) -> None:
     assert kept.find(repr(copied(Credential.parse(kept.credential)))) == set()
 
 
@@ -141,7 +165,9 @@ def test_copies_of_a_credential_keep_its_secrets_closed(kept: Kept, copied: Call
 
 
 class Failing(NamedTuple):
-    """A way for a share to fail: what is asked for beyond a good field, and what the service does."""
+    """A way for a share to fail: what is asked for beyond a good field, and what the service
+    does.
+    """
 
     error: str
     asked: Callable[[Kept], dict[str, Any]] = lambda _: {}
@@ -155,37 +181,52 @@ def asked(**options: Any) -> Callable[[Kept], dict[str, Any]]:
 
 
 FAILURES = {
-    "refused by scope": Failing("MissingScopeError", then=says(403, '{"error_code": 78, "message": "no"}')),
-    "refused by the gateway": Failing("AuthenticationError", then=says(401, '{"message": "Unauthorized"}')),
+    "refused by scope": Failing("MissingScopeError",
+        then=says(403, '{"error_code": 78, "message": "no"}')),
+    "refused by the gateway": Failing("AuthenticationError",
+        then=says(401, '{"message": "Unauthorized"}')),
     "refused as invalid": Failing(
-        "InvalidRequestError", then=says(400, '{"error_code": 19, "additional_data": {"data": "no"}}')
+        "InvalidRequestError",
+        then=says(400, '{"error_code": 19, "additional_data": {"data": "no"}}')
     ),
     "429 for ever": Failing("RateLimitError", then=says(429), settings=lambda _: {"deadline": 3.0}),
     "500 for ever": Failing("OutcomeUnknownError", then=says(500)),
     "no answer": Failing("OutcomeUnknownError", then=reset_after),
     "bad JSON": Failing("ProtocolError", then=says(201, "{")),
-    "a redirect": Failing("ProtocolError", then=says(302, headers={"Location": "http://127.0.0.1:9/"})),
-    "nobody listens": Failing("ConnectError", settings=lambda _: {"base_url": f"http://127.0.0.1:{silent_port()}/v1"}),
+    "a redirect": Failing("ProtocolError",
+        then=says(302, headers={"Location": "http://127.0.0.1:9/"})),
+    "nobody listens": Failing("ConnectError",
+        settings=lambda _: {"base_url": f"http://127.0.0.1:{silent_port()}/v1"}),
     "no TLS there": Failing(
-        "ConnectError", settings=lambda kept: {"base_url": kept.link_base_url.replace("http", "https")[:-2] + "/v1"}
+        "ConnectError",
+        settings=lambda kept: {"base_url": kept.link_base_url.replace("http", "https")[:-2] + "/v1"}
     ),
     "no certificates": Failing(
-        "SettingError", settings=lambda _: {"base_url": "https://127.0.0.1:9/v1", "ca_file": "nowhere.pem"}
+        "SettingError",
+        settings=lambda _: {"base_url": "https://127.0.0.1:9/v1", "ca_file": "nowhere.pem"}
     ),
-    "a value that is half a character": Failing("UsageError", fields=lambda kept: [Field("x", kept.value + "\udcff")]),
+    "a value that is half a character": Failing("UsageError",
+        fields=lambda kept: [Field("x", kept.value + "\udcff")]),
     "a value that is too large": Failing(
         "PayloadTooLargeError", fields=lambda kept: [Field("x", kept.value * 400_000)]
     ),
-    "a variable that is not base64": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?decode=base64"]),
-    "a variable that is not JSON": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?format=json#x"]),
-    "a variable without that key": Failing("ReferenceValueError", fields=lambda _: ["env:CANARY_VALUE#x"]),
+    "a variable that is not base64": Failing("PluginError",
+        fields=lambda _: ["env:CANARY_VALUE?decode=base64"]),
+    "a variable that is not JSON": Failing("PluginError",
+        fields=lambda _: ["env:CANARY_VALUE?format=json#x"]),
+    "a variable without that key": Failing("ReferenceValueError",
+        fields=lambda _: ["env:CANARY_VALUE#x"]),
     "a variable that is not set": Failing(
         "SecretNotFoundError", fields=lambda kept: [Field("x", kept.value), "env:NOT_SET"]
     ),
-    "a value in place of a reference": Failing("ReferenceSyntaxError", fields=lambda kept: [kept.value]),
-    "a passcode with a newline": Failing("UsageError", lambda kept: {"passcode": f"{kept.passcode}\n"}),
-    "a closed passcode with a newline": Failing("UsageError", lambda kept: {"passcode": Secret(f"{kept.passcode}\n")}),
-    "a passcode with half a character": Failing("UsageError", lambda kept: {"passcode": f"{kept.passcode}\udcff"}),
+    "a value in place of a reference": Failing("ReferenceSyntaxError",
+        fields=lambda kept: [kept.value]),
+    "a passcode with a newline": Failing("UsageError",
+        lambda kept: {"passcode": f"{kept.passcode}\n"}),
+    "a closed passcode with a newline": Failing("UsageError",
+        lambda kept: {"passcode": Secret(f"{kept.passcode}\n")}),
+    "a passcode with half a character": Failing("UsageError",
+        lambda kept: {"passcode": f"{kept.passcode}\udcff"}),
     "an expiry that is over": Failing("UsageError", asked(expires_in=timedelta(seconds=-1))),
     "an outbox that is a file": Failing("StateError", asked(outbox=__file__)),
     "no fields": Failing("UsageError", fields=lambda _: []),
@@ -234,14 +275,27 @@ def test_an_exception_tells_nothing_in_its_text_its_frames_or_the_log(
 
 
 CALLS: dict[str, Callable[[Kept], tuple[str, dict[str, Any]]]] = {
-    "a tool's argument": lambda kept: ("call_tool", {"name": "x", "arguments": {"code": kept.value}}),
+    "a tool's argument": lambda kept: (
+        "call_tool",
+        {"name": "x", "arguments": {"code": kept.value}},
+    ),
     "a request's passcode": lambda kept: (
         "create_request",
-        {"title": "t", "public_key": PUBLIC, "fields": [("P", "password")], "passcode": Secret(kept.passcode)},
+        {
+            "title": "t",
+            "public_key": PUBLIC,
+            "fields": [("P", "password")],
+            "passcode": Secret(kept.passcode),
+        },
     ),
     "a request's wrong key": lambda kept: (
         "create_request",
-        {"title": "t", "public_key": b"", "fields": [("P", "password")], "passcode": Secret(kept.passcode)},
+        {
+            "title": "t",
+            "public_key": b"",
+            "fields": [("P", "password")],
+            "passcode": Secret(kept.passcode),
+        },
     ),
     "a request that is ended": lambda _: ("expire_request", {"short_code": "x", "keep": None}),
     "figures": lambda _: ("get_stats", {}),
@@ -258,7 +312,13 @@ ENDS: dict[str, Fault] = {
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_nor_does_one_of_any_other_call(
-    kept: Kept, faulty: Faulty, caplog: pytest.LogCaptureFixture, name: str, end: str, *, asynchronous: bool
+    kept: Kept,
+    faulty: Faulty,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    end: str,
+    *,
+    asynchronous: bool,
 ) -> None:
     method, given = CALLS[name](kept)
     faulty.plan(then=ENDS[end])
@@ -314,7 +374,9 @@ def test_a_malformed_credential_is_not_shown(kept: Kept, name: str, *, closed: b
 
 
 @pytest.mark.parametrize("name", ["SEALPIPE_BASE_URL", "SEALPIPE_SERVICE_TAG", "SEALPIPE_API_KEY"])
-def test_values_of_invalid_settings_are_not_shown(kept: Kept, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_values_of_invalid_settings_are_not_shown(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("SEALPIPE_API_KEY", kept.credential)
     monkeypatch.setenv("SEALPIPE_BASE_URL", kept.base_url)
     monkeypatch.setenv("SEALPIPE_LINK_BASE_URL", kept.link_base_url)
@@ -324,7 +386,9 @@ def test_values_of_invalid_settings_are_not_shown(kept: Kept, monkeypatch: pytes
     assert kept.find(exposed(caught.value)) == set()
 
 
-def test_an_outbox_entry_that_does_not_open_tells_nothing(kept: Kept, drawn: list[bytes], tmp_path: Path) -> None:
+def test_an_outbox_entry_that_does_not_open_tells_nothing(
+    kept: Kept, drawn: list[bytes], tmp_path: Path
+) -> None:
     with kept.client() as client:
         client.share([Field("Password", kept.value)], passcode=kept.passcode, outbox=tmp_path)
         (file,) = tmp_path.glob("*.sealed")
@@ -343,5 +407,7 @@ def test_a_success_logs_nothing_secret_at_any_level(
         caplog.set_level(logging.DEBUG, logger)
     with kept.client() as client:
         client.share([Field("Password", kept.value)], passcode=kept.passcode)
-    assert any(record.name.startswith("httpcore") for record in caplog.records), "it was really logged"
+    assert any(record.name.startswith("httpcore") for record in caplog.records), (
+        "it was really logged"
+    )
     assert kept.find(caplog.text, *drawn) == set()

@@ -1,4 +1,6 @@
-"""Who else on the way could learn something: key logs, proxies, servers that redirect, servers that are not the one."""
+"""Who else on the way could learn something: key logs, proxies, servers that redirect, servers that
+are not the one.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,13 @@ def user(user: Terminal, secure: Wire, authority: trustme.CA) -> Terminal:
 
 def secrets_of(user: Terminal) -> Detector:
     _, auth, custody = user.environ["SEALPIPE_API_KEY"].split(".")
-    return Detector({"auth": auth.encode(), "custody": custody.encode(), "value": SECRET["DB_PASSWORD"].encode()})
+    return Detector(
+        {
+            "auth": auth.encode(),
+            "custody": custody.encode(),
+            "value": SECRET["DB_PASSWORD"].encode(),
+        }
+    )
 
 
 def test_a_share_goes_through_tls(user: Terminal, service: RunningService) -> None:
@@ -71,10 +79,15 @@ def test_sslkeylogfile_is_not_obeyed(user: Terminal, secure: Wire) -> None:
     assert user.sealpipe(*SHARE, SSLKEYLOGFILE=str(log)).code == 0
     assert not log.exists()
     # With it, whoever does not look out for this writes the session's keys there.
-    naive = "import ssl, sys, urllib.request as r; c = ssl.create_default_context(cafile=sys.argv[2])\n"
+    naive = (
+        "import ssl, sys, urllib.request as r; c = ssl.create_default_context(cafile=sys.argv[2])\n"
+    )
     naive += "try: r.urlopen(sys.argv[1], context=c)\nexcept r.HTTPError: pass"
     url = f"https://127.0.0.1:{secure.port}/v1"
-    done = user.run([sys.executable, "-c", naive, url, str(user.here / "ca.pem")], environ={"SSLKEYLOGFILE": str(log)})
+    done = user.run(
+        [sys.executable, "-c", naive, url, str(user.here / "ca.pem")],
+        environ={"SSLKEYLOGFILE": str(log)},
+    )
     assert (done.code, "CLIENT_TRAFFIC_SECRET_0" in log.read_text()) == (0, True)
 
 
@@ -114,7 +127,9 @@ def test_loopback_never_goes_through_a_proxy(
         assert (proxy.connections, proxy.heard) == (0, b"")
 
 
-def test_another_host_goes_through_the_proxy_which_sees_its_name_and_no_more(user: Terminal, secure: Wire) -> None:
+def test_another_host_goes_through_the_proxy_which_sees_its_name_and_no_more(
+    user: Terminal, secure: Wire
+) -> None:
     with Proxy(secure.port) as proxy:
         environ = {
             "HTTPS_PROXY": f"http://me:pr0xy-pass@127.0.0.1:{proxy.port}",
@@ -135,7 +150,9 @@ def test_no_proxy_is_honoured(user: Terminal, secure: Wire) -> None:
             "NO_PROXY": "api.invalid",
             "SEALPIPE_BASE_URL": "https://api.invalid/v1",
         }
-        assert user.sealpipe(*SHARE, **environ).code == 10, "there is no such host, and the proxy is not asked"
+        assert user.sealpipe(*SHARE, **environ).code == 10, (
+            "there is no such host, and the proxy is not asked"
+        )
         assert proxy.connections == 0
 
 
@@ -153,10 +170,14 @@ def test_a_failing_proxys_password_is_not_shown(user: Terminal) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_never_followed_with_the_credential(bare: Terminal, service: RunningService, status: int) -> None:
+def test_a_redirect_is_never_followed_with_the_credential(
+    bare: Terminal, service: RunningService, status: int
+) -> None:
     bare.at(service)
     with Proxy(9) as elsewhere, Faulty(service.address) as faulty:
-        faulty.plan(then=says(status, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))
+        faulty.plan(
+            then=says(status, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"})
+        )
         done = bare.sealpipe(*SHARE, SEALPIPE_BASE_URL=faulty.base_url, **SECRET)
         assert (done.code, done.out, len(faulty.received())) == (12, "", 1)
         assert elsewhere.connections == 0
@@ -164,9 +185,13 @@ def test_a_redirect_is_never_followed_with_the_credential(bare: Terminal, servic
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_the_clients_follow_no_redirect_either(service: RunningService, *, asynchronous: bool) -> None:
+def test_the_clients_follow_no_redirect_either(
+    service: RunningService, *, asynchronous: bool
+) -> None:
     with Proxy(9) as elsewhere, Faulty(service.address) as faulty:
-        faulty.plan(then=says(307, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))
+        faulty.plan(
+            then=says(307, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"})
+        )
         settings = {
             "api_key": service.create_key(),
             "base_url": faulty.base_url,

@@ -1,4 +1,6 @@
-"""What holds for a share holds on every other path where a secret moves: drawn, handed to a tool, kept by a command."""
+"""What holds for a share holds on every other path where a secret moves: drawn, handed to a tool,
+kept by a command.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,21 @@ def nothing_is_told(canaries: Canaries, watched: Watched, requests: int, code: i
 # -- gen: secrets that are drawn here ------------------------------------------------------------
 
 
-DRAWN = ["-f", "gen:password", "-f", "Hex=gen:hex", "-f", "Words=gen:passphrase", "-f", "gen:ssh#private,public"]
+DRAWN = [
+    "-f",
+    "gen:password",
+    "-f",
+    "Hex=gen:hex",
+    "-f",
+    "Words=gen:passphrase",
+    "-f",
+    "gen:ssh#private,public",
+]
 
 
-def share_what_is_drawn(canaries: Canaries, service: RunningService, *words: str) -> tuple[Watched, str]:
+def share_what_is_drawn(
+    canaries: Canaries, service: RunningService, *words: str
+) -> tuple[Watched, str]:
     """A share of new secrets, which are looked for from then on; and its link."""
     watched = canaries.watch("share", *DRAWN, *words, *ONE_USE)
     link = watched.done.out.rstrip("\n")
@@ -55,14 +68,18 @@ def share_what_is_drawn(canaries: Canaries, service: RunningService, *words: str
     # Its first lines hold what every such file begins with, and the public half: that is no secret.
     whole = base64.b64decode(private)
     secret = whole[whole.rindex(b"ssh-ed25519") + 11 + 4 + 32 :][4:36]
-    canaries.values |= {name: str(opened[name]) for name in ("password", "Hex")} | where_words_meet(opened["Words"])
+    canaries.values |= {name: str(opened[name]) for name in ("password", "Hex")} | where_words_meet(
+        opened["Words"]
+    )
     canaries.bytes |= {"hex, decoded": bytes.fromhex(str(opened["Hex"])), "private half": secret}
     assert Detector({"private half": secret}).find(whole), "it is there to be found"
     return watched, link
 
 
 def where_words_meet(passphrase: object) -> dict[str, str]:
-    """The parts of a passphrase that hold a separator: a word alone may well stand in the name of some file."""
+    """The parts of a passphrase that hold a separator: a word alone may well stand in the name of
+    some file.
+    """
     text = str(passphrase)
     meets = [place for place, sign in enumerate(text) if not sign.isalpha()]
     return {f"Words {number}": text[max(0, at - 4) : at + 5] for number, at in enumerate(meets)}
@@ -105,7 +122,9 @@ def test_a_dry_run_shows_nothing_of_what_it_drew(
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     watched = canaries.watch("share", "-f", "gen:hex", "-f", "gen:hex?bytes=32", *words)
-    assert sum(len(drawn) == 32 for drawn in watched.drawn) >= 2, "they were drawn, and are looked for"
+    assert sum(len(drawn) == 32 for drawn in watched.drawn) >= 2, (
+        "they were drawn, and are looked for"
+    )
     nothing_is_told(canaries, watched, 0, 0)
 
 
@@ -113,7 +132,9 @@ def test_a_dry_run_shows_nothing_of_what_it_drew(
 
 
 class Calling(NamedTuple):
-    """A call of a tool with a secret argument: how it ends, how often the argument is sent, what the endpoint does."""
+    """A call of a tool with a secret argument: how it ends, how often the argument is sent, what
+    the endpoint does.
+    """
 
     code: int
     sent: int
@@ -128,11 +149,13 @@ CALLS = {
     "success": Calling(0, 1),
     "success as JSON": Calling(0, 1, words=["--output", "json"]),
     "an argument that is no number": Calling(2, 0, kind="integer"),
-    "an argument that is no number, as JSON": Calling(2, 0, kind="integer", words=["--output", "json"]),
+    "an argument that is no number, as JSON": Calling(2, 0, kind="integer",
+        words=["--output", "json"]),
     "a scope that is missing": Calling(4, 1, scopes=frozenset()),
     "an error of the endpoint": Calling(5, 1, Reply(200, json.dumps(REFUSED))),
     "no answer": Calling(9, 1, drop),
-    "an answer that is none": Calling(12, 1, Reply(200, "[]", {"Content-Type": "application/json"})),
+    "an answer that is none": Calling(12, 1,
+        Reply(200, "[]", {"Content-Type": "application/json"})),
 }  # fmt: skip
 
 
@@ -142,10 +165,14 @@ def test_an_argument_of_a_tool_is_in_its_call_and_nowhere_else(
 ) -> None:
     case = CALLS[name]
     canaries = Canaries(bare, service, mcp.base_url)
-    mcp.tools = {"take": FakeTool("shares:write", {"code": {"type": case.kind}}, lambda _: text("taken"))}
+    mcp.tools = {
+        "take": FakeTool("shares:write", {"code": {"type": case.kind}}, lambda _: text("taken"))
+    }
     mcp.scopes = set(case.scopes)
     mcp.queued = {"tools/call": [case.reply] if case.reply else []}
-    watched = canaries.watch("tools", "call", "take", "--param", "code=env:CANARY_ENV", *ONE_USE, *case.words)
+    watched = canaries.watch(
+        "tools", "call", "take", "--param", "code=env:CANARY_ENV", *ONE_USE, *case.words
+    )
     argument = json.dumps(canaries.values["environment"], ensure_ascii=False).encode()
     sent = 0
     for place, stream in watched.streams.items():
@@ -164,9 +191,13 @@ def ask_for_a_secret(canaries: Canaries, service: RunningService) -> str:
     environ = canaries.user.environ
     public_key = keys.from_custody_secret(environ["SEALPIPE_API_KEY"].split(".")[2]).public_key
     with Client(
-        api_key=environ["SEALPIPE_API_KEY"], base_url=service.base_url, link_base_url=service.link_base_url
+        api_key=environ["SEALPIPE_API_KEY"],
+        base_url=service.base_url,
+        link_base_url=service.link_base_url,
     ) as client:
-        code = client.create_request(title="t", public_key=public_key, fields=[("P", "password")]).short_code
+        code = client.create_request(
+            title="t", public_key=public_key, fields=[("P", "password")]
+        ).short_code
     service.submitter().submit(f"{service.link_base_url}/r/{code}", {"P": canaries.values["file"]})
     return code
 
@@ -203,21 +234,37 @@ def test_a_command_that_needs_the_credential_shows_none_of_it(
     nothing_is_told(canaries, watched, len(faulty.received()), code)
 
 
-def test_a_reminder_shows_none_of_it(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
-    """Its entry in the outbox, its message and what this machine knows of the request hold no secret."""
+def test_a_reminder_shows_none_of_it(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
+    """Its entry in the outbox, its message and what this machine knows of the request hold no
+    secret.
+    """
     canaries = Canaries(bare, service, faulty.base_url)
-    watched = canaries.watch("request", "-a", "Password", "--name", "acme", "--receipt", "{name}.json")
+    watched = canaries.watch(
+        "request", "-a", "Password", "--name", "acme", "--receipt", "{name}.json"
+    )
     nothing_is_told(canaries, watched, len(faulty.received()), 0)
     before = len(faulty.received())
     watched = canaries.watch("requests", "remind", "acme.json", "--send", "file:mail.txt")
     nothing_is_told(canaries, watched, len(faulty.received()) - before, 0)
-    assert canaries.watch("requests", "link", "--name", "acme").done.out.startswith(service.link_base_url)
+    assert canaries.watch("requests", "link", "--name", "acme").done.out.startswith(
+        service.link_base_url
+    )
 
 
-@pytest.mark.parametrize("fault", [says(500), says(403, '{"Message": "no"}'), says(200, "{"), reset_after])
-@pytest.mark.parametrize("words", [["doctor", "--roundtrip"], ["requests", "expire", "CODE"], ["stats"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "fault", [says(500), says(403, '{"Message": "no"}'), says(200, "{"), reset_after]
+)
+@pytest.mark.parametrize(
+    "words", [["doctor", "--roundtrip"], ["requests", "expire", "CODE"], ["stats"]], ids=" ".join
+)
 def test_nor_where_the_service_fails(
-    bare: Terminal, service: RunningService, faulty: Faulty, words: list[str], fault: Callable[..., None]
+    bare: Terminal,
+    service: RunningService,
+    faulty: Faulty,
+    words: list[str],
+    fault: Callable[..., None],
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     short_code = ask_for_a_secret(canaries, service)
@@ -234,9 +281,13 @@ def test_nor_where_the_service_fails(
 def test_a_new_key_of_the_rehearsal_is_on_stdout_and_nowhere_else(
     bare: Terminal, service: RunningService, faulty: Faulty, output: str
 ) -> None:
-    """What registers it at the service is a hash of the auth part, and the custody part's public key."""
+    """What registers it at the service is a hash of the auth part, and the custody part's public
+    key.
+    """
     canaries = Canaries(bare, service, faulty.base_url)
-    watched = canaries.watch("rehearsal", "key", "create", "--port", str(service.address.port), "--output", output)
+    watched = canaries.watch(
+        "rehearsal", "key", "create", "--port", str(service.address.port), "--output", output
+    )
     assert watched.done.code == 0, watched.done
     found = re.search(r"svc_sk_live_[\w-]{16}\.([\w-]{43})\.([\w-]{43})", watched.done.out)
     assert found

@@ -1,4 +1,6 @@
-"""What `sealpipe run` hands to a command is in that command's environment, and nowhere else; `read` prints it once."""
+"""What `sealpipe run` hands to a command is in that command's environment, and nowhere else; `read`
+prints it once.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ RUN = ["run", *(word for name, ref in VARIABLES.items() for word in ("-e", f"{na
 
 @pytest.fixture
 def canaries(bare: Terminal, service: RunningService) -> Canaries:
-    """Secrets in files and on stdin: none of them stands in the environment that sealpipe is started with."""
+    """Secrets in files and on stdin: none of them stands in the environment that sealpipe is
+    started with.
+    """
     made = Canaries(bare, service, service.base_url)
     bare.environ.pop("CANARY_ENV")
     bare.file("audit.toml", f'[audit]\nfile = "{bare.here}/audit.jsonl"\nrequired = true\n')
@@ -42,7 +46,12 @@ ENDS = {
     "in GitLab": (["--", "true"], {"GITLAB_CI": "true"}, 0, 1),
     "a signal ends it": (["--", "sh", "-c", "kill -9 $$"], {}, 137, 1),
     "another value is missing": (["-e", "FURTHER=env:NOT_SET", "--", "true"], {}, 14, 0),
-    "several are missing": (["-e", "FURTHER=env:NOT_SET", "-e", "X=file:no", "--", "true"], {}, 14, 0),
+    "several are missing": (
+        ["-e", "FURTHER=env:NOT_SET", "-e", "X=file:no", "--", "true"],
+        {},
+        14,
+        0,
+    ),
     "a name is refused": (["-e", "PATH=file:secret.pem", "--", "true"], {}, 2, 0),
     "a policy refuses it": (["--", "true"], {"SEALPIPE_CONFIG": "never.toml"}, 2, 0),
     "there is no such command": (["--", "no-such-command"], {}, 2, 0),
@@ -52,17 +61,25 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_secrets_are_in_the_environment_of_one_command_and_nowhere_else(canaries: Canaries, name: str) -> None:
+def test_secrets_are_in_the_environment_of_one_command_and_nowhere_else(
+    canaries: Canaries, name: str
+) -> None:
     words, environ, code, starts = ENDS[name]
     canaries.user.file("large", "x" * 200_000)
     watched = canaries.watch(*RUN, *words, environ=environ)
     assert watched.done.code == code, watched.done
     pem = canaries.user.here / "secret.pem"
-    handed = {f"PEM={pem.read_text()}", f"TOKEN={canaries.values['passcode']}", f"PIPED={canaries.values['stdin']}"}
+    handed = {
+        f"PEM={pem.read_text()}",
+        f"TOKEN={canaries.values['passcode']}",
+        f"PIPED={canaries.values['stdin']}",
+    }
     given = {text.encode() for text in handed}
     assert [given & {*words} for words in watched.executed] == [given] * starts
     assert not any(word.startswith(b"SEALPIPE_") for words in watched.executed for word in words)
-    watched.words = [(call, word) for call, word in watched.words if call != "execve" or word not in given]
+    watched.words = [
+        (call, word) for call, word in watched.words if call != "execve" or word not in given
+    ]
     assert leaks(canaries, watched, 0, None, None) == []
 
 
@@ -110,7 +127,9 @@ def test_only_the_command_is_seen_to_have_them(canaries: Canaries) -> None:
 
 def test_only_the_command_is_seen_to_have_them_at_a_terminal(canaries: Canaries) -> None:
     user = canaries.user
-    line = f"exec {shlex.join([*WORDS, sys.executable, '-c', PRINTS])} </dev/tty >/dev/tty 2>/dev/tty"
+    line = (
+        f"exec {shlex.join([*WORDS, sys.executable, '-c', PRINTS])} </dev/tty >/dev/tty 2>/dev/tty"
+    )
     with Person(["sh", "-c", line], user.environ, user.here) as who:
         who.waits_for("\n")
         pid = int(who.seen.split()[0])
@@ -135,7 +154,9 @@ sys.exit(value)
 
 
 @pytest.mark.parametrize("environ", [{}, {"GITLAB_CI": "true"}], ids=["", "GitLab"])
-def test_a_command_that_tells_its_secret_is_not_heard(canaries: Canaries, environ: dict[str, str]) -> None:
+def test_a_command_that_tells_its_secret_is_not_heard(
+    canaries: Canaries, environ: dict[str, str]
+) -> None:
     done = canaries.user.run([*WORDS, sys.executable, "-c", SAYS], environ=environ)
     detector = Detector({"TOKEN": canaries.values["passcode"].encode()})
     assert (done.code, detector.find((done.out + done.err).encode())) == (1, set()), done
@@ -151,16 +172,24 @@ def test_without_redaction_it_would_be_heard(canaries: Canaries) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--print"]], ids=" ".join)
-def test_a_value_that_is_read_is_on_stdout_and_nowhere_else(canaries: Canaries, words: Sequence[str]) -> None:
-    watched = canaries.watch("read", "file:passcode", *words, environ={"CI": "true"} if words else {})
+def test_a_value_that_is_read_is_on_stdout_and_nowhere_else(
+    canaries: Canaries, words: Sequence[str]
+) -> None:
+    watched = canaries.watch(
+        "read", "file:passcode", *words, environ={"CI": "true"} if words else {}
+    )
     assert watched.done.code == 0, watched.done
     assert watched.executed == []
     assert leaks(canaries, watched, 0, canaries.values["passcode"], "stdout") == []
 
 
-@pytest.mark.parametrize("words", [["file:secret.pem"], ["file:no"], ["dotenv:prod.env"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["file:secret.pem"], ["file:no"], ["dotenv:prod.env"]], ids=" ".join
+)
 def test_what_is_not_printed_stands_nowhere(canaries: Canaries, words: Sequence[str]) -> None:
-    watched = canaries.watch("read", *words, environ={"CI": "true"} if words == ["file:secret.pem"] else {})
+    watched = canaries.watch(
+        "read", *words, environ={"CI": "true"} if words == ["file:secret.pem"] else {}
+    )
     assert watched.done.code in (2, 14)
     assert leaks(canaries, watched, 0, None, None) == []
 
@@ -168,7 +197,10 @@ def test_what_is_not_printed_stands_nowhere(canaries: Canaries, words: Sequence[
 def test_a_command_that_is_killed_leaves_no_secret(canaries: Canaries) -> None:
     user = canaries.user
     with subprocess.Popen(
-        [*WORDS, "sh", "-c", "echo ready; exec sleep 100"], stdout=subprocess.PIPE, env=user.environ, cwd=user.here
+        [*WORDS, "sh", "-c", "echo ready; exec sleep 100"],
+        stdout=subprocess.PIPE,
+        env=user.environ,
+        cwd=user.here,
     ) as process:
         assert process.stdout
         assert readable([process.stdout], PATIENCE)

@@ -1,4 +1,5 @@
-"""Link and passcode that are sent: each stands in its own message and nowhere else, whatever goes wrong.
+"""Link and passcode that are sent: each stands in its own message and nowhere else, whatever goes
+wrong.
 
 As in `test_a_share_leaks_nothing`: one real process under strace, and every byte that leaves it.
 """
@@ -59,9 +60,13 @@ class Setting:
                 for secret in mine:
                     data = b"" if data == f"{secret}\n".encode() else data
             found += detector.find(data, place)
-        address = Detector({"recipient": self.who.encode(), "token in the address": self.token.encode()})
+        address = Detector(
+            {"recipient": self.who.encode(), "token in the address": self.token.encode()}
+        )
         found += address.find(watched.done.err.encode(), "stderr")
-        found += Detector({"token in the address": self.token.encode()}).find(watched.done.out.encode(), "stdout")
+        found += Detector({"token in the address": self.token.encode()}).find(
+            watched.done.out.encode(), "stdout"
+        )
         return sorted(found)
 
     def _written(self) -> list[str]:
@@ -70,11 +75,15 @@ class Setting:
 
 
 def _without(hook: Asked) -> bytes:
-    """A message with its one secret taken out, where it is and where the text has it, and no more often."""
+    """A message with its one secret taken out, where it is and where the text has it, and no more
+    often.
+    """
     members = hook.json
     secret = members.pop("passcode" if members["event"] == "passcode" else "link")
     assert members["text"].count(secret) == 1
-    return json.dumps({**members, "text": members["text"].replace(secret, "")}, ensure_ascii=False).encode()
+    return json.dumps(
+        {**members, "text": members["text"].replace(secret, "")}, ensure_ascii=False
+    ).encode()
 
 
 @pytest.fixture
@@ -100,7 +109,9 @@ CASES = {
     "failed": Case(11, answers=lambda _: 500, kept=True),
     "no answer": Case(11, answers=lambda _: None, kept=True),
     "led away": Case(11, answers=lambda _: 307, kept=True),
-    "nobody listens": Case(11, ["--views", "2", "--send", f"webhook:http://127.0.0.1:{silent_port()}/"], kept=True),
+    "nobody listens": Case(
+        11, ["--views", "2", "--send", f"webhook:http://127.0.0.1:{silent_port()}/"], kept=True
+    ),
     "a dry run": Case(0, ["--dry-run"], messages=0),
     "a wrong target": Case(2, ["--views", "2", "--send", "file:out/nowhere/x"], messages=0),
     "a wrong text": Case(2, ["--message-template", "prod.env"], messages=0),
@@ -116,7 +127,9 @@ def test_what_is_sent_stands_in_its_own_message_only(
     setting.receiver.answers = case.answers
     setting.user.file("text.txt", "Für {title}: {link}\n")
     watched = setting.watch(*setting.words(passcode_to_receiver=passcode_to_receiver), *case.words)
-    assert (watched.done.code, len(setting.receiver.hooks)) == (case.code, case.messages), watched.done
+    assert (watched.done.code, len(setting.receiver.hooks)) == (case.code, case.messages), (
+        watched.done
+    )
     assert setting.leaks(watched) == []
     assert watched.executed == []
     assert len(setting.user.outbox()) == int(case.kept)
@@ -138,8 +151,14 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
     "code",
     [
         "sealpipe.cli.deliver.announce = lambda share: print(share.link.reveal(), file=sys.stderr)",
-        'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.deliveries.passcode.reveal())',
-        "sealpipe.cli.deliver.announce = lambda m: sealpipe.cli.render.print_note(m.deliveries.items[0].recipient.to)",
+        (
+            'sealpipe.cli.deliver.announce = lambda share: open("log", '
+            '"w").write(share.deliveries.passcode.reveal())'
+        ),
+        (
+            "sealpipe.cli.deliver.announce = lambda m: "
+            "sealpipe.cli.render.print_note(m.deliveries.items[0].recipient.to)"
+        ),
     ],
     ids=["the link on stderr", "the passcode in a file", "the recipient on stderr"],
 )

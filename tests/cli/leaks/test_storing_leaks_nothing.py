@@ -1,4 +1,6 @@
-"""What somebody typed goes to the backend that it is for, and shows nowhere else: one real process under strace."""
+"""What somebody typed goes to the backend that it is for, and shows nowhere else: one real process
+under strace.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from support.places import Place
 from support.storing import NAMES, Asked, Given, Into, asked_at_once
 from support.strace import Watched, watch
 
-LOGINS = ("VAULT_TOKEN", "AWS_SECRET_ACCESS_KEY", "SEALPIPE_PLUGIN_K8S__TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
+LOGINS = (
+    "VAULT_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "SEALPIPE_PLUGIN_K8S__TOKEN",
+    "GITHUB_TOKEN",
+    "GITLAB_TOKEN",
+)
 LOCAL = ("file", "dir", "dotenv")
 
 
@@ -43,7 +51,9 @@ def is_place(stream: str, data: bytes, place: Place) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_value_goes_to_its_backend_and_nowhere_else(name: str, job: Job, into: Into, group: str) -> None:
+def test_a_value_goes_to_its_backend_and_nowhere_else(
+    name: str, job: Job, into: Into, group: str
+) -> None:
     place, request = into(name), asked_at_once(job)
     given = request.answer()
     seen = watched(request, *request.words(*place.single(group)), "--after", "expire")
@@ -51,7 +61,8 @@ def test_a_value_goes_to_its_backend_and_nowhere_else(name: str, job: Job, into:
     assert place.there(group) == given.values()
     found = found_in(seen, place, given)
     assert found["elsewhere"] == set()
-    if name != "keyring":  # Secret Service encrypts what goes over the bus; GitHub's is sealed before it goes
+    # Secret Service encrypts what goes over the bus; GitHub's is sealed before it goes.
+    if name != "keyring":
         assert ("password" in found["there"]) is (name != "github-secret")
     assert seen.executed == []
 

@@ -19,7 +19,11 @@ ENDS = {
     "it is shared": ({}, (), 0),
     "as JSON": ({}, ("--output", "json"), 0),
     "it is only tried": ({}, ("--dry-run",), 0),
-    "nobody listens": ({"SEALPIPE_BASE_URL": f"http://127.0.0.1:{silent_port()}/v1"}, ("--deadline", "1s"), 10),
+    "nobody listens": (
+        {"SEALPIPE_BASE_URL": f"http://127.0.0.1:{silent_port()}/v1"},
+        ("--deadline", "1s"),
+        10,
+    ),
     "another field is missing": ({}, ("-f", "env:NO_SUCH_NAME"), 14),
     "the key is refused": ({"SEALPIPE_API_KEY": f"svc_sk_live_{'A' * 16}.{'A' * 43}"}, (), 3),
 }

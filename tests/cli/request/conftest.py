@@ -1,4 +1,6 @@
-"""One rehearsal service, and one OpenBao where it is asked for; each test has an account of its own."""
+"""One rehearsal service, and one OpenBao where it is asked for; each test has an account of its
+own.
+"""
 
 from __future__ import annotations
 

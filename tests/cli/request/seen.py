@@ -1,4 +1,6 @@
-"""Asking for secrets in tests: what the service has, what a request's key opens, and what somebody typed."""
+"""Asking for secrets in tests: what the service has, what a request's key opens, and what somebody
+typed.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,23 @@ def custody_seeds(api_key: str) -> list[str]:
     """All the ways to write what must never be shown of a credential's key."""
     pair = custody_pair(api_key)
     custody = api_key.rpartition(".")[2]
-    return [custody, *(form for raw in (pair.seed, pair.scalar) for form in (encode_base64url(bytes(raw)), raw.hex()))]
+    return [
+        custody,
+        *(
+            form
+            for raw in (pair.seed, pair.scalar)
+            for form in (encode_base64url(bytes(raw)), raw.hex())
+        ),
+    ]
 
 
 def creates(received: list[Any]) -> list[dict[str, Any]]:
     """The bodies of every create among what a `Faulty` received, or `service.seen()`."""
-    return [json.loads(each.body) for each in received if (each.method, each.target) == ("POST", "/v1/requests")]
+    return [
+        json.loads(each.body)
+        for each in received
+        if (each.method, each.target) == ("POST", "/v1/requests")
+    ]
 
 
 def swaps(**members: object) -> Fault:

@@ -1,4 +1,6 @@
-"""`client.request` of both clients, and a task that is cancelled while its request is being made."""
+"""`client.request` of both clients, and a task that is cancelled while its request is being
+made.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,18 @@ from support.job import PAIR, Caller, Job
 PROMPTS = ("Staging password", Prompt("user", "User name", "text"))
 
 
-def test_a_request_tells_all_that_there_is_to_know_and_writes_nothing(job: Job, call: Caller) -> None:
+def test_a_request_tells_all_that_there_is_to_know_and_writes_nothing(
+    job: Job, call: Caller
+) -> None:
     made = call("request", PROMPTS)
     (code,) = codes(job)
     assert made.collect_link == f"{job.service.link_base_url}/r/{code}"
-    assert (made.short_code, made.outcome, made.key, made.seed) == (code, "created", "credential", None)
+    assert (made.short_code, made.outcome, made.key, made.seed) == (
+        code,
+        "created",
+        "credential",
+        None,
+    )
     assert made.public_key == encode_base64url(custody_pair(job.api_key).public_key)
     assert made.title == "Staging password, User name"
     assert [each.id for each in made.prompts] == ["staging_password", "user"]
@@ -52,12 +61,16 @@ def test_a_fresh_key_comes_with_its_access_link_which_nothing_shows(job: Job, ca
     assert encode_base64url(pair.public_key) == made.public_key
     answer(job, made.collect_link)
     assert read(job, made.short_code, pair) == [ANSWERS]
-    assert fragment not in f"{made!r} {made.receipt!r} {made.receipt.dump()} {dataclasses.astuple(made.receipt)}"
+    assert fragment not in (
+        f"{made!r} {made.receipt!r} {made.receipt.dump()} {dataclasses.astuple(made.receipt)}"
+    )
 
 
 def test_what_only_the_library_can_ask_for_is_asked_for(job: Job, call: Caller) -> None:
     ends = (datetime.now(UTC) + timedelta(days=2)).replace(microsecond=0)
-    made = call("request", PROMPTS, expires_at=ends, views=1, requires_login=True, requires_mfa=True)
+    made = call(
+        "request", PROMPTS, expires_at=ends, views=1, requires_login=True, requires_mfa=True
+    )
     assert made.expires_at == ends
     with pytest.raises(LinkRefusedError) as refused:
         answer(job, made.collect_link, signed_in_as="kim@acme.example")
@@ -69,9 +82,13 @@ def test_what_only_the_library_can_ask_for_is_asked_for(job: Job, call: Caller) 
 
 
 @pytest.mark.parametrize("passcode", ["open sesame", Secret("open sesame")], ids=["text", "Secret"])
-def test_a_passcode_may_be_given_and_is_said_to_be_sent(job: Job, call: Caller, passcode: str | Secret) -> None:
+def test_a_passcode_may_be_given_and_is_said_to_be_sent(
+    job: Job, call: Caller, passcode: str | Secret
+) -> None:
     made = call("request", PROMPTS, passcode=passcode)
-    assert made.remarks == ("the passcode was sent to the service: it gates the form, and encrypts nothing",)
+    assert made.remarks == (
+        "the passcode was sent to the service: it gates the form, and encrypts nothing",
+    )
     assert "sesame" not in repr(made)
     answer(job, made.collect_link, passcode="open sesame")
 
@@ -84,7 +101,11 @@ def test_a_passcode_may_be_given_and_is_said_to_be_sent(job: Job, call: Caller, 
         ([Prompt("x", "a"), Prompt("x", "b")], {}, "two prompts have the id"),
         ([Prompt("0", "a")], {}, "does not give a valid id"),
         ([Prompt("x", "a", "secret")], {}, "is not a field type"),
-        (PROMPTS, {"expires_at": datetime(2099, 1, 1)}, "expires_at is not a datetime with a time zone"),
+        (
+            PROMPTS,
+            {"expires_at": datetime(2099, 1, 1)},
+            "expires_at is not a datetime with a time zone",
+        ),
         (PROMPTS, {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, "in the past"),
         (PROMPTS, {"max_submissions": 0}, "max_submissions is not a whole number from 1"),
         (PROMPTS, {"views": -1}, "views is not a whole number from 1"),
@@ -93,7 +114,11 @@ def test_a_passcode_may_be_given_and_is_said_to_be_sent(job: Job, call: Caller, 
         (PROMPTS, {"key": "given"}, "neither the credential's nor a new one"),
         (PROMPTS, {"key": PAIR, "seed_to": "file:seed"}, "stores the seed of a new key"),
         (PROMPTS, {"seed_to": "file:seed"}, "stores the seed of a new key"),
-        (PROMPTS, {"restricted_domains": "acme.example"}, "restricted_domains is not a list of texts"),
+        (
+            PROMPTS,
+            {"restricted_domains": "acme.example"},
+            "restricted_domains is not a list of texts",
+        ),
         (PROMPTS, {"ip_whitelist": ["fe80::1%eth0"]}, "is not an IP address"),
         (PROMPTS, {"params": {"x": "text:y"}, "send": ["file:a"]}, "no channel uses --param"),
     ],
@@ -107,8 +132,15 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(
     assert len(job.service.seen()) == before
 
 
-def test_a_create_under_a_used_key_returns_the_same_request_as_replayed(job: Job, call: Caller) -> None:
-    options = {"title": "t", "public_key": PAIR.public_key, "fields": [("P", "password")], "idempotency_key": "k" * 36}
+def test_a_create_under_a_used_key_returns_the_same_request_as_replayed(
+    job: Job, call: Caller
+) -> None:
+    options = {
+        "title": "t",
+        "public_key": PAIR.public_key,
+        "fields": [("P", "password")],
+        "idempotency_key": "k" * 36,
+    }
     first, second = call("create_request", **options), call("create_request", **options)
     assert (first.replayed, second.replayed) == (False, True)
     assert codes(job) == [first.short_code] == [second.short_code]
@@ -153,7 +185,10 @@ def entry_of(job: Job) -> Entry:
 async def cancelled(job: Job, server: Faulty, **options: Any) -> None:
     """Start a request, cancel it once the service has it; then its answer is let go."""
     async with AsyncClient(
-        api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url, deadline=20
+        api_key=job.api_key,
+        base_url=server.base_url,
+        link_base_url=job.service.link_base_url,
+        deadline=20,
     ) as client:
         task = asyncio.ensure_future(client.request(PROMPTS, outbox=job.outbox, **options))
         assert await asyncio.to_thread(server.committed.wait, 20)
@@ -179,7 +214,9 @@ def test_one_that_is_cancelled_between_commit_and_answer_notes_its_code(
     assert job.left() == []
 
 
-def test_nothing_new_is_sent_after_a_cancel_and_resume_makes_it(job: Job, proxied: Callable[..., Faulty]) -> None:
+def test_nothing_new_is_sent_after_a_cancel_and_resume_makes_it(
+    job: Job, proxied: Callable[..., Faulty]
+) -> None:
     server = proxied(faults.holds_before)
     asyncio.run(cancelled(job, server))
     assert len(creates(server.received())) == 1

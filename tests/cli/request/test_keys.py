@@ -1,4 +1,6 @@
-"""Whose key a request is sealed to: the credential's, a fresh one whose seed is put away first, or a pair of yours."""
+"""Whose key a request is sealed to: the credential's, a fresh one whose seed is put away first, or
+a pair of yours.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_with_two_parts_a_fresh_key_does(job: Job) -> None:
     assert read(job, codes(job)[0], pair_of((job.terminal.here / "seed").read_text())) == [ANSWERS]
 
 
-@pytest.mark.parametrize("words", [[], ["--key", "new", "--seed-to", "file:seed"], ["--output", "json"]], ids=str)
+@pytest.mark.parametrize(
+    "words", [[], ["--key", "new", "--seed-to", "file:seed"], ["--output", "json"]], ids=str
+)
 def test_the_custody_seed_is_never_shown(job: Job, words: list[str]) -> None:
     done = job.run(*ASK, *words, "--receipt", "r.json")
     assert done.code == 0
@@ -138,7 +142,9 @@ def stops(job: Job, code: int, *words: str, **environ: str) -> Done:
     """It ends with that code before anything is sent, and nothing is left."""
     before = len(job.service.seen())
     done = job.run(*words, **environ)
-    assert (done.code, done.out, len(job.service.seen()), job.left()) == (code, "", before, []), done
+    assert (done.code, done.out, len(job.service.seen()), job.left()) == (code, "", before, []), (
+        done
+    )
     return done
 
 
@@ -158,7 +164,10 @@ def test_a_seed_is_never_overwritten_in_the_vault(job: Job, bao: Bao) -> None:
 
 
 def test_a_place_that_may_not_be_written_stops_it(job: Job, bao: Bao) -> None:
-    weak = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token(bao.policy("nothing", "secret/data/nothing"))}
+    weak = {
+        "VAULT_ADDR": bao.addr,
+        "VAULT_TOKEN": bao.token(bao.policy("nothing", "secret/data/nothing")),
+    }
     stops(job, 14, *NEW, f"vault:secret/{place()}#seed", **weak)
 
 
@@ -208,11 +217,16 @@ def sealpipe_sinks(register):
 """
 
 
-def test_a_place_that_gives_back_something_else_stops_it_before_anything_is_sent(job: Job, tmp_path: Path) -> None:
+def test_a_place_that_gives_back_something_else_stops_it_before_anything_is_sent(
+    job: Job, tmp_path: Path
+) -> None:
     site = Site(tmp_path / "site")
     site.install("forgetful", HOOKS, FORGETFUL)
     done = stops(job, 14, *NEW, "forgetful:x", PYTHONPATH=site.path)
-    assert "forgetful:x does not return the seed that was stored there; no request was created" in done.err
+    assert (
+        "forgetful:x does not return the seed that was stored there; no request was created"
+        in done.err
+    )
     seed = (job.terminal.here / "forgetful.txt").read_text()
     assert len(decode_base64url(seed)) == 32
     nothing_shown(done, seed, seed[:-1])
@@ -224,7 +238,10 @@ def test_a_stored_seed_without_a_request_is_reported(
     job = job_at(proxied(then=envelope(403, 61)))
     done = job.run(*NEW, "file:seed")
     assert (done.code, job.entries()) == (4, [])
-    assert "a seed was stored in file:seed, and nothing is sealed to its key: remove it there" in done.err
+    assert (
+        "a seed was stored in file:seed, and nothing is sealed to its key: remove it there"
+        in done.err
+    )
 
 
 # -- one of the caller's ------------------------------------------------------------------------
@@ -232,7 +249,11 @@ def test_a_stored_seed_without_a_request_is_reported(
 
 def test_a_key_pair_of_the_callers_is_used_as_it_is(job: Job, call: Caller) -> None:
     made = call("request", ["Staging password", "user=User name:text"], key=PAIR)
-    assert (made.key, made.public_key, made.seed) == ("given", encode_base64url(PAIR.public_key), None)
+    assert (made.key, made.public_key, made.seed) == (
+        "given",
+        encode_base64url(PAIR.public_key),
+        None,
+    )
     assert made.access_link is None
     answer(job, made.collect_link)
     assert read(job, made.short_code, PAIR) == [ANSWERS]
@@ -265,14 +286,18 @@ def test_a_swapped_key_is_not_retried_and_its_link_not_sent(
         assert "a seed was stored in file:seed" in done.err
 
 
-def test_as_json_the_swap_has_its_name(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_as_json_the_swap_has_its_name(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     job = job_at(proxied(then=swaps(public_key=OTHER)))
     error = job.run(*ASK, "--output", "json").error
     assert (error["type"], error["exit_code"]) == ("PublicKeyMismatchError", 12)
     assert "outbox_id" not in error
 
 
-def test_a_swap_on_resume_ends_the_entry(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_a_swap_on_resume_ends_the_entry(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied(lost(), then=unauthorized)
     job = job_at(server)
     assert job.run(*ASK).code == 9
@@ -282,7 +307,9 @@ def test_a_swap_on_resume_ends_the_entry(proxied: Callable[..., Faulty], job_at:
 
 
 @pytest.mark.parametrize("echo", [..., None])
-def test_a_missing_echo_is_let_pass(proxied: Callable[..., Faulty], job_at: Callable[..., Job], echo: object) -> None:
+def test_a_missing_echo_is_let_pass(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], echo: object
+) -> None:
     """An idempotency key stands for one body, byte for byte, and so for one public key."""
     job = job_at(proxied(then=rewrites(public_key=echo)))
     done = job.run(*ASK, "--output", "json")

@@ -1,4 +1,6 @@
-"""A name is the owner's: it is kept on this machine and in the receipt, makes no path, and never leaves."""
+"""A name is the owner's: it is kept on this machine and in the receipt, makes no path, and never
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,31 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 def test_the_service_never_gets_a_name(job: Job) -> None:
     before = len(job.service.seen())
-    assert job.run("request", "-a", "Password", "--name", NAME, "--receipt", "{name}.json").code == 0
+    assert (
+        job.run("request", "-a", "Password", "--name", NAME, "--receipt", "{name}.json").code == 0
+    )
     assert job.run("share", "-f", "text:x", "--name", NAME, "--link-file", "{name}.link").code == 0
     assert job.run("requests", "list").code == job.run("shares", "list").code == 0
     seen = job.service.seen()[before:]
     assert len(seen) >= 4
-    assert all(NAME.encode() not in repr((each.target, each.headers)).encode() + each.body for each in seen)
-    assert sorted(path.name for path in job.terminal.here.iterdir()) == [f"{NAME}.json", f"{NAME}.link"]
+    assert all(
+        NAME.encode() not in repr((each.target, each.headers)).encode() + each.body for each in seen
+    )
+    assert sorted(path.name for path in job.terminal.here.iterdir()) == [
+        f"{NAME}.json",
+        f"{NAME}.link",
+    ]
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "/", "a\\b", "a b", "a\n", "é", "{name}", "~", "a:b", "\0", "x" * 101]
+    "name",
+    ["", ".", "..", "a/b", "/", "a\\b", "a b", "a\n", "é", "{name}", "~", "a:b", "\0", "x" * 101],
 )
 def test_a_name_that_could_be_more_than_a_name_is_refused(name: str) -> None:
-    for make in (lambda: plan_share(["text:x"], name=name), lambda: plan_request(["Password"], name=name)):
+    for make in (
+        lambda: plan_share(["text:x"], name=name),
+        lambda: plan_request(["Password"], name=name),
+    ):
         with pytest.raises(UsageError, match="the name has other characters") as refused:
             make()
         assert not name.strip(" .") or name not in f"{refused.value.message}{refused.value.remedy}"
@@ -63,11 +76,14 @@ def test_a_name_that_holds_the_credential_is_refused(job: Job) -> None:
         assert secret not in done.out + done.err
 
 
-def test_a_name_survives_a_lost_response(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_a_name_survives_a_lost_response(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     server = proxied(then=faults.reset_after)
     job = job_at(server)
     done = job.run(
-        "request", "-a", "Password", "--name", NAME, "--receipt", "{name}.json", "--deadline", "2s", GITHUB_RUN_ID="7",
+        "request", "-a", "Password", "--name", NAME, "--receipt", "{name}.json", "--deadline", "2s",
+        GITHUB_RUN_ID="7",
         GITHUB_ACTIONS="true", GITHUB_REPOSITORY="o/r", GITHUB_RUN_ATTEMPT="1", GITHUB_JOB="ask",
     )  # fmt: skip
     assert done.code == 9, done
@@ -84,7 +100,10 @@ def test_requests_of_different_names_can_share_a_target(job: Job) -> None:
         job.service.submitter().submit(asked.out.strip(), {"Password": f"canary-{name}"})
     done = job.run("collect", "one.json", "two.json", "--to", "file:{name}.txt")
     assert done.code == 0, done
-    assert [(job.terminal.here / f"{name}.txt").read_text() for name in ("one", "two")] == ["canary-one", "canary-two"]
+    assert [(job.terminal.here / f"{name}.txt").read_text() for name in ("one", "two")] == [
+        "canary-one",
+        "canary-two",
+    ]
     job.run("request", "-a", "Password", "--name", "one", "--receipt", "again.json")
     refused = job.run("collect", "one.json", "again.json", "--to", "file:{name}.txt")
     assert (refused.code, "there are several requests" in refused.err) == (2, True)
@@ -92,15 +111,32 @@ def test_requests_of_different_names_can_share_a_target(job: Job) -> None:
 
 def test_what_is_known_is_found_by_code_and_service(tmp_path: Path) -> None:
     folder = tmp_path / "created"
-    one = Creation("request", BASE, "a/b", NOW, NOW, NAME, "Title", "o/r/7/1/ask", "https://links.example/r/a%2Fb")
+    one = Creation(
+        "request",
+        BASE,
+        "a/b",
+        NOW,
+        NOW,
+        NAME,
+        "Title",
+        "o/r/7/1/ask",
+        "https://links.example/r/a%2Fb",
+    )
     note_creation(folder, one)
     note_creation(folder, one)
     assert find_creation(folder, BASE, "request", "a/b") == one
     assert find_creation(folder, BASE, "share", "a/b") is None
     assert find_creation(folder, "https://other.example/v1", "request", "a/b") is None
     assert list_creations(folder, "request") == list_creations(folder, "request", BASE) == [one]
-    assert list_creations(folder, "share") == list_creations(folder, "request", "https://other.example/v1") == []
-    assert [oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())] == ["0o700", "0o600"]
+    assert (
+        list_creations(folder, "share")
+        == list_creations(folder, "request", "https://other.example/v1")
+        == []
+    )
+    assert [oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())] == [
+        "0o700",
+        "0o600",
+    ]
 
 
 def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: Path) -> None:
@@ -113,7 +149,14 @@ def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: P
     for name in ("run", "link", "title", "expires_at"):
         file.write_text(json.dumps({key: value for key, value in members.items() if key != name}))
         assert [each.name for each in list_creations(file.parent, "share")] == [NAME]
-    for content in ("", "[]", "{", "null", json.dumps({**members, "schema": 2}), json.dumps({**members, "name": 1})):
+    for content in (
+        "",
+        "[]",
+        "{",
+        "null",
+        json.dumps({**members, "schema": 2}),
+        json.dumps({**members, "name": 1}),
+    ):
         file.write_text(content)
         assert list_creations(file.parent, "share") == []
 
@@ -134,7 +177,11 @@ def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: P
         ("staging-*", "o/x", False),
     ],
 )
-def test_names_match_patterns_and_runs_by_whole_parts(pattern: str | None, run: str | None, is_match: bool) -> None:  # noqa: FBT001
+def test_names_match_patterns_and_runs_by_whole_parts(
+    pattern: str | None,
+    run: str | None,
+    is_match: bool,  # noqa: FBT001
+) -> None:
     created = Creation("share", BASE, "abc", NOW, name="staging-db", run="o/r/7/1/ask")
     assert select_created([created], pattern, run) == [created] * is_match
     nameless = Creation("share", BASE, "abc", NOW)

@@ -1,4 +1,6 @@
-"""Policies and the audit see a request: its prompts, recipients, expiry and number of answers; never a secret."""
+"""Policies and the audit see a request: its prompts, recipients, expiry and number of answers;
+never a secret.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ def audit(job: Job) -> Path:
     here = job.terminal.here
     job.terminal.file("policy.toml", "")
     job.terminal.file(
-        "config.toml", f'[audit]\nfile = "{here}/audit.jsonl"\nrequired = true\n[policy]\nfile = "{here}/policy.toml"\n'
+        "config.toml",
+        (
+            f'[audit]\nfile = "{here}/audit.jsonl"\nrequired = true\n[policy]\nfile = '
+            f'"{here}/policy.toml"\n'
+        ),
     )
     job.terminal.environ["SEALPIPE_CONFIG"] = str(here / "config.toml")
     return here / "audit.jsonl"
@@ -31,10 +37,23 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 
 def test_the_audit_is_notified_before_and_after(job: Job, audit: Path) -> None:
-    done = job.run(*ASK, "--send", "file:link.txt", "--max-submissions", "2", "--passcode-from", "env:CODE", CODE=CODE)
+    done = job.run(
+        *ASK,
+        "--send",
+        "file:link.txt",
+        "--max-submissions",
+        "2",
+        "--passcode-from",
+        "env:CODE",
+        CODE=CODE,
+    )
     before, after, message = lines(audit)
     assert done.code == 0
-    assert (before["event"], before["outcome"], after["outcome"]) == ("request", "sending", "created")
+    assert (before["event"], before["outcome"], after["outcome"]) == (
+        "request",
+        "sending",
+        "created",
+    )
     assert (after["short_code"], after["views"]) == (codes(job)[0], 2)
     assert after["labels"] == ["Staging password", "User name"]
     assert after["title"] == "Staging password, User name"
@@ -55,13 +74,19 @@ def test_what_resume_finishes_is_recorded_too(job: Job, audit: Path) -> None:
     closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
     assert job.run(*ASK, under=closed).code == 11
     assert job.resume().code == 0
-    assert {line["short_code"] for line in lines(audit) if line["outcome"] != "sending"} == set(codes(job))
+    assert {line["short_code"] for line in lines(audit) if line["outcome"] != "sending"} == set(
+        codes(job)
+    )
 
 
 @pytest.mark.parametrize(
     ("rule", "words", "says"),
     [
-        ('types = ["password"]', [], "sealpipe: the policy does not allow this: the field type text is not"),
+        (
+            'types = ["password"]',
+            [],
+            "sealpipe: the policy does not allow this: the field type text is not",
+        ),
         ('longest_expiry = "7d"', [], "it has to expire within 7d"),
         ("most_submissions = 1", [], "it allows at most 1 submission"),
         ("most_submissions = 1", ["--max-submissions", "2"], "it allows at most 1 submission"),
@@ -113,7 +138,17 @@ def test_an_audit_that_cannot_be_written_stops_it(job: Job, audit: Path) -> None
 
 def test_a_dry_run_asks_the_policy_and_leaves_nothing_behind(job: Job, audit: Path) -> None:
     before = len(job.service.seen())
-    words = ("--key", "new", "--seed-to", "file:seed", "--receipt", "r.json", "--send", "file:link.txt", "--dry-run")
+    words = (
+        "--key",
+        "new",
+        "--seed-to",
+        "file:seed",
+        "--receipt",
+        "r.json",
+        "--send",
+        "file:link.txt",
+        "--dry-run",
+    )
     done = job.run(*ASK, *words)
     assert (done.code, lines(audit), job.left()) == (0, [], [])
     assert not (job.state / "created").exists()
@@ -121,4 +156,8 @@ def test_a_dry_run_asks_the_policy_and_leaves_nothing_behind(job: Job, audit: Pa
     refused = job.run(*ASK, *words)
     assert (refused.code, refused.out, len(job.service.seen())) == (2, "", before)
     assert "is not allowed" in refused.err
-    assert sorted(path.name for path in job.terminal.here.iterdir()) == ["audit.jsonl", "config.toml", "policy.toml"]
+    assert sorted(path.name for path in job.terminal.here.iterdir()) == [
+        "audit.jsonl",
+        "config.toml",
+        "policy.toml",
+    ]

@@ -10,7 +10,9 @@ from sealpipe.prompts import parse_prompt
 from sealpipe.state.receipt import parse_receipt
 from sealpipe.wire.fields import TYPES
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/request-secrets.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/request-secrets.md").read_text(
+    encoding="utf-8"
+)
 
 
 def test_its_table_of_prompts_is_what_is_parsed() -> None:
@@ -25,7 +27,11 @@ def test_it_names_every_type_and_every_option_that_is_there() -> None:
     options = {setting.option for setting in COMMANDS["request"]}
     # A title and a description are named as words.
     assert {option for option in options if option not in PAGE} <= {"--title", "--description"}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) <= options | {"--output", "--list", "--to"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) <= options | {
+        "--output",
+        "--list",
+        "--to",
+    }
 
 
 def test_its_receipt_is_one() -> None:

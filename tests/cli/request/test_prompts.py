@@ -12,7 +12,9 @@ from sealpipe.errors import UsageError
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompts, parse_prompt
 from sealpipe.wire.fields import TYPES
 
-TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
+TEXTS = st.text(max_size=80) | st.from_regex(
+    r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True
+)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,9 @@ def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str)
         ("Пароль:пароль", None),
     ],
 )
-def test_an_unknown_type_is_refused_with_the_nearest_and_the_known_types(text: str, near: str | None) -> None:
+def test_an_unknown_type_is_refused_with_the_nearest_and_the_known_types(
+    text: str, near: str | None
+) -> None:
     with pytest.raises(UsageError) as refused:
         parse_prompt(text)
     word = text.rpartition(":")[2]
@@ -122,7 +126,9 @@ def test_what_parses_prints_and_parses_again(text: str) -> None:
 @example(["x=a", "y=a:text"])
 def test_no_two_prompts_of_a_request_are_alike(texts: list[str]) -> None:
     parsed = [prompt for prompt in map(parsed_or_none, texts) if prompt is not None]
-    if parsed and len({each.id for each in parsed}) == len({each.text for each in parsed}) == len(parsed):
+    if parsed and len({each.id for each in parsed}) == len({each.text for each in parsed}) == len(
+        parsed
+    ):
         assert list(check_prompts(parsed)) == parsed
     else:
         with pytest.raises(UsageError, match=r"two prompts have the (id|text)|has no prompts"):

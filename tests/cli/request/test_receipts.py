@@ -1,4 +1,6 @@
-"""A receipt gives back what was put into it, and one of somebody else's making is refused without a word of it."""
+"""A receipt gives back what was put into it, and one of somebody else's making is refused without a
+word of it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,15 @@ from sealpipe.wire.fields import TYPES
 
 CANARY = "c4nary-in-a-receipt"
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1)
-PRINTABLE = TEXT.filter(lambda text: text.isprintable() and bool(text.strip())).map(lambda text: text[:100].strip())
+PRINTABLE = TEXT.filter(lambda text: text.isprintable() and bool(text.strip())).map(
+    lambda text: text[:100].strip()
+)
 PROMPTS = st.lists(
     st.builds(
-        Prompt, st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,63}", fullmatch=True), PRINTABLE, st.sampled_from(sorted(TYPES))
+        Prompt,
+        st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,63}", fullmatch=True),
+        PRINTABLE,
+        st.sampled_from(sorted(TYPES)),
     ),
     min_size=1,
     max_size=5,
@@ -36,7 +43,9 @@ RECEIPTS = st.builds(
     PROMPTS.map(tuple),
     st.sampled_from(["credential", "new", "given"]),
     st.none()
-    | st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)).map(lambda time: time.replace(microsecond=0)),
+    | st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)).map(
+        lambda time: time.replace(microsecond=0)
+    ),
     st.none() | TEXT,
     st.none() | PRINTABLE,
     st.none() | st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", fullmatch=True),
@@ -58,7 +67,9 @@ def test_what_is_dumped_is_loaded_again(receipt: Receipt) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
 )
 VALUES: dict[str, Any] = {
     "short_code": "abc",
@@ -69,10 +80,17 @@ GOOD = Receipt(**VALUES).to_members()
 
 
 def test_a_receipt_of_the_first_version_is_read() -> None:
-    """It has no name, link and run; and a later version may have members that this one does not know."""
+    """It has no name, link and run; and a later version may have members that this one does not
+    know.
+    """
     text = (Path(__file__).parent / "receipt-1.json").read_text(encoding="utf-8")
     receipt = parse_receipt(text)
-    assert (receipt.short_code, receipt.name, receipt.link, receipt.run) == ("gkRayqLPGib0", None, None, None)
+    assert (receipt.short_code, receipt.name, receipt.link, receipt.run) == (
+        "gkRayqLPGib0",
+        None,
+        None,
+        None,
+    )
     assert receipt.dump() == text
     assert parse_receipt(json.dumps({**json.loads(text), "unknown": [1]})) == receipt
 
@@ -113,8 +131,18 @@ def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) 
         {"prompts": [{"id": "../x", "text": CANARY, "type": "text"}]},
         {"prompts": [{"id": "x", "text": f"{CANARY}\n::add-mask::", "type": "text"}]},
         {"prompts": [{"id": "x", "text": CANARY, "type": CANARY}]},
-        {"prompts": [{"id": "x", "text": "a", "type": "text"}, {"id": "x", "text": "b", "type": "text"}]},
-        {"prompts": [{"id": "x", "text": "a", "type": "text"}, {"id": "y", "text": "a", "type": "text"}]},
+        {
+            "prompts": [
+                {"id": "x", "text": "a", "type": "text"},
+                {"id": "x", "text": "b", "type": "text"},
+            ]
+        },
+        {
+            "prompts": [
+                {"id": "x", "text": "a", "type": "text"},
+                {"id": "y", "text": "a", "type": "text"},
+            ]
+        },
         {"key": "custody"},
         {"key": ["credential"]},
         {"expires_at": "tomorrow"},
@@ -134,7 +162,9 @@ def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) 
     ],
     ids=str,
 )
-def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     file = tmp_path / "r.json"
     file.write_text(json.dumps({**GOOD, **changes}))
     with pytest.raises(UsageError) as refused:
@@ -144,7 +174,9 @@ def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(changes: dict[s
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":' + b"1" * 5000 + b"}", b" " * (MAX_SIZE + 1)], ids=len
+    "content",
+    [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":' + b"1" * 5000 + b"}", b" " * (MAX_SIZE + 1)],
+    ids=len,
 )
 def test_a_file_that_is_no_receipt_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "r.json"

@@ -1,4 +1,6 @@
-"""A reminder sends the collect link once more: to an open request only, under the policy, and told to the audit."""
+"""A reminder sends the collect link once more: to an open request only, under the policy, and told
+to the audit.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def mails(job: Job) -> list[str]:
     return sorted(path.name for path in job.terminal.here.iterdir() if path.suffix == ".txt")
 
 
-def test_a_request_on_another_machine_is_reminded_of_by_its_receipt(asked: Job, tmp_path: Path) -> None:
+def test_a_request_on_another_machine_is_reminded_of_by_its_receipt(
+    asked: Job, tmp_path: Path
+) -> None:
     state = {"SEALPIPE_STATE_DIR": str(tmp_path / "elsewhere")}
     assert asked.run(*REMIND, **state).code == 0
     receipt = read_receipt(asked.terminal.here / "acme.json")
@@ -67,7 +71,8 @@ def test_a_changed_receipt_sends_nobody_to_another_address(asked: Job, base: str
     done = asked.run(*REMIND)
     assert (done.code, mails(asked), asked.entries()) == (2, [], [])
     assert f"begins with {base}, and this machine has http://127.0.0.1" in done.err
-    assert asked.run(*REMIND, SEALPIPE_LINK_BASE_URL=base).code == 0  # the address moved, and a person says so
+    # The address moved, and a person says so.
+    assert asked.run(*REMIND, SEALPIPE_LINK_BASE_URL=base).code == 0
     assert (asked.terminal.here / "mail.txt").read_text() == f"{base}/r/{code}\n"
 
 
@@ -75,7 +80,9 @@ def test_a_link_is_printed_without_credential_and_connection(asked: Job) -> None
     code = codes(asked)[0]
     before = len(asked.service.seen())
     for words in (("acme.json",), ("--name", "acme"), (code,), (f"code:{code}",)):
-        done = asked.run("requests", "link", *words, SEALPIPE_API_KEY=None, SEALPIPE_LINK_BASE_URL=None)
+        done = asked.run(
+            "requests", "link", *words, SEALPIPE_API_KEY=None, SEALPIPE_LINK_BASE_URL=None
+        )
         assert done.code == 0, done
         assert done.out.endswith(f"/r/{code}\n")
     assert len(asked.service.seen()) == before
@@ -97,16 +104,30 @@ def test_a_policy_can_refuse_a_reminder_and_the_audit_has_it(asked: Job) -> None
     here = asked.terminal.here
     asked.terminal.file("policy.toml", 'recipients = ["email:*"]')
     audit = here / "audit.jsonl"
-    asked.terminal.file("config.toml", f'[audit]\nfile = "{audit}"\n[policy]\nfile = "{here}/policy.toml"\n')
+    asked.terminal.file(
+        "config.toml", f'[audit]\nfile = "{audit}"\n[policy]\nfile = "{here}/policy.toml"\n'
+    )
     asked.terminal.environ["SEALPIPE_CONFIG"] = str(here / "config.toml")
     refused = asked.run(*REMIND)
-    assert (refused.code, "is not allowed" in refused.err, mails(asked), asked.entries()) == (2, True, [], [])
+    assert (refused.code, "is not allowed" in refused.err, mails(asked), asked.entries()) == (
+        2,
+        True,
+        [],
+        [],
+    )
     asked.terminal.file("policy.toml", "")
     assert asked.run(*REMIND).code == 0
     first, before, after, message = (json.loads(line) for line in audit.read_text().splitlines())
     code = codes(asked)[0]
-    assert [each["outcome"] for each in (first, before, after, message)] == ["refused", "sending", "reminded", "sent"]
-    assert all(each["short_codes"] == [code] and each["resumed"] is True for each in (first, before, after))
+    assert [each["outcome"] for each in (first, before, after, message)] == [
+        "refused",
+        "sending",
+        "reminded",
+        "sent",
+    ]
+    assert all(
+        each["short_codes"] == [code] and each["resumed"] is True for each in (first, before, after)
+    )
     assert (before["event"], before["labels"], before["recipients"]) == (
         "request",
         ["Password"],
@@ -124,7 +145,11 @@ def test_a_message_that_fails_is_kept_and_sent_by_resume(asked: Job, receiver: R
     (entry,) = asked.entries()
     assert (done.code, f"sealpipe resume {entry}" in done.err) == (11, True)
     again = asked.run(*words)
-    assert (again.code, f"outbox entry {entry}" in again.err, asked.entries()) == (11, True, [entry])
+    assert (again.code, f"outbox entry {entry}" in again.err, asked.entries()) == (
+        11,
+        True,
+        [entry],
+    )
     assert f"request {codes(asked)[0]}\tleft: link to" in asked.resume("--list").out
     receiver.answers = lambda _: 204
     resumed = asked.resume("--output", "json")
@@ -134,11 +159,17 @@ def test_a_message_that_fails_is_kept_and_sent_by_resume(asked: Job, receiver: R
 
 def test_a_name_in_the_config_file_stands_for_the_option(asked: Job) -> None:
     asked.terminal.file("c.toml", '[remind]\nsend = ["file:mail.txt"]\n')
-    done = asked.run("requests", "remind", "acme.json", SEALPIPE_CONFIG=str(asked.terminal.here / "c.toml"))
+    done = asked.run(
+        "requests", "remind", "acme.json", SEALPIPE_CONFIG=str(asked.terminal.here / "c.toml")
+    )
     assert (done.code, mails(asked)) == (0, ["mail.txt"])
 
 
 def test_a_link_in_place_of_a_request_is_refused(asked: Job) -> None:
     link = asked.run("requests", "link", "acme.json").out.strip()
-    for words in (("link", link), ("remind", link, "--send", "file:mail.txt"), ("link", "acme.json", "--name", "acme")):
+    for words in (
+        ("link", link),
+        ("remind", link, "--send", "file:mail.txt"),
+        ("link", "acme.json", "--name", "acme"),
+    ):
         assert asked.run("requests", *words).code == 2

@@ -1,4 +1,6 @@
-"""`sealpipe request`: the link on stdout, the receipt, who may answer, and what is refused before anything is sent."""
+"""`sealpipe request`: the link on stdout, the receipt, who may answer, and what is refused before
+anything is sent.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.request.seen import ANSWERS, ASK, answer, codes, creates, custody_pair, custody_seeds, nothing_shown, read
+from cli.request.seen import (
+    ANSWERS,
+    ASK,
+    answer,
+    codes,
+    creates,
+    custody_pair,
+    custody_seeds,
+    nothing_shown,
+    read,
+)
 from sealpipe.state import receipt as receipts
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
@@ -44,7 +56,9 @@ def test_what_is_typed_there_opens_with_the_credential_and_nothing_else_is_neede
     answer(job, done.out)
     assert read(job, code, custody_pair(job.api_key)) == [ANSWERS]
     collected = job.run("collect", code, "--output", "json")
-    assert {field["key"]: field["value"] for field in collected.json["submissions"][0]["fields"]} == ANSWERS
+    assert {
+        field["key"]: field["value"] for field in collected.json["submissions"][0]["fields"]
+    } == ANSWERS
 
 
 def test_the_form_shows_title_description_and_prompts_with_their_types(job: Job) -> None:
@@ -58,11 +72,18 @@ def test_the_form_shows_title_description_and_prompts_with_their_types(job: Job)
 
 
 def test_without_a_title_the_prompts_are_it(job: Job) -> None:
-    assert job.service.submitter().look(job.run(*ASK).out.strip())["title"] == "Staging password, User name"
+    assert (
+        job.service.submitter().look(job.run(*ASK).out.strip())["title"]
+        == "Staging password, User name"
+    )
 
 
-@pytest.mark.parametrize(("words", "days"), [([], 30), (["--expires-in", "7d"], 7), (["--expires-in", "90d"], 90)])
-def test_it_can_be_answered_for_thirty_days_or_as_long_as_is_said(job: Job, words: list[str], days: int) -> None:
+@pytest.mark.parametrize(
+    ("words", "days"), [([], 30), (["--expires-in", "7d"], 7), (["--expires-in", "90d"], 90)]
+)
+def test_it_can_be_answered_for_thirty_days_or_as_long_as_is_said(
+    job: Job, words: list[str], days: int
+) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     told = job.run(*ASK, *words, "--output", "json").json
     ends = datetime.fromisoformat(told["expires_at"])
@@ -84,7 +105,9 @@ def test_it_is_answered_as_often_as_is_said_and_no_more(job: Job) -> None:
 def test_a_form_passcode_is_asked_for_and_its_use_is_explained(job: Job) -> None:
     done = job.run(*ASK, "--passcode-from", "env:CODE", CODE=CODE)
     assert done.code == 0
-    assert "the passcode was sent to the service: it gates the form, and encrypts nothing" in done.err
+    assert (
+        "the passcode was sent to the service: it gates the form, and encrypts nothing" in done.err
+    )
     nothing_shown(done, CODE)
     with pytest.raises(LinkRefusedError) as without:
         answer(job, done.out)
@@ -98,8 +121,14 @@ def test_a_form_passcode_is_asked_for_and_its_use_is_explained(job: Job) -> None
 
 
 def test_only_who_signs_in_from_one_of_the_domains_is_let_in(job: Job) -> None:
-    link = job.run(*ASK, "--restrict-domain", "Acme.EXAMPLE", "--restrict-domain", "partner.example").out
-    for who in ({}, {"signed_in_as": "eve@evil.example"}, {"signed_in_as": "eve@acme.example.evil.example"}):
+    link = job.run(
+        *ASK, "--restrict-domain", "Acme.EXAMPLE", "--restrict-domain", "partner.example"
+    ).out
+    for who in (
+        {},
+        {"signed_in_as": "eve@evil.example"},
+        {"signed_in_as": "eve@acme.example.evil.example"},
+    ):
         with pytest.raises(LinkRefusedError) as refused:
             answer(job, link, **who)
         assert refused.value.reason == "domain"
@@ -108,7 +137,9 @@ def test_only_who_signs_in_from_one_of_the_domains_is_let_in(job: Job) -> None:
 
 
 def test_only_the_addresses_are_let_in(job: Job) -> None:
-    link = job.run(*ASK, "--restrict-address", "192.0.2.0/24", "--restrict-address", "2001:db8::7").out
+    link = job.run(
+        *ASK, "--restrict-address", "192.0.2.0/24", "--restrict-address", "2001:db8::7"
+    ).out
     for address in ("192.0.3.1", "2001:db8::8", "127.0.0.1"):
         with pytest.raises(LinkRefusedError) as refused:
             answer(job, link, from_ip=address)
@@ -164,12 +195,32 @@ def test_a_file_that_turns_up_meanwhile_is_not_replaced_and_the_request_is_finis
 # -- sending ------------------------------------------------------------------------------------
 
 
-def test_a_link_that_is_sent_stands_in_its_message_and_nowhere_else(job: Job, receiver: Receiver) -> None:
-    words = ["--send", receiver.target + "?for={who}", "--send", "file:link.txt", "--param", "who=env:WHO"]
-    done = job.run(*ASK, *words, "--output", "json", WHO="kim-77", SEALPIPE_PLUGIN_WEBHOOK__SECRET="whsec-0123456789")
+def test_a_link_that_is_sent_stands_in_its_message_and_nowhere_else(
+    job: Job, receiver: Receiver
+) -> None:
+    words = [
+        "--send",
+        receiver.target + "?for={who}",
+        "--send",
+        "file:link.txt",
+        "--param",
+        "who=env:WHO",
+    ]
+    done = job.run(
+        *ASK,
+        *words,
+        "--output",
+        "json",
+        WHO="kim-77",
+        SEALPIPE_PLUGIN_WEBHOOK__SECRET="whsec-0123456789",
+    )
     (hook,) = receiver.hooks
     link = hook.json["link"]
-    assert (done.code, done.json["collect_link"], done.json["delivered"]) == (0, None, ["webhook", "file"])
+    assert (done.code, done.json["collect_link"], done.json["delivered"]) == (
+        0,
+        None,
+        ["webhook", "file"],
+    )
     assert (hook.json["event"], hook.target.partition("?")[2]) == ("request", "for=kim-77")
     assert "You are asked for a secret" in hook.json["text"]
     assert (job.terminal.here / "link.txt").read_text() == link + "\n"
@@ -245,7 +296,9 @@ def test_a_refusal_ends_with_its_code_and_makes_nothing(
     assert not (job.terminal.here / "r.json").exists()
 
 
-@pytest.mark.parametrize("first", [envelope(409, 106), envelope(429, 107, {"Retry-After": "0"})], ids=["106", "429"])
+@pytest.mark.parametrize(
+    "first", [envelope(409, 106), envelope(429, 107, {"Retry-After": "0"})], ids=["106", "429"]
+)
 def test_one_that_is_under_way_or_held_back_is_sent_again_with_the_same_bytes(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], first: Fault
 ) -> None:
@@ -255,20 +308,30 @@ def test_one_that_is_under_way_or_held_back_is_sent_again_with_the_same_bytes(
     assert (done.code, done.json["outcome"], len(codes(job))) == (0, "replayed", 1)
     received = server.received()
     assert len(received) == 3
-    assert len({each.body for each in received}) == len({each.header("idempotency-key") for each in received}) == 1
+    assert (
+        len({each.body for each in received})
+        == len({each.header("idempotency-key") for each in received})
+        == 1
+    )
 
 
 def test_help_says_what_is_sent_and_what_is_never_overwritten(job: Job) -> None:
     told = " ".join(job.run("request", "--help").out.split())
     assert "SENT TO THE SERVICE" in told
     assert "holds the collect link and no secret" in told
-    assert all(option in told for option in ("--ask", "--max-submissions", "--key", "--seed-to", "--receipt", "--send"))
+    assert all(
+        option in told
+        for option in ("--ask", "--max-submissions", "--key", "--seed-to", "--receipt", "--send")
+    )
     assert "[ID=]PROMPT[:TYPE]" in told
 
 
 def test_everything_can_be_set_in_the_environment_and_the_config_file(job: Job) -> None:
     job.terminal.file("c.toml", '[request]\ntitle = "from the file"\nmax_submissions = 3\n')
-    environ = {"SEALPIPE_CONFIG": str(job.terminal.here / "c.toml"), "SEALPIPE_REQUEST_ASK": "Password\nuser=Name:text"}
+    environ = {
+        "SEALPIPE_CONFIG": str(job.terminal.here / "c.toml"),
+        "SEALPIPE_REQUEST_ASK": "Password\nuser=Name:text",
+    }
     before = sent(job)
     done = job.run("request", **environ)
     assert done.code == 0
@@ -280,9 +343,26 @@ def test_everything_can_be_set_in_the_environment_and_the_config_file(job: Job) 
 
 def test_what_only_the_service_decides_is_sent_as_it_is_given(job: Job) -> None:
     before = sent(job)
-    words = ("--views", "3", "--requires-login", "--organization-id", "acme", "--expires-at", "2099-01-02T03:04:05Z")
+    words = (
+        "--views",
+        "3",
+        "--requires-login",
+        "--organization-id",
+        "acme",
+        "--expires-at",
+        "2099-01-02T03:04:05Z",
+    )
     assert job.run(*ASK, *words).code == job.run(*ASK).code == 0
     full, bare = creates(job.service.seen()[before:])
-    assert (full["access_counts_left"], full["requires_login"], full["organization_id"]) == (3, True, "acme")
+    assert (full["access_counts_left"], full["requires_login"], full["organization_id"]) == (
+        3,
+        True,
+        "acme",
+    )
     assert (full["expired_at"], "requires_mfa" in full) == ("2099-01-02T03:04:05Z", False)
-    assert not bare.keys() & {"access_counts_left", "requires_login", "requires_mfa", "organization_id"}
+    assert not bare.keys() & {
+        "access_counts_left",
+        "requires_login",
+        "requires_mfa",
+        "organization_id",
+    }

@@ -1,4 +1,7 @@
-"""Rule C (DESIGN 6.3): answers lost to the end. A fresh key is looked for; the credential's leaves candidates."""
+"""Rule C (DESIGN 6.3): answers lost to the end.
+
+A fresh key is looked for; the credential's leaves candidates.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,9 @@ def test_with_a_fresh_key_its_own_public_key_finds_it_and_it_is_a_success(
     assert read(job, done.json["short_code"], pair) == [ANSWERS]
 
 
-def test_it_is_found_on_a_later_page(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_it_is_found_on_a_later_page(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     def lost_then_overtaken(exchange: Exchange) -> None:
         if exchange.received.method == "POST" and not crowded:
             exchange.forward()
@@ -58,9 +63,14 @@ def test_it_is_found_on_a_later_page(proxied: Callable[..., Faulty], job_at: Cal
     server = proxied(then=lost_then_overtaken)
     job = job_at(server)
     job.service.set_account(job.account, plan="enterprise", requests_per_minute=100_000)
-    done = job.run(*ASK, "--key", "new", "--seed-to", "file:seed", "--deadline", "30s", "--output", "json")
+    done = job.run(
+        *ASK, "--key", "new", "--seed-to", "file:seed", "--deadline", "30s", "--output", "json"
+    )
     assert (done.code, done.json["outcome"]) == (0, "replayed"), done
-    assert [target.partition("?")[2] for target in pages(server)] == ["page=1&limit=100", "page=2&limit=100"]
+    assert [target.partition("?")[2] for target in pages(server)] == [
+        "page=1&limit=100",
+        "page=2&limit=100",
+    ]
     assert done.json["short_code"] == codes(job)[-1]
 
 
@@ -81,7 +91,11 @@ def test_a_fresh_key_that_is_not_in_the_list_stays_unknown_and_resume_finishes_i
     assert pages(server)
     server.mend()
     again = job.resume(entry)
-    assert (again.code, again.out, len(codes(job))) == (0, f"{job.service.link_base_url}/r/{codes(job)[0]}\n", 3)
+    assert (again.code, again.out, len(codes(job))) == (
+        0,
+        f"{job.service.link_base_url}/r/{codes(job)[0]}\n",
+        3,
+    )
     assert "the seed of its key is file:seed" in again.err
     assert job.left() == []
 
@@ -107,7 +121,11 @@ def test_with_the_credentials_key_it_ends_with_9_the_candidates_and_how_to_go_on
     assert (job.terminal.here / "r.json").exists()
     assert job.left() == []
     sent = [each for each in server.received() if each.method == "POST"]
-    assert len({each.body for each in sent}) == len({each.header("idempotency-key") for each in sent}) == 1
+    assert (
+        len({each.body for each in sent})
+        == len({each.header("idempotency-key") for each in sent})
+        == 1
+    )
 
 
 @pytest.mark.parametrize("words", [NEW, (*ASK, "--deadline", "30s")], ids=["new", "credential"])
@@ -133,9 +151,13 @@ def test_a_list_without_end_does_not_hold_it_for_ever(
             return
         number = len(exchange.server.received())
         row = f'{{"short_code": "x{number}", "expired_at": null, "public_key": "other"}}'
-        faults.says(200, f'{{"requests": [{row}], "pagination": {{"page": 1, "limit": 1, "total_pages": 999999}}}}')(
-            exchange
-        )
+        faults.says(
+            200,
+            (
+                f'{{"requests": [{row}], "pagination": {{"page": 1, "limit": 1, "total_pages": '
+                f"999999}}}}"
+            ),
+        )(exchange)
 
     job = job_at(proxied(then=endless))
     assert job.run(*NEW[:-1], "4s").code == 9

@@ -1,4 +1,6 @@
-"""The credential before this one: it opens what was sealed to it, tells what still depends on it, and is never sent."""
+"""The credential before this one: it opens what was sealed to it, tells what still depends on it,
+and is never sent.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Rotation:
         secret = Credential.parse(api_key).custody_secret
         assert secret is not None
         pair = keys.from_custody_secret(secret.reveal())
-        return made(self.job, public_key=pair.public_key, fields=[("Password", "password")], **options)
+        return made(
+            self.job, public_key=pair.public_key, fields=[("Password", "password")], **options
+        )
 
     def answer(self, code: str, value: str = "s3cret") -> None:
         self.job.service.submitter().submit(
@@ -56,7 +60,11 @@ def test_in_python_it_is_an_argument(rotation: Rotation, *, asynchronous: bool) 
     code = rotation.request(rotation.previous)
     rotation.answer(code, "from before")
     job = rotation.job
-    arguments = {"api_key": job.api_key, "base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
+    arguments = {
+        "api_key": job.api_key,
+        "base_url": job.service.base_url,
+        "link_base_url": job.service.link_base_url,
+    }
 
     async def collected() -> Any:
         async with AsyncClient(**arguments, api_key_previous=rotation.previous) as client:
@@ -67,14 +75,21 @@ def test_in_python_it_is_an_argument(rotation: Rotation, *, asynchronous: bool) 
     else:
         with Client(**arguments, api_key_previous=rotation.previous) as client:
             result = client.collect(code)
-    assert [field.value.reveal() for each in result.submissions for field in each.fields] == ["from before"]
+    assert [field.value.reveal() for each in result.submissions for field in each.fields] == [
+        "from before"
+    ]
 
 
-def test_from_settings_reads_it(rotation: Rotation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_from_settings_reads_it(
+    rotation: Rotation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     code = rotation.request(rotation.previous)
     rotation.answer(code)
     job = rotation.job
-    for name, value in {**job.terminal.environ, "SEALPIPE_API_KEY_PREVIOUS": rotation.previous}.items():
+    for name, value in {
+        **job.terminal.environ,
+        "SEALPIPE_API_KEY_PREVIOUS": rotation.previous,
+    }.items():
         if name.startswith("SEALPIPE_"):
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -100,7 +115,9 @@ def test_it_is_never_sent(rotation: Rotation, proxied: Callable[..., Faulty]) ->
     assert len(server.received()) > 6
     key_id, auth, custody = rotation.previous.partition("_sk_live_")[2].split(".")
     assert [part for part in (key_id, auth, custody) if part.encode() in sent] == []
-    assert rotation.job.api_key.rpartition(".")[0].encode() in sent, "what is looked for would be found"
+    assert rotation.job.api_key.rpartition(".")[0].encode() in sent, (
+        "what is looked for would be found"
+    )
 
 
 # -- a previous key that is none -------------------------------------------------------------------
@@ -118,7 +135,9 @@ def test_it_is_never_sent(rotation: Rotation, proxied: Callable[..., Faulty]) ->
     ],
     ids=["cut off", "two parts", "too short", "blank", "Bearer", "nonsense"],
 )
-@pytest.mark.parametrize("words", [("collect", "x"), ("share", "-f", "env:DB_PASSWORD"), ("requests", "list")])
+@pytest.mark.parametrize(
+    "words", [("collect", "x"), ("share", "-f", "env:DB_PASSWORD"), ("requests", "list")]
+)
 def test_a_malformed_previous_credential_is_named_and_not_shown(
     rotation: Rotation, shape: Callable[[str], str], says: str, words: tuple[str, ...]
 ) -> None:
@@ -136,7 +155,9 @@ def test_a_malformed_previous_credential_is_named_and_not_shown(
 
 def test_in_python_a_malformed_one_is_the_same_error(rotation: Rotation) -> None:
     job = rotation.job
-    with pytest.raises(CredentialError, match="SEALPIPE_API_KEY_PREVIOUS: it has no custody secret"):
+    with pytest.raises(
+        CredentialError, match="SEALPIPE_API_KEY_PREVIOUS: it has no custody secret"
+    ):
         Client(
             api_key=job.api_key,
             base_url=job.service.base_url,
@@ -160,7 +181,8 @@ def test_nothing_depends_on_it_and_the_list_is_empty(rotation: Rotation) -> None
 @pytest.mark.usefixtures("extended")
 def test_of_ended_requests_what_was_submitted_tells_the_key(rotation: Rotation) -> None:
     answered, empty, ours = (
-        rotation.request(key) for key in (rotation.previous, rotation.previous, rotation.job.api_key)
+        rotation.request(key)
+        for key in (rotation.previous, rotation.previous, rotation.job.api_key)
     )
     rotation.answer(answered)
     rotation.answer(ours)

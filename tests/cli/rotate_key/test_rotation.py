@@ -1,4 +1,6 @@
-"""A key is rotated from beginning to end, as docs/how-to/rotate-a-key.md tells it, on the command line alone."""
+"""A key is rotated from beginning to end, as docs/how-to/rotate-a-key.md tells it, on the command
+line alone.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ class Account:
         return self.terminal.sealpipe("rehearsal", "key", "revoke", key_id(api_key), *self.port)
 
     def use(self, api_key: str, previous: str | None = None) -> None:
-        self.terminal.environ |= {"SEALPIPE_API_KEY": api_key, "SEALPIPE_API_KEY_PREVIOUS": previous or ""}
+        self.terminal.environ |= {
+            "SEALPIPE_API_KEY": api_key,
+            "SEALPIPE_API_KEY_PREVIOUS": previous or "",
+        }
 
     def __call__(self, words: str, **environ: str) -> Done:
         self.said.append(f"sealpipe {words}")
@@ -56,15 +61,22 @@ def test_a_key_is_rotated_and_nothing_is_lost(extended: RunningService, tmp_path
     assert account("doctor").code == 0
     done = account("requests list --sealed-to previous")
     assert done.code == 15
-    assert {line.split("\t")[0] for line in done.out.splitlines()} == {asked["short_code"], waiting["short_code"]}
+    assert {line.split("\t")[0] for line in done.out.splitlines()} == {
+        asked["short_code"],
+        waiting["short_code"],
+    }
 
     done = account("collect answered.json --to file:vendor --after expire")
     assert done.code == 0, done
     assert (account.terminal.here / "vendor").read_text() == "from the vendor"
     assert account("requests list --sealed-to previous").out.split("\t")[0] == waiting["short_code"]
-    assert account("requests list --sealed-to previous --status expired").out.split("\t")[0] == asked["short_code"]
+    assert (
+        account("requests list --sealed-to previous --status expired").out.split("\t")[0]
+        == asked["short_code"]
+    )
 
-    # The old key may go before the last answer is there: its third part stays with us, and opens what comes.
+    # The old key may go before the last answer is there: its third part stays with us, and opens
+    # what comes.
     assert account("resume --list --all").out == ""
     assert account.revoke(one).code == 0
     service.submitter().submit(waiting["collect_link"], {"Password": "late"})
@@ -80,10 +92,14 @@ def test_a_key_is_rotated_and_nothing_is_lost(extended: RunningService, tmp_path
     assert len(opened(service, done.out)["Password"]) > 15
 
     account.use(one)
-    assert account("share -f Password=gen:password").code == 3, "the old key is worth nothing any more"
+    assert account("share -f Password=gen:password").code == 3, (
+        "the old key is worth nothing any more"
+    )
 
 
-def test_an_entry_of_the_old_key_must_be_finished_before_revoking(service: RunningService, tmp_path: Path) -> None:
+def test_an_entry_of_the_old_key_must_be_finished_before_revoking(
+    service: RunningService, tmp_path: Path
+) -> None:
     with Faulty(service.address, reset_after, then=unauthorized) as server:
         job = Job(tmp_path, service, server.base_url)
         assert job.share().code == 9
@@ -98,12 +114,19 @@ def test_an_entry_of_the_old_key_must_be_finished_before_revoking(service: Runni
         assert (done.code, job.opens(done.out), job.left()) == (0, True, [])
 
 
-def test_the_page_names_the_commands_that_are_tested_here(service: RunningService, tmp_path: Path) -> None:
+def test_the_page_names_the_commands_that_are_tested_here(
+    service: RunningService, tmp_path: Path
+) -> None:
     blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
-    commands = [line.partition("#")[0].split() for line in blocks.splitlines() if line.startswith("sealpipe ")]
+    commands = [
+        line.partition("#")[0].split()
+        for line in blocks.splitlines()
+        if line.startswith("sealpipe ")
+    ]
     assert len(commands) > 6
     account = Account(tmp_path, service, "reading")
     for words in commands:
-        # Each is one that there is, with options that it has: --help is read after they are checked.
+        # Each is one that there is, with options that it has: --help is read after they are
+        # checked.
         done = account(" ".join([*words[1:], "--help"]))
         assert done.code == 0, (words, done)

@@ -1,4 +1,6 @@
-"""`sealpipe run` and `read` ask policies, are in the audit log, and mask before anything can be printed."""
+"""`sealpipe run` and `read` ask policies, are in the audit log, and mask before anything can be
+printed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ COMMAND = '[plugins.exec.commands.script]\nargv = ["{}"]\n'
 def allow(user: Terminal, rules: str) -> None:
     """Add a policy and an audit log."""
     before = (user.here / "config.toml").read_text()
-    user.file("config.toml", f'{before}[policy]\n{rules}\n[audit]\nfile = "{user.here}/audit.jsonl"\n')
+    user.file(
+        "config.toml", f'{before}[policy]\n{rules}\n[audit]\nfile = "{user.here}/audit.jsonl"\n'
+    )
 
 
 def audit(user: Terminal) -> list[dict[str, Any]]:
@@ -64,7 +68,10 @@ def test_the_audit_log_has_what_was_read(bare: Terminal) -> None:
 @pytest.mark.parametrize("rule", ["sinks = []", 'sources = ["env"]', 'actions = ["share"]'])
 @pytest.mark.parametrize("command", ["run", "read"])
 def test_a_policy_refuses_before_anything_is_read(bare: Terminal, rule: str, command: str) -> None:
-    words = {"run": ("-e", "SECRET=exec:script", "--", "touch", "started"), "read": ("exec:script",)}
+    words = {
+        "run": ("-e", "SECRET=exec:script", "--", "touch", "started"),
+        "read": ("exec:script",),
+    }
     allow(bare, rule)
     done = bare.sealpipe(command, *words[command])
     assert (done.code, done.out) == (2, "")
@@ -95,23 +102,31 @@ def test_a_failed_command_is_in_the_audit_log(bare: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "mask"), [({"GITHUB_ACTIONS": "true"}, "::add-mask::"), ({"TF_BUILD": "True"}, "##vso[task.setsecret]")]
+    ("environ", "mask"),
+    [({"GITHUB_ACTIONS": "true"}, "::add-mask::"), ({"TF_BUILD": "True"}, "##vso[task.setsecret]")],
 )
 def test_masks_come_before_the_command(bare: Terminal, environ: dict[str, str], mask: str) -> None:
     done = bare.run(
-        [*SEALPIPE, "run", "-e", "A=exec:script", "--", "sh", "-c", "echo begun $A >&2; echo $A"], environ=environ
+        [*SEALPIPE, "run", "-e", "A=exec:script", "--", "sh", "-c", "echo begun $A >&2; echo $A"],
+        environ=environ,
     )
     assert (done.code, done.out) == (0, "***\n"), done
     assert done.err == f"{mask}{VALUE}\nbegun ***\n"
 
 
 def test_only_secrets_are_masked(bare: Terminal) -> None:
-    done = bare.sealpipe("run", "-e", "A=text:deploy", "--", "sh", "-c", "echo $A", GITHUB_ACTIONS="true")
+    done = bare.sealpipe(
+        "run", "-e", "A=text:deploy", "--", "sh", "-c", "echo $A", GITHUB_ACTIONS="true"
+    )
     assert (done.out, done.err) == ("deploy\n", "")
 
 
-@pytest.mark.parametrize(("sign", "title"), [("GITHUB_ACTIONS", "GitHub Actions"), ("BUILDKITE", "Buildkite")])
-def test_a_value_that_is_no_text_is_told_as_not_masked(bare: Terminal, sign: str, title: str) -> None:
+@pytest.mark.parametrize(
+    ("sign", "title"), [("GITHUB_ACTIONS", "GitHub Actions"), ("BUILDKITE", "Buildkite")]
+)
+def test_a_value_that_is_no_text_is_told_as_not_masked(
+    bare: Terminal, sign: str, title: str
+) -> None:
     bare.file("value", b"\xff\xfe" + VALUE.encode())
     done = bare.sealpipe("run", "-e", "A=file:value", "--", "sh", "-c", "echo $A", **{sign: "true"})
     assert done.out == "***\n"
@@ -125,7 +140,8 @@ def test_masks_are_never_written_to_a_file(bare: Terminal, words: list[str]) -> 
     with (bare.here / "errors").open("wb") as errors:
         done = subprocess.run(
             [*SEALPIPE, "run", *words, "-e", "A=exec:script", "--", "sh", "-c", "echo $A"],
-            stdout=subprocess.PIPE, stderr=errors, env=environ, cwd=bare.here, timeout=PATIENCE, check=False,
+            stdout=subprocess.PIPE, stderr=errors, env=environ, cwd=bare.here, timeout=PATIENCE,
+            check=False,
         )  # fmt: skip
     told = (bare.here / "errors").read_text()
     assert VALUE not in told
@@ -158,13 +174,19 @@ def test_a_value_that_is_no_text_is_read_and_told_as_not_masked(bare: Terminal) 
     bare.file("value", b"\xff\0\n")
     words = [*SEALPIPE, "read", "file:value", "--print"]
     environ = bare.with_environ({"GITHUB_ACTIONS": "true"})
-    done = subprocess.run(words, env=environ, cwd=bare.here, capture_output=True, timeout=PATIENCE, check=True)
+    done = subprocess.run(
+        words, env=environ, cwd=bare.here, capture_output=True, timeout=PATIENCE, check=True
+    )
     assert done.stdout == b"\xff\0\n"
     assert done.stderr == b"sealpipe: not UTF-8 text, so GitHub Actions cannot mask it: REF\n"
 
 
-@pytest.mark.parametrize("words", [("run", "-e", "A=exec:script", "--", "true"), ("read", "exec:script", "--print")])
-def test_nothing_is_read_where_the_ci_system_cannot_be_used(bare: Terminal, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("run", "-e", "A=exec:script", "--", "true"), ("read", "exec:script", "--print")]
+)
+def test_nothing_is_read_where_the_ci_system_cannot_be_used(
+    bare: Terminal, words: tuple[str, ...]
+) -> None:
     done = bare.sealpipe(*words, GITLAB_CI="true", SEALPIPE_PLUGIN_GITLAB__NONSENSE="x")
     assert (done.code, done.out) == (2, "")
     assert "nonsense" in done.err.lower()

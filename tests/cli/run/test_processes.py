@@ -1,4 +1,6 @@
-"""`sealpipe run` as a process: environment, streams, signals, exit codes, and what its command leaves behind."""
+"""`sealpipe run` as a process: environment, streams, signals, exit codes, and what its command
+leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,18 @@ VALUE = "canary-of-a-command"
 WORDS = ("run", "-e", "SECRET=env:GIVEN", "--")
 
 
-def started(user: Terminal, *command: str, words: tuple[str, ...] = WORDS, **how: int) -> subprocess.Popen[bytes]:
-    """A command under `sealpipe run`, its streams to be read as it runs; in a session without a terminal."""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+def started(
+    user: Terminal, *command: str, words: tuple[str, ...] = WORDS, **how: int
+) -> subprocess.Popen[bytes]:
+    """A command under `sealpipe run`, its streams to be read as it runs; in a session without a
+    terminal.
+    """
+    streams = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        **how,
+    }
     environ = user.with_environ({"GIVEN": VALUE})
     return subprocess.Popen(
         [*SEALPIPE, *words, *command], env=environ, cwd=user.here, start_new_session=True, **streams
@@ -47,14 +58,20 @@ def read_until(process: subprocess.Popen[bytes], text: bytes) -> bytes:
 
 
 def test_the_command_gets_the_environment_without_ours_and_the_secrets(bare: Terminal) -> None:
-    ours = {"SEALPIPE_API_KEY": "x", "SEALPIPE_OUTPUT": "text", "SEALPIPE_RUN_ENV": "ANOTHER=text:more"}
+    ours = {
+        "SEALPIPE_API_KEY": "x",
+        "SEALPIPE_OUTPUT": "text",
+        "SEALPIPE_RUN_ENV": "ANOTHER=text:more",
+    }
     more = {"HTTP_PROXY": "http://127.0.0.1:9", "ODD": "a\nb=c"}
     environ = bare.with_environ({"GIVEN": VALUE, **ours, **more})
     dump = "import json, os; print(json.dumps(dict(os.environ)).encode().hex())"
     done = bare.run([*SEALPIPE, "run", "--", sys.executable, "-Ic", dump], environ={**environ})
     seen = json.loads(bytes.fromhex(done.out))
     assert seen.pop("ANOTHER") == "more"
-    assert seen == {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
+    assert seen == {
+        name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")
+    }
 
 
 def test_a_value_arrives_byte_for_byte(bare: Terminal) -> None:
@@ -63,7 +80,8 @@ def test_a_value_arrives_byte_for_byte(bare: Terminal) -> None:
     dump = "import os; print(os.environb[b'SECRET'] == open('value', 'rb').read())"
     for locale in ("C.UTF-8", "C", "POSIX"):
         done = bare.run(
-            [*SEALPIPE, "run", "-e", "SECRET=file:value", "--", sys.executable, "-c", dump], environ={"LC_ALL": locale}
+            [*SEALPIPE, "run", "-e", "SECRET=file:value", "--", sys.executable, "-c", dump],
+            environ={"LC_ALL": locale},
         )
         assert (done.code, done.out) == (0, "True\n"), done
 
@@ -107,7 +125,9 @@ def test_the_credential_is_never_handed_on(user: Terminal) -> None:
 
 @pytest.mark.parametrize("key", ["nonsense", "svc_sk_live_x"])
 def test_a_wrong_credential_does_no_harm(bare: Terminal, key: str) -> None:
-    done = bare.sealpipe("run", "-e", "A=text:x", "--", "true", SEALPIPE_API_KEY=key, SEALPIPE_API_KEY_PREVIOUS=key)
+    done = bare.sealpipe(
+        "run", "-e", "A=text:x", "--", "true", SEALPIPE_API_KEY=key, SEALPIPE_API_KEY_PREVIOUS=key
+    )
     assert done.code == 0, done
 
 
@@ -123,7 +143,8 @@ def test_output_that_is_no_text_passes_unchanged(bare: Terminal) -> None:
 
 def test_a_value_that_is_cut_across_two_writes_is_redacted(bare: Terminal) -> None:
     halves = (
-        'printf %s "${SECRET%??????}"; sleep 0.3; printf %s "${SECRET#?????????????}" >&1; echo .; echo $SECRET >&2'
+        'printf %s "${SECRET%??????}"; sleep 0.3; printf %s "${SECRET#?????????????}" >&1; '
+        "echo .; echo $SECRET >&2"
     )
     out, err = started(bare, "sh", "-c", halves).communicate(timeout=PATIENCE)
     assert (out, err) == (b"***.\n", b"***\n")
@@ -131,8 +152,12 @@ def test_a_value_that_is_cut_across_two_writes_is_redacted(bare: Terminal) -> No
 
 def test_two_streams_to_one_place_keep_their_order(bare: Terminal) -> None:
     lines = "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; done"
-    out, _ = started(bare, "sh", "-c", lines, stderr=subprocess.STDOUT).communicate(timeout=PATIENCE)
-    assert out.splitlines() == [b"%s %d" % (name, n) for n in range(1, 10) for name in (b"out", b"err")]
+    out, _ = started(bare, "sh", "-c", lines, stderr=subprocess.STDOUT).communicate(
+        timeout=PATIENCE
+    )
+    assert out.splitlines() == [
+        b"%s %d" % (name, n) for n in range(1, 10) for name in (b"out", b"err")
+    ]
 
 
 def test_a_prompt_shows_before_it_is_answered(bare: Terminal) -> None:
@@ -161,7 +186,10 @@ def test_all_output_arrives_however_slowly_it_is_read(bare: Terminal) -> None:
 def test_a_stream_that_does_not_block_is_written_whole(bare: Terminal) -> None:
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    with started(bare, "head", "-c", "300000", "/dev/zero", stdout=writes) as process, os.fdopen(reads, "rb") as stream:
+    with (
+        started(bare, "head", "-c", "300000", "/dev/zero", stdout=writes) as process,
+        os.fdopen(reads, "rb") as stream,
+    ):
         os.close(writes)
         time.sleep(0.5)
         assert len(stream.read()) == 300_000
@@ -187,12 +215,23 @@ def test_without_redaction_the_streams_are_ours(bare: Terminal) -> None:
 
 # -- signals and the end -----------------------------------------------------------------------
 
-PASSED_ON = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
+PASSED_ON = [
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+]
 
 
-@pytest.mark.parametrize("words", [WORDS, ("run", "--no-redact", "-e", "SECRET=env:GIVEN", "--")], ids=["", "plain"])
+@pytest.mark.parametrize(
+    "words", [WORDS, ("run", "--no-redact", "-e", "SECRET=env:GIVEN", "--")], ids=["", "plain"]
+)
 @pytest.mark.parametrize("number", PASSED_ON, ids=lambda number: number.name)
-def test_a_signal_reaches_the_command_which_decides(bare: Terminal, number: int, words: tuple[str, ...]) -> None:
+def test_a_signal_reaches_the_command_which_decides(
+    bare: Terminal, number: int, words: tuple[str, ...]
+) -> None:
     script = f"trap 'echo got it; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
     process = started(bare, "sh", "-c", script, words=words)
     read_until(process, b"ready\n")
@@ -212,7 +251,8 @@ def test_a_signal_that_ends_the_command_is_its_exit_code(bare: Terminal, number:
 
 def test_a_command_is_told_to_stop_and_to_go_on(bare: Terminal) -> None:
     script = (
-        "trap 'echo stops; echo >told' TSTP; trap 'echo goes on; exit 4' CONT; echo ready; while :; do sleep 0.05; done"
+        "trap 'echo stops; echo >told' TSTP; trap 'echo goes on; exit 4' CONT; echo ready; "
+        "while :; do sleep 0.05; done"
     )
     process = started(bare, "sh", "-c", script)
     read_until(process, b"ready\n")
@@ -236,16 +276,23 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 
 def test_a_signal_that_is_ignored_stays_ignored(bare: Terminal) -> None:
-    words = shlex.join([*SEALPIPE, "run", "-e", "A=text:x", "--", "sh", "-c", "kill -HUP $$; echo alive"])
+    words = shlex.join(
+        [*SEALPIPE, "run", "-e", "A=text:x", "--", "sh", "-c", "kill -HUP $$; echo alive"]
+    )
     done = bare.run(["sh", "-c", f"trap '' HUP; {words}"])
     assert (done.code, done.out) == (0, "alive\n"), done
 
 
 def test_the_command_starts_with_the_usual_signals(bare: Terminal) -> None:
     """As a shell starts it: SIGPIPE ends it, and nothing is blocked or ignored."""
-    show = "import re; print(re.findall('^Sig(?:Blk|Ign):.*', open('/proc/self/status').read(), re.M))"
+    show = (
+        "import re; print(re.findall('^Sig(?:Blk|Ign):.*', open('/proc/self/status').read(), re.M))"
+    )
     here = bare.run([sys.executable, "-c", show])
-    assert bare.run([*SEALPIPE, "run", "-e", "A=text:x", "--", sys.executable, "-c", show]).out == here.out
+    assert (
+        bare.run([*SEALPIPE, "run", "-e", "A=text:x", "--", sys.executable, "-c", show]).out
+        == here.out
+    )
 
 
 def test_the_command_gets_no_descriptor_of_ours(bare: Terminal) -> None:
@@ -265,7 +312,10 @@ def test_the_command_gets_no_descriptor_of_ours(bare: Terminal) -> None:
 
 
 def test_the_command_may_leave_a_core_file_and_we_may_not(bare: Terminal) -> None:
-    show = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE), open('/proc/self/environ').read(3))"
+    show = (
+        "import resource; print(resource.getrlimit(resource.RLIMIT_CORE), "
+        "open('/proc/self/environ').read(3))"
+    )
     limits = resource.getrlimit(resource.RLIMIT_CORE)
     done = bare.run([*SEALPIPE, "run", "-e", "A=text:x", "--", sys.executable, "-c", show])
     assert done.out.startswith(str(limits)), done
@@ -287,7 +337,12 @@ def test_a_file_that_is_no_program_cannot_be_run(bare: Terminal) -> None:
 
 
 def test_errors_as_json_are_the_last_line(bare: Terminal) -> None:
-    assert bare.sealpipe("run", "-e", "A=text:x", "--output", "json", "--", "no-such").error["exit_code"] == 2
+    assert (
+        bare.sealpipe("run", "-e", "A=text:x", "--output", "json", "--", "no-such").error[
+            "exit_code"
+        ]
+        == 2
+    )
 
 
 LOADED = """
@@ -310,7 +365,9 @@ def test_no_http_client_is_loaded_and_no_terminal_without_one(bare: Terminal) ->
     modules = loaded(bare, "run", "-e", "A=env:HOME", "--", "true")
     assert "sealpipe.run.child" in modules
     assert not {
-        each for each in modules if each.partition(".")[0] in ("httpx", "httpcore", "pydantic", "cryptography")
+        each
+        for each in modules
+        if each.partition(".")[0] in ("httpx", "httpcore", "pydantic", "cryptography")
     } - {
         "httpx._main"  # blocked, not loaded
     }
@@ -319,4 +376,8 @@ def test_no_http_client_is_loaded_and_no_terminal_without_one(bare: Terminal) ->
 
 
 def test_other_commands_do_not_load_it(user: Terminal) -> None:
-    assert not {each for each in loaded(user, "share", "-f", "env:HOME") if each.startswith("sealpipe.run.use_values")}
+    assert not {
+        each
+        for each in loaded(user, "share", "-f", "env:HOME")
+        if each.startswith("sealpipe.run.use_values")
+    }

@@ -1,4 +1,6 @@
-"""`sealpipe run` where a person sits: the command has a terminal as good as theirs, and its output is redacted."""
+"""`sealpipe run` where a person sits: the command has a terminal as good as theirs, and its output
+is redacted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ WORDS = ("run", "-e", "SECRET=env:GIVEN")
 AT_TERMINAL = "exec {} </dev/tty >/dev/tty 2>/dev/tty"
 
 
-def person(user: Terminal, *command: str, words: Sequence[str] = WORDS, streams: str = AT_TERMINAL) -> Person:
+def person(
+    user: Terminal, *command: str, words: Sequence[str] = WORDS, streams: str = AT_TERMINAL
+) -> Person:
     """Somebody who types at a command under `sealpipe run`."""
     line = streams.format(shlex.join([*SEALPIPE, *words, "--", *command]))
     return Person(["sh", "-c", line], user.with_environ({"GIVEN": VALUE}), user.here)
@@ -34,7 +38,10 @@ def shell(user: Terminal, script: str, **how: Sequence[str]) -> Person:
 
 
 def test_all_streams_are_a_terminal_and_the_value_does_not_show(bare: Terminal) -> None:
-    with shell(bare, "test -t 0 && test -t 1 && test -t 2 && echo all; echo $SECRET; echo $SECRET >&2; exit 5") as who:
+    with shell(
+        bare,
+        "test -t 0 && test -t 1 && test -t 2 && echo all; echo $SECRET; echo $SECRET >&2; exit 5",
+    ) as who:
         done = who.done()
         assert done.code == 5
         assert who.seen == b"all\r\n***\r\n***\r\n"
@@ -72,7 +79,8 @@ def test_what_is_typed_shows_although_a_value_begins_so(bare: Terminal) -> None:
 
 def test_a_long_text_is_typed_at_once(bare: Terminal) -> None:
     count = (
-        "import sys, tty; tty.setraw(0); print('ready'); sys.stdout.flush(); print(len(sys.stdin.buffer.read(200000)))"
+        "import sys, tty; tty.setraw(0); print('ready'); sys.stdout.flush(); "
+        "print(len(sys.stdin.buffer.read(200000)))"
     )
     with person(bare, sys.executable, "-c", count) as who:
         who.waits_for("ready")
@@ -117,7 +125,9 @@ def test_a_command_is_stopped_by_its_key_and_brought_back(bare: Terminal) -> Non
         assert who.shows_what_is_typed()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1], ids=lambda number: number.name
+)
 def test_a_signal_reaches_the_command(bare: Terminal, number: int) -> None:
     script = f"trap 'echo got it; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
     with shell(bare, script) as who:
@@ -145,7 +155,8 @@ def test_a_shell_in_it_has_jobs_of_its_own(bare: Terminal) -> None:
         who.waits_for("it is up")
         who.types(b"\x1a")
         who.waits_for("Stopped")
-        # A newer bash does not wait for a job that is still stopped, and would not leave it behind at `exit`.
+        # A newer bash does not wait for a job that is still stopped, and would not leave it behind
+        # at `exit`.
         who.types("while kill %1; do wait %1; done 2>/dev/null; echo $SECRET\r")
         who.waits_for("***")
         who.types("exit\r")
@@ -165,7 +176,9 @@ def test_output_to_a_terminal_alone_is_a_terminal_for_the_command(bare: Terminal
     """Its input stays what it is; the bytes are changed by one terminal, not by two."""
     streams = "echo typed | {} >/dev/tty 2>/dev/tty"
     with shell(
-        bare, "test -t 1 && test -t 2 && test ! -t 0 && cat && echo $SECRET && stty size <&1", streams=streams
+        bare,
+        "test -t 1 && test -t 2 && test ! -t 0 && cat && echo $SECRET && stty size <&1",
+        streams=streams,
     ) as who:
         assert who.done().code == 0
         assert who.seen == b"typed\r\n***\r\n0 0\r\n"
@@ -174,7 +187,9 @@ def test_output_to_a_terminal_alone_is_a_terminal_for_the_command(bare: Terminal
 def test_the_interrupt_key_reaches_a_command_in_a_pipeline_once(bare: Terminal) -> None:
     streams = "{} </dev/tty | cat >/dev/tty"
     with shell(
-        bare, f"{COUNTS}; echo got $n >/dev/tty", streams="trap : INT; " + streams.replace("{}", "{} 2>/dev/tty")
+        bare,
+        f"{COUNTS}; echo got $n >/dev/tty",
+        streams="trap : INT; " + streams.replace("{}", "{} 2>/dev/tty"),
     ) as who:
         who.waits_for("ready")
         who.types(b"\x03")
@@ -204,8 +219,13 @@ def test_without_redaction_the_terminal_is_handed_on(bare: Terminal) -> None:
 def test_the_end_of_the_terminal_ends_the_command(bare: Terminal, tmp_path: Path) -> None:
     """As where a window is closed: the command is told by SIGHUP."""
     master, slave = pty.openpty()
-    script = f"trap 'echo $? >{tmp_path}/hung-up; exit' HUP; echo ready; while :; do sleep 0.05; done"
-    take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+    script = (
+        f"trap 'echo $? >{tmp_path}/hung-up; exit' HUP; echo ready; while :; do sleep 0.05; done"
+    )
+    take = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "os.execvp(sys.argv[1], sys.argv[1:])"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", take, *SEALPIPE, *WORDS, "--", "sh", "-c", script],
         stdin=slave, stdout=slave, stderr=slave, start_new_session=True,

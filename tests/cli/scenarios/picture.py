@@ -1,7 +1,9 @@
-"""Draws what a terminal showed: the same bytes for the same lines, whatever codes, keys and times a run has.
+"""Draws what a terminal showed: the same bytes for the same lines, whatever codes, keys and times a
+run has.
 
-An own drawing in SVG, because a picture stands in pages: its text is text, it asks no other host for a font, and it
-says in words what it shows. Nothing moves: a reader sees at once how it ends, and goes at their own pace.
+An own drawing in SVG, because a picture stands in pages: its text is text, it asks no other host
+for a font, and it says in words what it shows. Nothing moves: a reader sees at once how it ends,
+and goes at their own pace.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from typing import NamedTuple
 
 _NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 """When every recording begins."""
-_VARYING = re.compile(r"(?P<key>(?<=#1)[\w-]{43})|(?P<id>\b[0-9a-f]{12}\b)|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+_VARYING = re.compile(
+    r"(?P<key>(?<=#1)[\w-]{43})|(?P<id>\b[0-9a-f]{12}\b)|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"
+)
 """What varies, beside what a recording knows."""
 COLUMNS = 100
 _WIDE, _HIGH, _EDGE = 8.4, 20, 16
@@ -36,8 +40,12 @@ class Shown(NamedTuple):
     lines: list[str]
 
 
-def settle(title: str, shown: Sequence[Shown], exact: Mapping[str, str], began: datetime) -> list[Shown]:
-    """Give what varies made-up values of the same form, for each title others. `exact` are values with their kinds.
+def settle(
+    title: str, shown: Sequence[Shown], exact: Mapping[str, str], began: datetime
+) -> list[Shown]:
+    """Give what varies made-up values of the same form, for each title others.
+
+    `exact` are values with their kinds.
 
     Times are whole minutes since `began`.
     """
@@ -80,7 +88,10 @@ def draw(title: str, alternative: str, shown: Sequence[Shown]) -> str:
             f'<desc id="alternative">{escape(alternative)}</desc>',
             f"<style>\n{_STYLE}\n</style>",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{tall - 1}" rx="8"/>',
-            *(_text(row, at * _HIGH + _EDGE - 5, is_typed=is_typed) for at, (row, is_typed) in enumerate(rows, 1)),
+            *(
+                _text(row, at * _HIGH + _EDGE - 5, is_typed=is_typed)
+                for at, (row, is_typed) in enumerate(rows, 1)
+            ),
             "</svg>\n",
         ]
     )

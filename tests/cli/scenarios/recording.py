@@ -1,8 +1,8 @@
 """Records a scenario at a real terminal: its commands are typed into bash, in a home of their own.
 
-A recording is a scenario (`scenario.py`) without what commands print: its picture shows that. The comment below its
-title is the picture's alternative text. `submit` also takes the name of a file that holds a collect link, and there are
-two more steps:
+A recording is a scenario (`scenario.py`) without what commands print: its picture shows that. The
+comment below its title is the picture's alternative text. `submit` also takes the name of a file
+that holds a collect link, and there are two more steps:
 
     wait SECONDS   so much later, for the service and for commands
     kill           SIGKILL for the command that runs, as soon as the service has made a share
@@ -40,7 +40,10 @@ time.time_ns = lambda now=time.time_ns: now() + int(Path(os.environ["LATER"]).re
 """
 """A `sitecustomize.py`: the clock of commands, by which batches go, so that nothing has to wait."""
 
-_CODES = "SELECT short_code FROM shares UNION SELECT short_code FROM requests UNION SELECT short_code FROM submissions"
+_CODES = (
+    "SELECT short_code FROM shares UNION SELECT short_code FROM requests UNION SELECT "
+    "short_code FROM submissions"
+)
 
 
 class Shell:
@@ -88,7 +91,9 @@ class Recording(Scenario):
     def __init__(self, path: Path, user: Terminal, service: RunningService) -> None:
         super().__init__(path, user, service)
         self._text = path.read_text("utf-8")
-        self.title, *about = (line.removeprefix("# ") for line in self._text.partition("\n\n")[0].splitlines())
+        self.title, *about = (
+            line.removeprefix("# ") for line in self._text.partition("\n\n")[0].splitlines()
+        )
         self.alternative = " ".join(about)
         self._shown: list[Shown] = []
         self._later = user.tmp / "later"
@@ -97,7 +102,9 @@ class Recording(Scenario):
         user.environ |= {"PYTHONPATH": str(user.tmp), "LATER": str(self._later)}
 
     def record(self) -> list[Shown]:
-        """Take every step. Returns what the terminal showed, with the same made-up values for what varies."""
+        """Take every step. Returns what the terminal showed, with the same made-up values for what
+        varies.
+        """
         began = datetime.now(UTC).replace(microsecond=0)
         steps = parse(self._text)
         first = next(number for number, step in enumerate(steps) if step.text.startswith("$ "))
@@ -134,9 +141,13 @@ class Recording(Scenario):
         for kind, pattern in KINDS.items():
             if found := re.findall(pattern, printed):
                 self.values[kind] = found[-1]
-        assert not printed or printed.endswith("\n"), f"the next prompt would stand beside {printed!r}"
+        assert not printed or printed.endswith("\n"), (
+            f"the next prompt would stand beside {printed!r}"
+        )
         # A line of progress is written over, and wiped at the end.
-        lines = [line.rpartition("\r")[2].replace("\x1b[K", "") for line in printed.split("\n")[:-1]]
+        lines = [
+            line.rpartition("\r")[2].replace("\x1b[K", "") for line in printed.split("\n")[:-1]
+        ]
         assert "".join([command, *lines]).replace("\t", "").isprintable(), lines
         self._shown.append(Shown(command, lines))
 
@@ -147,8 +158,13 @@ class Recording(Scenario):
         return {**codes, self.values["KEY_ID"]: "key", self.values["PORT"]: "port"}
 
     def _assert_no_machine_shows(self) -> None:
-        for name in map(str, (self._user.home.parent, ROOT, socket.gethostname(), getpass.getuser())):
-            shows = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(self._shown)) and name not in self._text
+        for name in map(
+            str, (self._user.home.parent, ROOT, socket.gethostname(), getpass.getuser())
+        ):
+            shows = (
+                re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(self._shown))
+                and name not in self._text
+            )
             assert not shows, f"a picture would show {name}"
 
     def _wait_for_share(self) -> None:

@@ -6,12 +6,13 @@ docs/CONTRIBUTING.md tells how to write one. Every line is a step, or belongs to
     > TEXT     a line of its stdout             2> TEXT    a line of its stderr
     exit N     its exit code, if it is not 0    | TEXT     a line of the file that the step writes
 
-Steps that are no commands: `env NAME=VALUE`, `unset NAME ...`, `file NAME [MODE]`; at the service `key [OPTION=VALUE
-...]`, `account OPTION=VALUE ...`, `fault [NAME OPTION=VALUE ...]`, `advance SECONDS` and `sent` (the requests since the
-last `sent`); people with a browser `open LINK [PASSCODE]` and `submit LINK LABEL=VALUE ...`.
+Steps that are no commands: `env NAME=VALUE`, `unset NAME ...`, `file NAME [MODE]`; at the service
+`key [OPTION=VALUE ...]`, `account OPTION=VALUE ...`, `fault [NAME OPTION=VALUE ...]`, `advance
+SECONDS` and `sent` (the requests since the last `sent`); people with a browser `open LINK
+[PASSCODE]` and `submit LINK LABEL=VALUE ...`.
 
-`$SERVICE` and `$PORT` are the service's address and port, `$NOBODY` is a port where nobody listens, `$HOME` and `$HERE`
-are the user's folders.
+`$SERVICE` and `$PORT` are the service's address and port, `$NOBODY` is a port where nobody listens,
+`$HOME` and `$HERE` are the user's folders.
 """
 
 from __future__ import annotations
@@ -86,7 +87,11 @@ class Scenario:
 
     def __init__(self, path: Path, user: Terminal, service: RunningService) -> None:
         self._path, self._user, self._service = path, user, service
-        self.values = {"SERVICE": service.origin, "PORT": str(service.address.port), "NOBODY": str(silent_port())}
+        self.values = {
+            "SERVICE": service.origin,
+            "PORT": str(service.address.port),
+            "NOBODY": str(silent_port()),
+        }
         self.values |= {"HERE": str(user.here), "HOME": str(user.home)}
         self._use(user.environ["SEALPIPE_API_KEY"])
         self._told = 0
@@ -104,7 +109,10 @@ class Scenario:
             done = self._run(words[1:]) if words[0] == "$" else self._act(words, step.lines["|"])
         except LinkRefusedError as refused:
             return Done(refused.exit_code, "", f"{refused}\n")
-        return Done(done.code, *(re.sub(r"(?<=[^\n])\Z", "<no newline>\n", text) for text in (done.out, done.err)))
+        return Done(
+            done.code,
+            *(re.sub(r"(?<=[^\n])\Z", "<no newline>\n", text) for text in (done.out, done.err)),
+        )
 
     def _run(self, words: list[str]) -> Done:
         environ: dict[str, str | None] = {}
@@ -138,10 +146,17 @@ class Scenario:
             case ["advance", seconds]:
                 service.advance(float(seconds))
             case ["sent"]:
-                seen = [f"{each.method} {each.target}\n" for each in service.seen() if each.target.startswith("/v1/")]
+                seen = [
+                    f"{each.method} {each.target}\n"
+                    for each in service.seen()
+                    if each.target.startswith("/v1/")
+                ]
                 out, self._told = "".join(seen[self._told :]), len(seen)
             case ["open", link, *passcode]:
-                out = "".join(f"{label}: {value}\n" for label, value in opened(service, link, *passcode).items())
+                out = "".join(
+                    f"{label}: {value}\n"
+                    for label, value in opened(service, link, *passcode).items()
+                )
             case ["submit", link, *values]:
                 out = f"{service.submitter().submit(link, _options(values))}\n"
             case _:
@@ -150,7 +165,9 @@ class Scenario:
 
     def _use(self, credential: str) -> None:
         self._user.environ["SEALPIPE_API_KEY"] = credential
-        self.values |= zip(("KEY_ID", "AUTH", "CUSTODY"), credential.partition("_live_")[2].split("."), strict=True)
+        self.values |= zip(
+            ("KEY_ID", "AUTH", "CUSTODY"), credential.partition("_live_")[2].split("."), strict=True
+        )
 
     def _filled(self, text: str) -> str:
         return re.sub(r"\$(\w+)", lambda found: self.values.get(found[1], found[0]), text)
@@ -158,7 +175,9 @@ class Scenario:
     def matches(self, step: Step, done: Done) -> bool:
         """Whether a step did what stands in the file; if so, what varies is known from now on."""
         names: set[str] = set()
-        pattern = "\0".join("".join(self._pattern(line, names) for line in step.lines[mark]) for mark in (">", "2>"))
+        pattern = "\0".join(
+            "".join(self._pattern(line, names) for line in step.lines[mark]) for mark in (">", "2>")
+        )
         found = re.fullmatch(pattern, f"{done.out}\0{done.err}")
         if found is not None:
             self.values |= found.groupdict()
@@ -171,14 +190,27 @@ class Scenario:
         at, pattern = 0, ""
         for found in _PLACE.finditer(line):
             name, kind = found[0].strip("<>"), found[1]
-            group = LOOSE[name] if not kind else f"(?P={name})" if name in names else f"(?P<{name}>{KINDS[kind]})"
-            pattern, at = pattern + re.escape(self._filled(line[at : found.start()])) + group, found.end()
+            group = (
+                LOOSE[name]
+                if not kind
+                else f"(?P={name})"
+                if name in names
+                else f"(?P<{name}>{KINDS[kind]})"
+            )
+            pattern, at = (
+                pattern + re.escape(self._filled(line[at : found.start()])) + group,
+                found.end(),
+            )
             names |= {name} if kind else set()
         return pattern + re.escape(self._filled(line[at:])) + "\n"
 
     def _difference(self, step: Step, done: Done) -> str:
         """Where a step stands, and its lines: one that fits a line that came is shown as that."""
-        came = [f"{mark} {line}" for mark, text in ((">", done.out), ("2>", done.err)) for line in text.splitlines()]
+        came = [
+            f"{mark} {line}"
+            for mark, text in ((">", done.out), ("2>", done.err))
+            for line in text.splitlines()
+        ]
         wanted = [f"{mark} {line}" for mark in (">", "2>") for line in step.lines[mark]]
         for number, line in enumerate(wanted):
             fits = (each for each in came if re.fullmatch(self._pattern(line, set()), f"{each}\n"))

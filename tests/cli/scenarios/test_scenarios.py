@@ -1,4 +1,6 @@
-"""Every scenario in this folder: `pytest tests/cli/scenarios -k NAME`, and `--update` after a message has changed."""
+"""Every scenario in this folder: `pytest tests/cli/scenarios -k NAME`, and `--update` after a
+message has changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`--update`: writes what the commands of a scenario print into its file, for the author to read."""
+"""`--update`: writes what the commands of a scenario print into its file, for the author to
+read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _SHOWN = {**KINDS, "code": _CODE}
 
 
 def update(path: Path, scenario: Scenario) -> None:
-    """Run a scenario, and replace what the file says of each step by what the step did, where that differs."""
+    """Run a scenario, and replace what the file says of each step by what the step did, where that
+    differs.
+    """
     lines = path.read_text("utf-8").splitlines()
     steps = parse(path.read_text("utf-8"))
     try:

@@ -1,4 +1,6 @@
-"""Fixtures: the actions as a workflow has them, and a job that uses them against the rehearsal service."""
+"""Fixtures: the actions as a workflow has them, and a job that uses them against the rehearsal
+service.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,16 @@ printf 'executable=%s\\n' "${SEALPIPE_SETUP_EXECUTABLE:-SEALPIPE}" >> "$GITHUB_O
 
 @pytest.fixture(scope="session")
 def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The actions' folder, as it is checked out, but with a set-up that takes a sealpipe of these tests."""
+    """The actions' folder, as it is checked out, but with a set-up that takes a sealpipe of these
+    tests.
+    """
     folder = tmp_path_factory.mktemp("checkout") / "actions"
-    shutil.copytree(ROOT / "actions", folder, ignore=shutil.ignore_patterns("__pycache__", "_setup"))
-    shutil.copytree(ROOT / "core", folder.parent / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "actions", folder, ignore=shutil.ignore_patterns("__pycache__", "_setup")
+    )
+    shutil.copytree(
+        ROOT / "core", folder.parent / "core", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (folder / "_setup").mkdir()
     sealpipe = forked_sealpipe(tmp_path_factory.mktemp("bin"))
     (folder / "_setup" / "setup.sh").write_text(STUB.replace(":-SEALPIPE", f":-{sealpipe}"))
@@ -44,9 +52,13 @@ def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def job(tmp_path: Path, service: RunningService) -> Callable[..., FakeRunner]:
-    """Start a job: its variables point at the service, and the step's `env` is given with `uses`."""
+    """Start a job: its variables point at the service, and the step's `env` is given with
+    `uses`.
+    """
 
-    def start(name: str = "job", hidden: dict[str, str] | None = None, **environ: Any) -> FakeRunner:
+    def start(
+        name: str = "job", hidden: dict[str, str] | None = None, **environ: Any
+    ) -> FakeRunner:
         debug = bool(environ.pop("debug", False))
         home = tmp_path / name / "home"
         home.mkdir(parents=True)

@@ -1,8 +1,10 @@
-"""A fake of a job on a GitHub runner: it runs the composite steps of an action.yml for real, with bash.
+"""A fake of a job on a GitHub runner: it runs the composite steps of an action.yml for real, with
+bash.
 
-Written from CI-FACTS and the runner's published source: `with:` and `env:` are printed first, commands are read from
-stdout and stderr, files are parsed after each step, declared outputs are set after a failure, too, a job output that
-holds a masked value is dropped, the summary is scrubbed, a cancelled step gets SIGINT and then SIGTERM.
+Written from CI-FACTS and the runner's published source: `with:` and `env:` are printed first,
+commands are read from stdout and stderr, files are parsed after each step, declared outputs are set
+after a failure, too, a job output that holds a masked value is dropped, the summary is scrubbed, a
+cancelled step gets SIGINT and then SIGTERM.
 """
 
 from __future__ import annotations
@@ -28,12 +30,16 @@ from support.github_log import SUMMARY_LIMIT, Command, Masker, command, pairs, r
 FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 PATIENCE = 90
 INNER = {"folder", "extras"}
-"""Outputs of inner steps that are for the steps after them: where the checkout is, and what these tests' set-up got."""
+"""Outputs of inner steps that are for the steps after them: where the checkout is, and what these
+tests' set-up got.
+"""
 
 
 @dataclass
 class Ended:
-    """A step that used an action: the exit code that ended it, what it handed on, and what its inner steps did."""
+    """A step that used an action: the exit code that ended it, what it handed on, and what its
+    inner steps did.
+    """
 
     code: int
     outputs: dict[str, str]
@@ -51,7 +57,12 @@ class FakeRunner:
     """One job. `log` is what everybody sees, `summary` what the run's page shows."""
 
     def __init__(
-        self, place: Path, environ: Mapping[str, str], hidden: Mapping[str, str] | None = None, *, debug: bool = False
+        self,
+        place: Path,
+        environ: Mapping[str, str],
+        hidden: Mapping[str, str] | None = None,
+        *,
+        debug: bool = False,
     ) -> None:
         self.place, self.debug = place, debug
         self.temp, self.workspace = place / "_temp", place / "work"
@@ -84,30 +95,47 @@ class FakeRunner:
         return "\n".join(self.log)
 
     def cancel(self, when: Callable[[], bool], *, patience: float = 7.5) -> None:
-        """Cancel the job once `when` is true: SIGINT to the step's process, and after `patience` s SIGTERM."""
+        """Cancel the job once `when` is true: SIGINT to the step's process, and after `patience` s
+        SIGTERM.
+        """
         self._cancel = (when, patience)
 
-    def uses(self, action: Path, given: Mapping[str, str], env: Mapping[str, str] | None = None) -> Ended:
+    def uses(
+        self, action: Path, given: Mapping[str, str], env: Mapping[str, str] | None = None
+    ) -> Ended:
         """A step with `uses:`, `with:` and `env:`."""
-        manifest: dict[str, Any] = yaml.safe_load((action / "action.yml").read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = yaml.safe_load(
+            (action / "action.yml").read_text(encoding="utf-8")
+        )
         assert manifest["runs"]["using"] == "composite"
         self._print(f"Run ./{action.name}", given, env or {})
         unknown = set(given) - set(manifest["inputs"])
         if unknown:
             self._say(f"##[warning]Unexpected input(s) {sorted(unknown)}")
-        values = {name: str(each.get("default", "")) for name, each in manifest["inputs"].items()} | dict(given)
-        context: dict[str, Any] = {"inputs": values, "steps": {}, "github": {"action_path": str(action)}}
+        values = {
+            name: str(each.get("default", "")) for name, each in manifest["inputs"].items()
+        } | dict(given)
+        context: dict[str, Any] = {
+            "inputs": values,
+            "steps": {},
+            "github": {"action_path": str(action)},
+        }
         ended = Ended(0, {})
         for step in manifest["runs"]["steps"]:
             self._step(step, context, action, env or {}, ended)
             if ended.code:
                 break
-        ended.outputs = {name: evaluated(str(each["value"]), context) for name, each in manifest["outputs"].items()}
+        ended.outputs = {
+            name: evaluated(str(each["value"]), context)
+            for name, each in manifest["outputs"].items()
+        }
         self._debug(ended.outputs)
         return ended
 
     def job_outputs(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """What the next job gets of them: nothing that is empty, nothing that holds a masked value."""
+        """What the next job gets of them: nothing that is empty, nothing that holds a masked
+        value.
+        """
         kept = {}
         for name, value in wanted.items():
             if value and self.mask(value) != value:
@@ -117,7 +145,12 @@ class FakeRunner:
         return kept
 
     def _step(
-        self, step: Mapping[str, Any], context: dict[str, Any], action: Path, env: Mapping[str, str], ended: Ended
+        self,
+        step: Mapping[str, Any],
+        context: dict[str, Any],
+        action: Path,
+        env: Mapping[str, str],
+        ended: Ended,
     ) -> None:
         assert step["shell"] == "bash"
         if not holds(step.get("if", ""), context):
@@ -126,13 +159,21 @@ class FakeRunner:
         script = self.temp / f"{secrets.token_hex(8)}.sh"
         script.write_text(evaluated(step["run"], context), encoding="utf-8")
         self._print(f"Run {step['run'].splitlines()[0]}", {}, {**env, **own})
-        files = {name: self.temp / "_runner_file_commands" / f"{name}_{secrets.token_hex(8)}" for name in FILES}
+        files = {
+            name: self.temp / "_runner_file_commands" / f"{name}_{secrets.token_hex(8)}"
+            for name in FILES
+        }
         for file in files.values():
             file.parent.mkdir(exist_ok=True)
             file.touch()
         environ = {**self.environ, **self.exported, **env, **own}
-        environ |= {"GITHUB_ACTION_PATH": str(action), **{name: str(file) for name, file in files.items()}}
-        ended.code = self._run(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)], environ, ended)
+        environ |= {
+            "GITHUB_ACTION_PATH": str(action),
+            **{name: str(file) for name, file in files.items()},
+        }
+        ended.code = self._run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)], environ, ended
+        )
         read = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
         outputs = pairs(read["GITHUB_OUTPUT"])
         self._debug(dict(outputs))
@@ -141,11 +182,18 @@ class FakeRunner:
         self.exported |= dict(pairs(read["GITHUB_ENV"]))
         assert read["GITHUB_PATH"] == read["GITHUB_STATE"] == ""
         if len(read["GITHUB_STEP_SUMMARY"]) <= SUMMARY_LIMIT:
-            self.summary += "".join(f"{self.mask(line)}\n" for line in read["GITHUB_STEP_SUMMARY"].splitlines())
+            self.summary += "".join(
+                f"{self.mask(line)}\n" for line in read["GITHUB_STEP_SUMMARY"].splitlines()
+            )
 
     def _run(self, argv: list[str], environ: Mapping[str, str], ended: Ended) -> int:
         process = subprocess.Popen(
-            argv, env=dict(environ), cwd=self.workspace, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1
+            argv,
+            env=dict(environ),
+            cwd=self.workspace,
+            stdin=subprocess.DEVNULL,
+            stdout=-1,
+            stderr=-1,
         )
         over = threading.Event()
         canceller = threading.Thread(target=self._watch, args=(process, over), daemon=True)
@@ -160,7 +208,11 @@ class FakeRunner:
                 for key, _ in streams.select(PATIENCE):
                     stream = key.fileobj
                     data = os.read(key.fd, 65536)
-                    whole, mark, left = (rest[stream] + data).rpartition(b"\n") if data else (rest[stream], b"", b"")
+                    whole, mark, left = (
+                        (rest[stream] + data).rpartition(b"\n")
+                        if data
+                        else (rest[stream], b"", b"")
+                    )
                     rest[stream] = left
                     self._read((whole + mark).decode("utf-8", "replace"), ended)
                     if not data:
@@ -180,7 +232,11 @@ class FakeRunner:
         while not when() and time.monotonic() < deadline:
             if over.wait(0.02):
                 return
-        for number, seconds in ((signal.SIGINT, patience), (signal.SIGTERM, 2.5), (signal.SIGKILL, PATIENCE)):
+        for number, seconds in (
+            (signal.SIGINT, patience),
+            (signal.SIGTERM, 2.5),
+            (signal.SIGKILL, PATIENCE),
+        ):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
             if over.wait(seconds):

@@ -1,4 +1,7 @@
-"""action.yml from the runner's table, and each README's tables from action.yml. Run it as a script to write them."""
+"""action.yml from the runner's table, and each README's tables from action.yml.
+
+Run it as a script to write them.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,16 @@ SHOWN = {
     "share": ("Share secrets by a link", "Encrypt secrets and create a share link.", "send"),
     "request": ("Request secrets", "Create a collect link to ask someone for secrets.", "inbox"),
     "collect": ("Collect secrets", "Decrypt submissions and store them.", "download"),
-    "expire": ("Expire shares and requests", "Expire shares and requests that are no longer needed.", "x-circle"),
-    "unseal": ("Unseal a link", "Open a link that another job sealed, mask it, and set it as an output.", "unlock"),
+    "expire": (
+        "Expire shares and requests",
+        "Expire shares and requests that are no longer needed.",
+        "x-circle",
+    ),
+    "unseal": (
+        "Unseal a link",
+        "Open a link that another job sealed, mask it, and set it as an output.",
+        "unlock",
+    ),
     "batch": ("Run a batch", "Request or share secrets for each row of a file.", "users"),
 }
 """Title, what it does, and its icon."""
@@ -48,7 +59,9 @@ def manifest(action: str) -> str:
     """actions/ACTION/action.yml."""
     title, about, icon = SHOWN[action]
     rows = inputs(action)
-    env = "".join(f"        {each.variable}: ${{{{ inputs.{each.name} }}}}\n" for each in _of_the_step(action))
+    env = "".join(
+        f"        {each.variable}: ${{{{ inputs.{each.name} }}}}\n" for each in _of_the_step(action)
+    )
     needed = "\n".join(f"          ${{{{ inputs.{name} }}}}" for name in REFERENCES[action])
     references = f"        {PREFIX}REFERENCES: |\n{needed}\n" if needed else ""
     own = {each.name for each in rows}
@@ -118,7 +131,11 @@ inputs:
 
 
 def _of_the_step(action: str) -> list[Input]:
-    return [each for each in inputs(action) if each.name not in ("extras", "installer", "executable", "on-missing-key")]
+    return [
+        each
+        for each in inputs(action)
+        if each.name not in ("extras", "installer", "executable", "on-missing-key")
+    ]
 
 
 def _input(each: Input) -> str:
@@ -137,9 +154,14 @@ def tables(action: dict[str, Any]) -> str:
     """The tables of a README, from what action.yml says."""
     rows = [(name, each["default"], each["description"]) for name, each in action["inputs"].items()]
     lines = ["### Inputs", "", "| input | what | default |", "| --- | --- | --- |"]
-    lines += [f"| `{name}` | {_cell(about)} | {f'`{default}`' if default else ''} |" for name, default, about in rows]
+    lines += [
+        f"| `{name}` | {_cell(about)} | {f'`{default}`' if default else ''} |"
+        for name, default, about in rows
+    ]
     lines += ["", "### Outputs", "", "| output | what |", "| --- | --- |"]
-    lines += [f"| `{name}` | {_cell(each['description'])} |" for name, each in action["outputs"].items()]
+    lines += [
+        f"| `{name}` | {_cell(each['description'])} |" for name, each in action["outputs"].items()
+    ]
     return "\n".join(lines) + "\n"
 
 

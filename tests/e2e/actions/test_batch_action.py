@@ -1,4 +1,6 @@
-"""`actions/batch`, against the rehearsal service: runs, plans, decisions, and what log, summary and outputs say."""
+"""`actions/batch`, against the rehearsal service: runs, plans, decisions, and what log, summary and
+outputs say.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def batch(runner: FakeRunner, actions: Path, key: str) -> Batch:
     def use(command: str = "run", **given: str) -> Ended:
         named = {name.replace("_", "-"): value for name, value in given.items()}
         env = {"SEALPIPE_API_KEY": key}
-        return runner.uses(actions / "batch", {"file": "vendors.toml", "command": command, **named}, env)
+        return runner.uses(
+            actions / "batch", {"file": "vendors.toml", "command": command, **named}, env
+        )
 
     return use
 
@@ -74,13 +78,17 @@ def test_each_run_does_what_is_due_and_shows_each_row(
     runner: FakeRunner, batch: Batch, service: RunningService, tmp_path: Path
 ) -> None:
     step = batch()
-    assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "pending", "4"), runner.text
+    assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "pending", "4"), (
+        runner.text
+    )
     assert counts(step) == {"waiting": 2}
     assert "acme: delivered" in runner.text
     assert rows_of(runner)[0].startswith("| acme | waiting | poll, 20")
     links = [submit(runner, service, name, f"canary-of-{name}") for name in ("acme", "bolt")]
     step = batch(detailed_exit_code="true", executable=str(later_sealpipe(tmp_path / "later", 120)))
-    assert (step.code, step.outputs["outcome"], counts(step)) == (0, "done", {"done": 2}), runner.text
+    assert (step.code, step.outputs["outcome"], counts(step)) == (0, "done", {"done": 2}), (
+        runner.text
+    )
     assert (runner.workspace / "acme.secret").read_text() == "canary-of-acme"
     told = runner.text + runner.summary
     assert not [secret for secret in ("canary", *links) if secret in told]
@@ -98,19 +106,31 @@ def test_an_approved_plan_is_done_exactly_or_not_at_all(
     runner: FakeRunner, batch: Batch, service: RunningService
 ) -> None:
     planned = batch("plan", out="approved.json")
-    assert (planned.code, planned.outputs["outcome"], planned.outputs["plan"]) == (0, "planned", "approved.json")
+    assert (planned.code, planned.outputs["outcome"], planned.outputs["plan"]) == (
+        0,
+        "planned",
+        "approved.json",
+    )
     assert (counts(planned), planned.outputs["changes"]) == ({"create": 2}, "2")
     assert rows_of(runner) == ["| acme | create |  |", "| bolt | create |  |", ""]
     assert service.seen() == []
     (runner.workspace / "vendors.toml").write_text(FILE.replace("Password", "Root password"))
     refused = batch(plan="approved.json")
-    assert (refused.code, refused.outputs["outcome"], refused.outputs["counts"]) == (2, "failed", "")
+    assert (refused.code, refused.outputs["outcome"], refused.outputs["counts"]) == (
+        2,
+        "failed",
+        "",
+    )
     assert "the plan no longer holds" in refused.annotations("error")[0]
     assert service.seen() == []
     (runner.workspace / "vendors.toml").write_text(FILE)
     assert counts(batch(plan="approved.json")) == {"waiting": 2}
     again = batch("plan")
-    assert (counts(again), again.outputs["changes"], again.outputs["plan"]) == ({"wait": 2}, "0", "")
+    assert (counts(again), again.outputs["changes"], again.outputs["plan"]) == (
+        {"wait": 2},
+        "0",
+        "",
+    )
 
 
 def test_after_a_lost_database_rows_are_adopted_and_a_person_decides(
@@ -119,7 +139,9 @@ def test_after_a_lost_database_rows_are_adopted_and_a_person_decides(
     batch()
     shutil.rmtree(runner.temp / "sealpipe")
     step = batch("adopt")
-    assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "adopted", "2"), runner.text
+    assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "adopted", "2"), (
+        runner.text
+    )
     assert counts(step) == {"blocked": 2}
     assert "`sealpipe batch remind vendors acme`" in rows_of(runner)[0]
     (runner.workspace / "acme.link").unlink()
@@ -131,22 +153,35 @@ def test_after_a_lost_database_rows_are_adopted_and_a_person_decides(
 ADDRESSES = ("ann@acme.example", "bob@bolt.example")
 
 
-def test_addresses_are_shown_only_on_request(runner: FakeRunner, batch: Batch, tmp_path: Path) -> None:
-    by_mail = FILE.replace("file:{name}.link", "email:{email}").replace('key = "name"', 'key = "email"')
+def test_addresses_are_shown_only_on_request(
+    runner: FakeRunner, batch: Batch, tmp_path: Path
+) -> None:
+    by_mail = FILE.replace("file:{name}.link", "email:{email}").replace(
+        'key = "name"', 'key = "email"'
+    )
     (runner.workspace / "vendors.toml").write_text(by_mail)
     with Mailbox(tmp_path) as mailbox:
         mailbox.answers.rcpt = "550 5.1.1 no such user"
         runner.environ |= mailbox.environ()
         hidden = batch()
-        assert (hidden.code, hidden.outputs["outcome"], hidden.outputs["error-code"]) == (18, "troubled", "18")
+        assert (hidden.code, hidden.outputs["outcome"], hidden.outputs["error-code"]) == (
+            18,
+            "troubled",
+            "18",
+        )
         assert counts(hidden) == {"failed": 2}
         assert "has no mailbox (address)" in runner.text
         (runner.workspace / "vendors.csv").write_text(ROWS + ROWS.partition("\n")[2])
         wrong = batch("plan")
         said = "vendors.toml: 2 mistakes; nothing was sent"
-        assert (wrong.code, wrong.annotations("error")) == (2, [f"{said} (correct them, and run the command again)"])
+        assert (wrong.code, wrong.annotations("error")) == (
+            2,
+            [f"{said} (correct them, and run the command again)"],
+        )
         assert runner.text.count("\n  vendors.csv:") == 2
-        assert not [each for each in ADDRESSES if each in runner.text + html.unescape(runner.summary)]
+        assert not [
+            each for each in ADDRESSES if each in runner.text + html.unescape(runner.summary)
+        ]
         (runner.workspace / "vendors.csv").write_text(ROWS)
         assert batch(addresses="true").code == 18
     for told in (runner.text, html.unescape(runner.summary)):
@@ -173,18 +208,25 @@ def test_a_hostile_key_is_only_text(runner: FakeRunner, batch: Batch) -> None:
         ({"file": ""}, "the input file is empty"),
         ({"command": "worker"}, "the input command must be one of run, plan"),
         ({"command": "plan", "plan": "approved.json"}, "the input plan does not apply to plan"),
-        ({"command": "adopt", "detailed-exit-code": "true"}, "the input detailed-exit-code does not apply to adopt"),
+        (
+            {"command": "adopt", "detailed-exit-code": "true"},
+            "the input detailed-exit-code does not apply to adopt",
+        ),
         ({"command": "cancel", "only": "\n"}, "cancel has no row"),
     ],
 )
-def test_inputs_that_do_not_fit_stop_the_step(batch: Batch, given: dict[str, str], said: str) -> None:
+def test_inputs_that_do_not_fit_stop_the_step(
+    batch: Batch, given: dict[str, str], said: str
+) -> None:
     step = batch(**given)
     assert (step.code, step.outputs["outcome"]) == (2, "failed")
     assert said in step.annotations("error")[0]
 
 
 def test_the_files_text_says_which_extras_are_needed(runner: FakeRunner, batch: Batch) -> None:
-    (runner.workspace / "vendors.toml").write_text(FILE.replace("file:{name}.secret", "vault:secret/{name}#password"))
+    (runner.workspace / "vendors.toml").write_text(
+        FILE.replace("file:{name}.secret", "vault:secret/{name}#password")
+    )
     step = batch("plan", database="env:DATABASE_URL")
     assert dict(step.pairs)["extras"] == "vault,batch"
     assert (step.code, step.outputs["outcome"]) == (14, "failed"), "there is no such variable"

@@ -21,7 +21,9 @@ def env(key: str) -> dict[str, str]:
 
 
 def asked(runner: FakeRunner, actions: Path, env: dict[str, str], **given: str) -> Ended:
-    step = runner.uses(actions / "request", {"ask": "user=User name:text\nStaging password", **given}, env)
+    step = runner.uses(
+        actions / "request", {"ask": "user=User name:text\nStaging password", **given}, env
+    )
     assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
     return step
 
@@ -31,12 +33,24 @@ def test_a_request_is_collected_by_its_receipt_stored_and_ended(
 ) -> None:
     runner = job()
     made = asked(runner, actions, env, receipt="acme.json")
-    assert runner.job_outputs(made.outputs)["link"] == made.outputs["link"], "a collect link is no secret"
-    service.submitter().submit(made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"})
-    given = {"requests": made.outputs["receipt"], "to": "file:password#staging_password", "after": "expire"}
+    assert runner.job_outputs(made.outputs)["link"] == made.outputs["link"], (
+        "a collect link is no secret"
+    )
+    service.submitter().submit(
+        made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"}
+    )
+    given = {
+        "requests": made.outputs["receipt"],
+        "to": "file:password#staging_password",
+        "after": "expire",
+    }
     step = runner.uses(actions / "collect", given, env)
     assert step.code == 0, runner.text
-    assert (step.outputs["outcome"], step.outputs["count"], step.outputs["values"]) == ("collected", "1", "")
+    assert (step.outputs["outcome"], step.outputs["count"], step.outputs["values"]) == (
+        "collected",
+        "1",
+        "",
+    )
     assert (runner.workspace / "password").read_text() == "hunter22-canary"
     assert "hunter22-canary" not in runner.text + runner.summary
     again = runner.uses(actions / "expire", {"requests": made.outputs["short-code"]}, env)
@@ -49,11 +63,19 @@ def test_the_plan_of_a_dry_run_has_blanks_between_its_cells(
 ) -> None:
     runner = job()
     made = asked(runner, actions, env)
-    service.submitter().submit(made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"})
-    given = {"requests": made.outputs["short-code"], "to": "file:password#Staging password", "dry-run": "true"}
+    service.submitter().submit(
+        made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"}
+    )
+    given = {
+        "requests": made.outputs["short-code"],
+        "to": "file:password#Staging password",
+        "dry-run": "true",
+    }
     step = runner.uses(actions / "collect", given, env)
     assert (step.code, step.outputs["outcome"]) == (0, "dry-run"), runner.text
-    assert re.search(rf"^{made.outputs['short-code']}  \S+  would write", step.raw, re.MULTILINE), step.raw
+    assert re.search(rf"^{made.outputs['short-code']}  \S+  would write", step.raw, re.MULTILINE), (
+        step.raw
+    )
     assert "\\t" not in step.raw
 
 
@@ -62,25 +84,40 @@ def test_map_names_prompts_by_their_ids_where_there_is_a_receipt_and_the_request
 ) -> None:
     runner = job()
     made = asked(runner, actions, env, receipt="acme.json")
-    service.submitter().submit(made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"})
-    given = {"requests": "acme.json", "map": "pw = staging_password\nuser=user:text", "after": "expire"}
+    service.submitter().submit(
+        made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"}
+    )
+    given = {
+        "requests": "acme.json",
+        "map": "pw = staging_password\nuser=user:text",
+        "after": "expire",
+    }
     step = runner.uses(actions / "collect", given, env)
     assert step.code == 0, runner.text
     assert json.loads(step.outputs["values"]) == {"pw": "hunter22-canary", "user": "deploy"}
-    posted = [each.method for each in service.seen() if each.target.endswith(made.outputs["short-code"])]
+    posted = [
+        each.method for each in service.seen() if each.target.endswith(made.outputs["short-code"])
+    ]
     assert posted.count("DELETE") == 1
-    assert [name for name, _ in step.pairs].index("values") < [name for name, _ in step.pairs].index("outcome")
+    assert [name for name, _ in step.pairs].index("values") < [
+        name for name, _ in step.pairs
+    ].index("outcome")
 
 
 @pytest.mark.parametrize(
-    ("choice", "code", "level"), [("fail", 15, "error"), ("warn", 0, "warning"), ("skip", 0, "notice")]
+    ("choice", "code", "level"),
+    [("fail", 15, "error"), ("warn", 0, "warning"), ("skip", 0, "notice")],
 )
 def test_there_is_no_submission_yet(
     job: Start, actions: Path, env: dict[str, str], choice: str, code: int, level: str
 ) -> None:
     runner = job()
     made = asked(runner, actions, env)
-    given = {"requests": made.outputs["short-code"], "map": "pw=Staging password", "on-pending": choice}
+    given = {
+        "requests": made.outputs["short-code"],
+        "map": "pw=Staging password",
+        "on-pending": choice,
+    }
     step = runner.uses(actions / "collect", given, env)
     assert (step.code, step.outputs["outcome"], step.outputs["values"]) == (code, "pending", "")
     assert step.outputs["error-code"] == (str(code) if code else "")
@@ -103,7 +140,12 @@ def test_there_is_no_submission_yet(
     ],
 )
 def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
-    job: Start, actions: Path, service: RunningService, env: dict[str, str], given: dict[str, str], said: str
+    job: Start,
+    actions: Path,
+    service: RunningService,
+    env: dict[str, str],
+    given: dict[str, str],
+    said: str,
 ) -> None:
     runner = job()
     step = runner.uses(actions / "collect", given, env)
@@ -136,7 +178,11 @@ def test_expire_ends_shares_and_requests_and_goes_on_after_a_failure(
     step = runner.uses(actions / "expire", {"shares": shared}, env)
     assert (step.code, step.outputs["outcome"], step.outputs["expired"]) == (0, "expired", shared)
     step = runner.uses(actions / "expire", {"shares": "no-such-share", "missing-ok": "true"}, env)
-    assert (step.code, step.outputs["outcome"], step.outputs["missing"]) == (0, "missing", "no-such-share")
+    assert (step.code, step.outputs["outcome"], step.outputs["missing"]) == (
+        0,
+        "missing",
+        "no-such-share",
+    )
     assert step.commands == []
 
 

@@ -1,4 +1,6 @@
-"""Secrets of every shape, and hostile text, through the actions: nothing of it in the log, every file read as meant."""
+"""Secrets of every shape, and hostile text, through the actions: nothing of it in the log, every
+file read as meant.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ Start = Callable[..., FakeRunner]
 
 CANARY = "cAnArY"
 SHAPES = {
-    "pem": "-----BEGIN PRIVATE KEY-----\n" + f"{CANARY}1Qx+/Qx+/Qx+/\n" * 3 + "-----END PRIVATE KEY-----\n",
-    "json": json.dumps({"user": "uuuu", "password": f"{CANARY}2", "inner": {"k": [f"{CANARY}2é"]}}, indent=2),
+    "pem": "-----BEGIN PRIVATE KEY-----\n"
+    + f"{CANARY}1Qx+/Qx+/Qx+/\n" * 3
+    + "-----END PRIVATE KEY-----\n",
+    "json": json.dumps(
+        {"user": "uuuu", "password": f"{CANARY}2", "inner": {"k": [f"{CANARY}2é"]}}, indent=2
+    ),
     "compact": json.dumps({"password": f'{CANARY}3"\\'}),
     "percent": f"100% {CANARY}4 %0A%25%",
     "crlf": f"{CANARY}5 one\r\n{CANARY}5 two\r{CANARY}5 three\r\n",
@@ -28,11 +34,16 @@ SHAPES = {
     "set-env": f"::set-env name=PATH::{CANARY}8\n##vso[task.setvariable variable=x]{CANARY}8",
     "heredoc": f"link<<EOF\n{CANARY}9\nEOF\nshort-code={CANARY}9\n",
     "delimiter": f"sealpipe-{'0' * 32}\nPATH={CANARY}10\nsealpipe-{'0' * 32}\n",
-    "quotes": f"'{CANARY}11' \"{CANARY}11\" $({CANARY}11) `{CANARY}11` ${{{CANARY}11}} ${{{{ {CANARY}11 }}}}",
+    "quotes": (
+        f"'{CANARY}11' \"{CANARY}11\" $({CANARY}11) `{CANARY}11` ${{{CANARY}11}} ${{{{ "
+        f"{CANARY}11 }}}}"
+    ),
     "unicode": f"{CANARY}12\u2028{CANARY}12\x85{CANARY}12\u202e\x0b\x0c\x1c{CANARY}12",
     "escape": f"\x1b[31m{CANARY}13\x1b]0;{CANARY}13\x07",
 }
-"""Each has a canary of its own, so that no other's mask hides it; a letter is none that could be looked for."""
+"""Each has a canary of its own, so that no other's mask hides it; a letter is none that could be
+looked for.
+"""
 
 RECEIPT = "receipt.json"
 """Which prompts are no secrets is told by it alone: of a short code, every answer is masked."""
@@ -53,16 +64,31 @@ def test_shared_values_are_nowhere_in_the_log(
     _nothing_leaks(runner, step)
     assert opened(service, step.outputs["link"]) == SHAPES
     kept = runner.job_outputs(step.outputs)
-    assert set(kept) == {"short-code", "expires-at", "custody", "sealed-link", "outcome", "executable"}
+    assert set(kept) == {
+        "short-code",
+        "expires-at",
+        "custody",
+        "sealed-link",
+        "outcome",
+        "executable",
+    }
 
 
 @pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 @pytest.mark.parametrize("shapes", [SHAPES, LONG, {"letter": "x"}], ids=["all", "long", "letter"])
 def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
-    job: Start, actions: Path, service: RunningService, key: str, shapes: Mapping[str, str], *, debug: bool
+    job: Start,
+    actions: Path,
+    service: RunningService,
+    key: str,
+    shapes: Mapping[str, str],
+    *,
+    debug: bool,
 ) -> None:
     runner = job(debug=debug)
-    asked = _asked(runner, actions, key, *(f"{name}:multiline" for name in shapes), "user=User name:text")
+    asked = _asked(
+        runner, actions, key, *(f"{name}:multiline" for name in shapes), "user=User name:text"
+    )
     service.submitter().submit(asked.outputs["link"], {**shapes, "User name": "deploy"})
     mapping = "\n".join(f"{name}={name}" for name in shapes) + "\nuser=User name:text"
     step = _collected(runner, actions, key, RECEIPT, mapping)
@@ -71,7 +97,9 @@ def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
     assert json.loads(step.outputs["values"]) == {**shapes, "user": "deploy"}
     _only_our_outputs(runner, step)
     kept = runner.job_outputs(step.outputs)
-    assert set(kept) == {"count", "outcome", "executable"}, "however short: the values are masked as a whole, too"
+    assert set(kept) == {"count", "outcome", "executable"}, (
+        "however short: the values are masked as a whole, too"
+    )
     short = [each for each in step.annotations("warning") if "too short" in each]
     assert bool(short) == ("letter" in shapes)
     if set(shapes) == {"letter"}:
@@ -85,19 +113,24 @@ def test_where_only_text_is_named_the_values_reach_another_job(
 ) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "User name:text", "Password")
-    service.submitter().submit(asked.outputs["link"], {"User name": "deploy", "Password": "hunter22-canary"})
+    service.submitter().submit(
+        asked.outputs["link"], {"User name": "deploy", "Password": "hunter22-canary"}
+    )
     step = _collected(runner, actions, key, RECEIPT, "user=User name:text")
     assert runner.job_outputs(step.outputs)["values"] == '{"user": "deploy"}'
     assert "hunter22-canary" not in runner.text
     assert runner.mask("hunter22-canary") == "***"
     step = _collected(runner, actions, key, asked.outputs["short-code"], "user=User name:text")
-    assert "values" not in runner.job_outputs(step.outputs), "of a short code nobody knows what was asked"
+    assert "values" not in runner.job_outputs(step.outputs), (
+        "of a short code nobody knows what was asked"
+    )
 
 
 HOSTILE = [
     "::error::x ::add-mask::deploy",
     (
-        "##[add-mask]deploy a\u2028::set-output name=x::x | b | <img src=x onerror=y> [l](https://evil.example) "
+        "##[add-mask]deploy a\u2028::set-output name=x::x | b | <img src=x onerror=y> "
+        "[l](https://evil.example) "
         "![i](x) **bold** @team `code` x<<EOF"
     ),
 ]
@@ -106,7 +139,9 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_title_is_only_text(job: Start, actions: Path, key: str, text: str) -> None:
     runner = job()
-    step = runner.uses(actions / "share", {"fields": "text:x", "title": text}, {"SEALPIPE_API_KEY": key})
+    step = runner.uses(
+        actions / "share", {"fields": "text:x", "title": text}, {"SEALPIPE_API_KEY": key}
+    )
     assert step.code == 0, runner.text
     assert {each.name for each in step.commands} == {"add-mask"}
     assert runner.mask("deploy") == "deploy"
@@ -116,11 +151,16 @@ def test_a_hostile_title_is_only_text(job: Start, actions: Path, key: str, text:
     assert not set("<>[]()`*@!|:") & set(shown)
 
 
-def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, service: RunningService, key: str) -> None:
+def test_a_submitted_label_never_names_an_output(
+    job: Start, actions: Path, service: RunningService, key: str
+) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "Secret")
     labels = [*HOSTILE, "PATH", "link", "a\nb=c", "../../x", "mine"]
-    typed = [*(fields.Field(label, "one-canary") for label in labels), fields.Field("Secret", "two-canary")]
+    typed = [
+        *(fields.Field(label, "one-canary") for label in labels),
+        fields.Field("Secret", "two-canary"),
+    ]
     _sent(service, asked, typed)
     step = _collected(runner, actions, key, asked.outputs["short-code"], "mine=Secret")
     assert json.loads(step.outputs["values"]) == {"mine": "two-canary"}
@@ -129,17 +169,25 @@ def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, serv
     assert "one-canary" not in runner.text
 
 
-def test_two_answers_to_one_prompt_are_none(job: Start, actions: Path, service: RunningService, key: str) -> None:
+def test_two_answers_to_one_prompt_are_none(
+    job: Start, actions: Path, service: RunningService, key: str
+) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "Secret")
-    _sent(service, asked, [fields.Field("Secret", "one-canary"), fields.Field("Secret", "two-canary")])
+    _sent(
+        service, asked, [fields.Field("Secret", "one-canary"), fields.Field("Secret", "two-canary")]
+    )
     step = _collected(runner, actions, key, asked.outputs["short-code"], "mine=Secret")
     assert (step.code, step.outputs["values"], step.outputs["outcome"]) == (13, "", "failed")
     assert "canary" not in runner.text
 
 
 def _asked(runner: FakeRunner, actions: Path, key: str, *prompts: str) -> Ended:
-    asked = runner.uses(actions / "request", {"ask": "\n".join(prompts), "receipt": RECEIPT}, {"SEALPIPE_API_KEY": key})
+    asked = runner.uses(
+        actions / "request",
+        {"ask": "\n".join(prompts), "receipt": RECEIPT},
+        {"SEALPIPE_API_KEY": key},
+    )
     assert asked.code == 0, runner.text
     return asked
 
@@ -157,7 +205,14 @@ def _collected(runner: FakeRunner, actions: Path, key: str, request: str, mappin
 
 
 def _only_our_outputs(runner: FakeRunner, step: Ended) -> None:
-    assert dict(step.pairs).keys() == {*INNER, "executable", "count", "values", "outcome", "error-code"}
+    assert dict(step.pairs).keys() == {
+        *INNER,
+        "executable",
+        "count",
+        "values",
+        "outcome",
+        "error-code",
+    }
     assert runner.exported == {}
 
 

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from sealpipe.command_settings import COMMANDS
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.settings import GLOBAL
 from support.parts import ROOT, load_module
 
 PAGES = load_module("action_pages", Path(__file__).with_name("pages.py"))
 ACTIONS = sorted(PAGES.INPUTS)
 OURS = {"output", "print", "debug"}
-"""Options that the action itself sets (it captures the result, and reads it), and what its `env:` turns on."""
+"""Options that the action itself sets (it captures the result, and reads it), and what its `env:`
+turns on.
+"""
 KEYS = {"api_key", "api_key_previous"}
 """They come by `env:` and have no option."""
 OFFLINE = {"unseal": {"base_url", "link_base_url", "state_dir", "deadline"}}
@@ -29,8 +31,12 @@ OTHERS = {"batch": {"html", "csv", "json", "metrics", "older_than"}}
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_manifest_and_the_readme_are_made_from_the_table(action: str) -> None:
     folder = ROOT / "actions" / action
-    assert (folder / "action.yml").read_text() == PAGES.manifest(action), "run python tests/e2e/actions/pages.py"
-    assert (folder / "README.md").read_text() == PAGES.readme(action), "run python tests/e2e/actions/pages.py"
+    assert (folder / "action.yml").read_text() == PAGES.manifest(action), (
+        "run python tests/e2e/actions/pages.py"
+    )
+    assert (folder / "README.md").read_text() == PAGES.readme(action), (
+        "run python tests/e2e/actions/pages.py"
+    )
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -42,12 +48,21 @@ def test_a_readme_denies_no_input_that_there_is(action: str) -> None:
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_option_of_the_command_has_an_input_and_the_reverse(action: str) -> None:
-    common = {row.option for row in GLOBAL if row.name not in OURS | KEYS | OFFLINE.get(action, set())}
+    common = {
+        row.option for row in GLOBAL if row.name not in OURS | KEYS | OFFLINE.get(action, set())
+    }
     rows = COMMANDS.get(action, ()) if action != "expire" else ()
     own = {row.option for row in rows if row.name not in OURS | OTHERS.get(action, set())}
-    inputs, here = {each.flag for each in PAGES.inputs(action) if each.flag}, "actions/_run/sealpipe_action/manifest.py"
-    assert sorted((common | own) - inputs) == [], f"options without an input: add a row for `{action}` in {here}"
-    assert sorted(inputs - common - own) == [], f"inputs without an option: remove the row of `{action}` in {here}"
+    inputs, here = (
+        {each.flag for each in PAGES.inputs(action) if each.flag},
+        "actions/_run/sealpipe_action/manifest.py",
+    )
+    assert sorted((common | own) - inputs) == [], (
+        f"options without an input: add a row for `{action}` in {here}"
+    )
+    assert sorted(inputs - common - own) == [], (
+        f"inputs without an option: remove the row of `{action}` in {here}"
+    )
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -56,7 +71,9 @@ def test_an_input_is_of_the_kind_that_its_option_is(action: str) -> None:
     for each in PAGES.inputs(action):
         if each.kind != "own":
             row = rows[each.flag]
-            assert each.kind == ("flag" if row.flag else "lines" if row.multiple else "text"), each.name
+            assert each.kind == ("flag" if row.flag else "lines" if row.multiple else "text"), (
+                each.name
+            )
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -70,16 +87,24 @@ def test_expressions_stand_in_env_and_outputs_only(action: str) -> None:
         assert "${{" not in step["run"]
         assert step["run"].startswith("set -euo pipefail\n")
         assert "-x" not in re.findall(r"set (\S+)", step["run"])
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in (*manifest["inputs"], *manifest["outputs"]))
+    assert all(
+        re.fullmatch(r"[a-z]+(-[a-z]+)*", name)
+        for name in (*manifest["inputs"], *manifest["outputs"])
+    )
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_input_reaches_a_step_and_no_input_takes_a_secret(action: str) -> None:
     manifest: dict[str, Any] = PAGES.loaded(action)
-    told = " ".join(str(value) for step in manifest["runs"]["steps"] for value in step["env"].values())
+    told = " ".join(
+        str(value) for step in manifest["runs"]["steps"] for value in step["env"].values()
+    )
     for name in manifest["inputs"]:
         assert f"inputs.{name} " in told, name
-        assert not re.search(r"(^|-)(key|token|secret|password|passcode)$", name) or (action, name) in {
+        assert not re.search(r"(^|-)(key|token|secret|password|passcode)$", name) or (
+            action,
+            name,
+        ) in {
             ("request", "key"),  # which key: a word
             ("collect", "key"),  # a reference
             (action, "on-missing-key"),
@@ -88,7 +113,9 @@ def test_every_input_reaches_a_step_and_no_input_takes_a_secret(action: str) -> 
 
 def test_the_set_up_step_gets_no_credential() -> None:
     for action in ACTIONS:
-        (env,) = [step["env"] for step in PAGES.loaded(action)["runs"]["steps"] if step["id"] == "setup"]
+        (env,) = [
+            step["env"] for step in PAGES.loaded(action)["runs"]["steps"] if step["id"] == "setup"
+        ]
         assert {env[row.get_variable()] for row in GLOBAL if row.secret} == {""}
 
 
@@ -98,7 +125,9 @@ def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
     assert found is not None
     table = dict(row.split("=") for row in found[1].split())
     listed = Registry(environ={}).catalog.list_plugins()
-    built_in = {each.info.name: each.info.extra for each in listed if not each.origin and each.info.extra}
+    built_in = {
+        each.info.name: each.info.extra for each in listed if not each.origin and each.info.extra
+    }
     assert table == built_in
 
 
@@ -109,17 +138,39 @@ def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
         ({"SEALPIPE_ACTION_REFERENCES": "Password=vault:secret/app#password\n"}, "vault"),
         ({"SEALPIPE_ACTION_REFERENCES": "A=env:VAULT\nmy-vault:x"}, ""),
         ({"SEALPIPE_ACTION_REFERENCES": '"a=b"=aws-ssm:/x\nB=op://v/i/f'}, "aws,op"),
-        ({"SEALPIPE_ACTION_REFERENCES": "A=file:x?format=yaml#a", "SEALPIPE_ACTION_EXTRAS": " aws, yaml"}, "aws,yaml"),
+        (
+            {
+                "SEALPIPE_ACTION_REFERENCES": "A=file:x?format=yaml#a",
+                "SEALPIPE_ACTION_EXTRAS": " aws, yaml",
+            },
+            "aws,yaml",
+        ),
         ({"SEALPIPE_ACTION_REHEARSE": "true"}, "rehearsal"),
-        ({"SEALPIPE_STORE__PROD__PLUGIN": "vault", "SEALPIPE_ACTION_REFERENCES": "prod:secret/x#y"}, "vault"),
+        (
+            {
+                "SEALPIPE_STORE__PROD__PLUGIN": "vault",
+                "SEALPIPE_ACTION_REFERENCES": "prod:secret/x#y",
+            },
+            "vault",
+        ),
         ({"SEALPIPE_ACTION_FIELDS_FROM": "no-such-file"}, ""),
-        ({"SEALPIPE_ACTION_FILE": "no-such-file.yaml", "SEALPIPE_ACTION_DATABASE": "env:DATABASE_URL"}, "yaml,batch"),
+        (
+            {
+                "SEALPIPE_ACTION_FILE": "no-such-file.yaml",
+                "SEALPIPE_ACTION_DATABASE": "env:DATABASE_URL",
+            },
+            "yaml,batch",
+        ),
         ({"SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}, "batch"),
     ],
 )
 def test_the_references_say_which_extras_are_needed(environ: dict[str, str], extras: str) -> None:
     script = ROOT / "actions" / "_run" / "extras.sh"
     done = subprocess.run(
-        ["bash", script], env={"PATH": "/usr/bin:/bin", **environ}, capture_output=True, text=True, check=True
+        ["bash", script],
+        env={"PATH": "/usr/bin:/bin", **environ},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == f"{extras}\n"

@@ -1,4 +1,6 @@
-"""Runs that are not as usual: from forks, cancelled, behind a proxy, rehearsed, without a summary."""
+"""Runs that are not as usual: from forks, cancelled, behind a proxy, rehearsed, without a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
 ) -> None:
     runner = job()
     given = {"share": {"fields": "P=env:P"}, "request": {"ask": "P"}, "expire": {"shares": "x"}}
-    given |= {"collect": {"requests": "x", "to": "file:x"}, "batch": {"file": "x.toml"}, "unseal": {"sealed-link": "x"}}
+    given |= {
+        "collect": {"requests": "x", "to": "file:x"},
+        "batch": {"file": "x.toml"},
+        "unseal": {"sealed-link": "x"},
+    }
     empty = {"SEALPIPE_API_KEY": "", "P": ""}
     step = runner.uses(actions / action, given[action], empty)
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
@@ -40,7 +46,9 @@ def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
 
 
 @pytest.mark.parametrize("on_missing_key", ["fail", "skip", "ignore"])
-def test_without_a_credential_nothing_is_installed(job: Start, actions: Path, on_missing_key: str) -> None:
+def test_without_a_credential_nothing_is_installed(
+    job: Start, actions: Path, on_missing_key: str
+) -> None:
     step = job().uses(actions / "share", {"fields": "text:x", "on-missing-key": on_missing_key})
     assert set(dict(step.pairs)) == {"folder", "outcome", "error-code"}, "nothing of the set-up"
     assert step.outputs["executable"] == ""
@@ -59,15 +67,23 @@ def test_a_workflow_may_have_a_link_to_the_checkout_the_folder_or_the_file(
     assert (step.code, step.outputs["outcome"]) == (0, "created")
 
 
-@pytest.mark.parametrize("variable", ["SEALPIPE_API_KEY_FILE", "SEALPIPE_CONFIG", "XDG_CONFIG_HOME"])
-def test_a_credential_may_be_in_a_file(job: Start, actions: Path, key: str, variable: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "variable", ["SEALPIPE_API_KEY_FILE", "SEALPIPE_CONFIG", "XDG_CONFIG_HOME"]
+)
+def test_a_credential_may_be_in_a_file(
+    job: Start, actions: Path, key: str, variable: str, tmp_path: Path
+) -> None:
     config = tmp_path / "sealpipe/config.toml"
     (config.parent).mkdir()
     config.write_text(f'api_key_file = "{tmp_path}/key"\n')
     config.chmod(0o600)
     (tmp_path / "key").write_text(key)
     (tmp_path / "key").chmod(0o600)
-    places = {"SEALPIPE_API_KEY_FILE": tmp_path / "key", "SEALPIPE_CONFIG": config, "XDG_CONFIG_HOME": tmp_path}
+    places = {
+        "SEALPIPE_API_KEY_FILE": tmp_path / "key",
+        "SEALPIPE_CONFIG": config,
+        "XDG_CONFIG_HOME": tmp_path,
+    }
     step = job().uses(actions / "share", {"fields": "text:x"}, {variable: str(places[variable])})
     assert (step.code, step.outputs["outcome"]) == (0, "created")
 
@@ -81,7 +97,15 @@ def test_a_step_without_a_credential_gets_an_error(job: Start, actions: Path) ->
 @pytest.mark.parametrize(
     ("action", "given"),
     [
-        ("share", {"fields": "P=env:P\nU=text:u", "send": "slack:#ops", "recipient": "r", "also-to": "vault:s/x#P"}),
+        (
+            "share",
+            {
+                "fields": "P=env:P\nU=text:u",
+                "send": "slack:#ops",
+                "recipient": "r",
+                "also-to": "vault:s/x#P",
+            },
+        ),
         ("request", {"ask": "P", "send": "slack:#ops", "param": "a=text:b"}),
     ],
 )
@@ -90,13 +114,17 @@ def test_a_rehearsal_needs_no_account_sends_nothing_and_makes_up_what_is_empty(
 ) -> None:
     runner = job()
     env = {"SEALPIPE_API_KEY": "", "P": ""}
-    step = runner.uses(actions / action, {**given, "rehearse": "true", "base-url": "https://real.example/v1"}, env)
+    step = runner.uses(
+        actions / action, {**given, "rehearse": "true", "base-url": "https://real.example/v1"}, env
+    )
     assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
     assert dict(step.pairs)["extras"] == ("vault,rehearsal" if action == "share" else "rehearsal")
-    assert any("send" in each and "ignored in a rehearsal" in each for each in step.annotations("notice"))
-    assert any("made-up values for empty variables: P" in each for each in step.annotations("notice")) == (
-        action == "share"
+    assert any(
+        "send" in each and "ignored in a rehearsal" in each for each in step.annotations("notice")
     )
+    assert any(
+        "made-up values for empty variables: P" in each for each in step.annotations("notice")
+    ) == (action == "share")
     assert service.seen() == []
     assert "rehearsal" in runner.summary
 
@@ -112,8 +140,12 @@ def test_a_cancelled_job_ends_in_time_with_what_is_known_and_can_be_finished(
             "SEALPIPE_BASE_URL": door.base_url,
             "SEALPIPE_STATE_DIR": str(runner.temp / "s"),
         }
-        runner.cancel(lambda: any(each.method == "POST" for each in door.received()), patience=patience)
-        step = runner.uses(actions / "share", {"fields": "text:x", "deadline": "60s", "executable": SEALPIPE}, env)
+        runner.cancel(
+            lambda: any(each.method == "POST" for each in door.received()), patience=patience
+        )
+        step = runner.uses(
+            actions / "share", {"fields": "text:x", "deadline": "60s", "executable": SEALPIPE}, env
+        )
         assert step.code in (130, 143)
         assert (step.outputs["outcome"], step.outputs["link"]) == ("interrupted", "")
         assert "sealpipe: interrupted" in runner.text
@@ -136,7 +168,9 @@ def test_a_proxy_and_a_ca_of_ones_own(
         step = runner.uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
         assert step.code == 0, runner.text
         assert set(proxy.asked) == {"secrets.example"}
-        assert key.rpartition(".")[2].encode() not in b"".join(bytes(each) for each in proxy.read.values())
+        assert key.rpartition(".")[2].encode() not in b"".join(
+            bytes(each) for each in proxy.read.values()
+        )
         assert list(opened(service, step.outputs["link"]).values()) == ["x"]
         wrong = runner.uses(actions / "share", {**given, "ca-file": ""}, {"SEALPIPE_API_KEY": key})
         assert wrong.code == 10, "an unknown authority is not trusted"
@@ -144,7 +178,9 @@ def test_a_proxy_and_a_ca_of_ones_own(
 
 def test_the_summary_can_be_left_out(job: Start, actions: Path, key: str) -> None:
     runner = job()
-    step = runner.uses(actions / "share", {"fields": "text:x", "summary": "false"}, {"SEALPIPE_API_KEY": key})
+    step = runner.uses(
+        actions / "share", {"fields": "text:x", "summary": "false"}, {"SEALPIPE_API_KEY": key}
+    )
     assert step.code == 0
     assert runner.summary == ""
 
@@ -163,7 +199,9 @@ def test_a_step_whose_stderr_is_a_file_writes_no_mask_and_no_link(
         "GITHUB_OUTPUT": str(output),
     }
     with file.open("wb") as log:
-        done = subprocess.run([sys.executable, "-I", actions / "_run", "share"], env=environ, stderr=log, check=False)
+        done = subprocess.run(
+            [sys.executable, "-I", actions / "_run", "share"], env=environ, stderr=log, check=False
+        )
     assert done.returncode == 0, file.read_text()
     assert "add-mask" not in file.read_text()
     assert "#" not in file.read_text()
@@ -186,7 +224,11 @@ def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str)
 @pytest.mark.parametrize(
     ("full", "code", "told"),
     [
-        ("GITHUB_OUTPUT", 11, "::error title=sealpipe::GITHUB_OUTPUT cannot be written: No space left on device"),
+        (
+            "GITHUB_OUTPUT",
+            11,
+            "::error title=sealpipe::GITHUB_OUTPUT cannot be written: No space left on device",
+        ),
         ("GITHUB_STEP_SUMMARY", 0, "::warning title=sealpipe::no summary: No space left on device"),
     ],
 )
@@ -195,7 +237,12 @@ def test_a_full_runner_disk_is_reported_in_one_line(
 ) -> None:
     given = {"SHARES": "notthere", "MISSING_OK": "true", "SUMMARY": "true", "SEALPIPE": SEALPIPE}
     environ = {f"SEALPIPE_ACTION_{name}": value for name, value in given.items()}
-    environ |= {**addresses(service), "SEALPIPE_API_KEY": key, "HOME": str(tmp_path), full: "/dev/full"}
+    environ |= {
+        **addresses(service),
+        "SEALPIPE_API_KEY": key,
+        "HOME": str(tmp_path),
+        full: "/dev/full",
+    }
     words = [sys.executable, "-I", str(ROOT / "actions/_run"), "expire"]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == code, done

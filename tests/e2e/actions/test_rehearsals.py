@@ -1,4 +1,6 @@
-"""`rehearse: true` in the actions that need something: a submission, a share, a sealed link, a batch."""
+"""`rehearse: true` in the actions that need something: a submission, a share, a sealed link, a
+batch.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ BATCH = batch_file("slack:")
 
 
 @pytest.fixture
-def rehearse(job: Start, actions: Path, service: RunningService) -> Iterator[Callable[..., tuple[FakeRunner, Ended]]]:
+def rehearse(
+    job: Start, actions: Path, service: RunningService
+) -> Iterator[Callable[..., tuple[FakeRunner, Ended]]]:
     """Rehearse an action, without a credential: the real service hears nothing."""
     runner = job()
 
@@ -35,20 +39,38 @@ def rehearse(job: Start, actions: Path, service: RunningService) -> Iterator[Cal
 Rehearse = Callable[..., tuple[FakeRunner, Ended]]
 
 
-def test_a_request_hands_its_receipt_to_a_collect_that_shows_what_it_would_store(rehearse: Rehearse) -> None:
-    runner, asked = rehearse("request", {"ask": "user=User name:text\nPassword", "receipt": "acme.json"})
+def test_a_request_hands_its_receipt_to_a_collect_that_shows_what_it_would_store(
+    rehearse: Rehearse,
+) -> None:
+    runner, asked = rehearse(
+        "request", {"ask": "user=User name:text\nPassword", "receipt": "acme.json"}
+    )
     assert (asked.code, asked.outputs["outcome"]) == (0, "created"), runner.text
-    given = {"requests": asked.outputs["receipt"], "to": "vault:secret/acme#user,pw=Password", "after": "expire"}
+    given = {
+        "requests": asked.outputs["receipt"],
+        "to": "vault:secret/acme#user,pw=Password",
+        "after": "expire",
+    }
     runner, step = rehearse("collect", given, VAULT_ADDR="https://vault.example")
     assert (step.code, step.outputs["outcome"]) == (0, "dry-run"), runner.text
-    assert "would store secret/acme in Vault at vault.example if it does not exist (user, pw)" in runner.text
+    assert (
+        "would store secret/acme in Vault at vault.example if it does not exist (user, pw)"
+        in runner.text
+    )
     assert not list(runner.workspace.glob("*/"))
 
 
 def test_collect_makes_up_what_map_names(rehearse: Rehearse) -> None:
-    runner, step = rehearse("collect", {"requests": "no-such-code", "map": "pw=Staging password\nuser=User:text"})
-    assert (step.code, step.outputs["outcome"], step.outputs["count"]) == (0, "collected", "1"), runner.text
-    assert json.loads(step.outputs["values"]) == {"pw": "stand-in for Staging password", "user": "stand-in for User"}
+    runner, step = rehearse(
+        "collect", {"requests": "no-such-code", "map": "pw=Staging password\nuser=User:text"}
+    )
+    assert (step.code, step.outputs["outcome"], step.outputs["count"]) == (0, "collected", "1"), (
+        runner.text
+    )
+    assert json.loads(step.outputs["values"]) == {
+        "pw": "stand-in for Staging password",
+        "user": "stand-in for User",
+    }
     assert runner.mask(step.outputs["values"]) != step.outputs["values"]
 
 
@@ -62,7 +84,9 @@ def test_expire_ends_made_up_shares_and_requests_of_these_codes(rehearse: Rehear
 
 @pytest.mark.parametrize("sealed", ["", "from-another-rehearsal"])
 def test_unseal_opens_a_made_up_link_and_masks_it(rehearse: Rehearse, sealed: str) -> None:
-    runner, step = rehearse("unseal", {"sealed-link": sealed, "expect": "other", "variable": "HANDOVER_LINK"})
+    runner, step = rehearse(
+        "unseal", {"sealed-link": sealed, "expect": "other", "variable": "HANDOVER_LINK"}
+    )
     assert (step.code, step.outputs["outcome"]) == (0, "opened"), runner.text
     assert step.outputs["link"] == runner.exported["HANDOVER_LINK"]
     assert step.outputs["link"].startswith("http://127.0.0.1:")
@@ -71,11 +95,19 @@ def test_unseal_opens_a_made_up_link_and_masks_it(rehearse: Rehearse, sealed: st
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_batch_is_planned_as_for_its_first_run(rehearse: Rehearse, job: Start, command: str) -> None:
+def test_a_batch_is_planned_as_for_its_first_run(
+    rehearse: Rehearse, job: Start, command: str
+) -> None:
     place = job("with-a-file").workspace
     (place / "vendors.toml").write_text(BATCH)
-    given = {"file": str(place / "vendors.toml"), "command": command, "database": "env:DATABASE_URL"}
-    runner, step = rehearse("batch", given, SLACK_WEBHOOK_URL="https://hooks.slack.com/services/T/B/x")
+    given = {
+        "file": str(place / "vendors.toml"),
+        "command": command,
+        "database": "env:DATABASE_URL",
+    }
+    runner, step = rehearse(
+        "batch", given, SLACK_WEBHOOK_URL="https://hooks.slack.com/services/T/B/x"
+    )
     assert (step.code, step.outputs["outcome"]) == (0, "planned"), runner.text
     assert json.loads(step.outputs["counts"]) == {"create": 1}
 

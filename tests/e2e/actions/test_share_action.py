@@ -26,13 +26,22 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
     job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job(hidden={"KEY": key, "PASSWORD": "hunter22-canary"})
-    given = {"fields": "User=text:deploy\n# a remark\nPassword=env:DB_PASSWORD\n", "title": "Staging", "views": "2"}
-    step = runner.uses(actions / "share", given, {"SEALPIPE_API_KEY": key, "DB_PASSWORD": "hunter22-canary"})
+    given = {
+        "fields": "User=text:deploy\n# a remark\nPassword=env:DB_PASSWORD\n",
+        "title": "Staging",
+        "views": "2",
+    }
+    step = runner.uses(
+        actions / "share", given, {"SEALPIPE_API_KEY": key, "DB_PASSWORD": "hunter22-canary"}
+    )
     assert step.code == 0, runner.text
     assert step.outputs["outcome"] == "created"
     assert step.outputs["error-code"] == ""
     assert step.outputs["custody"] == "stored"
-    assert opened(service, step.outputs["link"]) == {"User": "deploy", "Password": "hunter22-canary"}
+    assert opened(service, step.outputs["link"]) == {
+        "User": "deploy",
+        "Password": "hunter22-canary",
+    }
     link = step.outputs["link"]
     fragment = link.partition("#")[2]
     for canary in (key, "hunter22-canary", link, fragment, fragment[1:]):
@@ -42,7 +51,9 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
     assert "Staging" in runner.summary
     for plain in (service.link_base_url, step.outputs["short-code"], "Staging", "deploy"):
         assert runner.mask(plain) == plain, "what is no secret is not masked"
-    assert "unknown variable" not in runner.text, "what the action hands to itself is not sealpipe's"
+    assert "unknown variable" not in runner.text, (
+        "what the action hands to itself is not sealpipe's"
+    )
 
 
 def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(
@@ -54,7 +65,14 @@ def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(
     assert step.outputs["link"]
     assert step.outputs["link"] not in runner.text, "not in debug mode, either"
     kept = runner.job_outputs(step.outputs)
-    assert set(kept) == {"short-code", "expires-at", "custody", "sealed-link", "outcome", "executable"}
+    assert set(kept) == {
+        "short-code",
+        "expires-at",
+        "custody",
+        "sealed-link",
+        "outcome",
+        "executable",
+    }
     assert "Skip output 'link'" in runner.text
     other = job("other")
     sealed = {"SEALPIPE_API_KEY": key, "SEALPIPE_SEALED_LINK": kept["sealed-link"]}
@@ -76,7 +94,11 @@ def test_a_sealed_link_is_bound_to_the_run_or_to_what_bind_says(
     job: Start, actions: Path, key: str, given: dict[str, str], bind: str | None
 ) -> None:
     runner = job()
-    step = runner.uses(actions / "share", {"fields": "text:x", "seal-link": "true", **given}, {"SEALPIPE_API_KEY": key})
+    step = runner.uses(
+        actions / "share",
+        {"fields": "text:x", "seal-link": "true", **given},
+        {"SEALPIPE_API_KEY": key},
+    )
     sealed = step.outputs["sealed-link"]
     assert unseal(sealed, Credential.parse(key), bind=bind).reveal() == step.outputs["link"]
     for other in {None, "github:acme/app:77", "github:acme/app:78"} - {bind}:
@@ -90,33 +112,47 @@ def test_a_bind_without_a_sealed_link_or_without_a_run_is_refused_before_anythin
     env = {"SEALPIPE_API_KEY": key}
     step = job().uses(actions / "share", {"fields": "text:x", "bind": "x"}, env)
     assert (step.code, step.outputs["error-code"]) == (2, "2")
-    step = job("other", GITHUB_RUN_ID="").uses(actions / "share", {"fields": "text:x", "seal-link": "true"}, env)
+    step = job("other", GITHUB_RUN_ID="").uses(
+        actions / "share", {"fields": "text:x", "seal-link": "true"}, env
+    )
     assert step.code == 2
     assert "bind has no default" in step.annotations("error")[0]
     assert [each for each in service.seen() if each.method == "POST"] == []
 
 
-def test_outputs_are_exactly_the_declared_ones_and_nothing_is_exported(job: Start, actions: Path, key: str) -> None:
+def test_outputs_are_exactly_the_declared_ones_and_nothing_is_exported(
+    job: Start, actions: Path, key: str
+) -> None:
     runner = job()
     step = runner.uses(actions / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": key})
     written = [name for name, _ in step.pairs if name not in INNER]
     assert set(written) == set(step.outputs)
-    assert sorted(written) == sorted([*step.outputs, "executable"]), "each once; the set-up says its executable, too"
+    assert sorted(written) == sorted([*step.outputs, "executable"]), (
+        "each once; the set-up says its executable, too"
+    )
     assert runner.exported == {}
     assert not list(runner.temp.glob("sealpipe-*")), "the file that the link came by is gone"
 
 
-def test_a_failure_says_its_code_and_outcome_and_is_shown_beside_the_log(job: Start, actions: Path, key: str) -> None:
+def test_a_failure_says_its_code_and_outcome_and_is_shown_beside_the_log(
+    job: Start, actions: Path, key: str
+) -> None:
     runner = job()
     step = runner.uses(actions / "share", {"fields": "env:NOT_THERE"}, {"SEALPIPE_API_KEY": key})
     assert step.code == 14
-    assert (step.outputs["outcome"], step.outputs["error-code"], step.outputs["link"]) == ("failed", "14", "")
+    assert (step.outputs["outcome"], step.outputs["error-code"], step.outputs["link"]) == (
+        "failed",
+        "14",
+        "",
+    )
     assert any("NOT_THERE" in each for each in step.annotations("error"))
     assert "sealpipe: " in runner.text
     assert '{"schema"' not in runner.text, "people get words"
 
 
-def test_what_was_made_before_it_failed_is_an_output_all_the_same(job: Start, actions: Path, key: str) -> None:
+def test_what_was_made_before_it_failed_is_an_output_all_the_same(
+    job: Start, actions: Path, key: str
+) -> None:
     runner = job()
     given = {"fields": "text:x", "send": "email:nobody@example.com"}
     env = {
@@ -176,16 +212,22 @@ def test_what_earlier_steps_say_to_python_is_not_heard(job: Start, actions: Path
     evil = runner.workspace / "evil"
     evil.mkdir()
     for name in ("sitecustomize", "json", "click", "sealpipe_action"):
-        (evil / f"{name}.py").write_text("import sys; sys.stderr.write('taken over'); sys.exit(66)\n")
+        (evil / f"{name}.py").write_text(
+            "import sys; sys.stderr.write('taken over'); sys.exit(66)\n"
+        )
     env = {"SEALPIPE_API_KEY": key, "PYTHONPATH": str(evil), "PYTHONSTARTUP": str(evil / "json.py")}
     step = runner.uses(actions / "share", {"fields": "text:x"}, env)
     assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
 
 
-def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(job: Start, actions: Path, tmp_path: Path) -> None:
+def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(
+    job: Start, actions: Path, tmp_path: Path
+) -> None:
     broken = tmp_path / "checkout" / "actions"
     shutil.copytree(actions.parent, broken.parent)
-    (broken / "_setup" / "setup.sh").write_text("echo executable=/no/such/sealpipe >> $GITHUB_OUTPUT\n")
+    (broken / "_setup" / "setup.sh").write_text(
+        "echo executable=/no/such/sealpipe >> $GITHUB_OUTPUT\n"
+    )
     step = job().uses(broken / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": "k"})
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
     assert "/no/such/sealpipe cannot be run: No such file" in step.annotations("error")[0]
@@ -195,7 +237,9 @@ def test_a_set_up_that_fails_is_an_outcome_too(job: Start, actions: Path, tmp_pa
     broken = tmp_path / "checkout" / "actions"
     shutil.copytree(actions.parent, broken.parent)
     shutil.copytree(ROOT / "actions" / "_setup", broken / "_setup", dirs_exist_ok=True)
-    step = job().uses(broken / "share", {"fields": "text:x", "executable": "/no/such"}, {"SEALPIPE_API_KEY": "k"})
+    step = job().uses(
+        broken / "share", {"fields": "text:x", "executable": "/no/such"}, {"SEALPIPE_API_KEY": "k"}
+    )
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
     assert "there is no program /no/such" in step.annotations("error")[0]
 
@@ -211,7 +255,9 @@ def test_a_dry_run_tells_what_it_would_do_and_sends_nothing(
     assert [each for each in service.seen() if each.method == "POST"] == []
 
 
-def test_fields_come_from_a_file_too_and_a_recipient_is_only_data(job: Start, actions: Path, key: str) -> None:
+def test_fields_come_from_a_file_too_and_a_recipient_is_only_data(
+    job: Start, actions: Path, key: str
+) -> None:
     runner = job()
     (runner.workspace / "fields.txt").write_text("# ours\r\nA=text:1\r\n\r\nB=text:2\r\n")
     given = {
@@ -241,7 +287,10 @@ def test_a_recipient_from_a_variable_that_is_not_set_is_named(
     env |= {"SEALPIPE_PLUGIN_EMAIL__SENDER": "us@example.com"}
     step = job().uses(actions / action, given, env)
     (said,) = step.annotations("error")
-    assert (step.code, said.startswith("the input recipient is empty, and send has {recipient}")) == (2, True)
+    assert (
+        step.code,
+        said.startswith("the input recipient is empty, and send has {recipient}"),
+    ) == (2, True)
     assert "--param" not in said
     assert service.seen() == []
     by_param = {**given, "param": "recipient=text:a@example.com", "dry-run": "true"}
@@ -250,6 +299,10 @@ def test_a_recipient_from_a_variable_that_is_not_set_is_named(
 
 def _run(runner: FakeRunner, executable: str, *words: str, **environ: str) -> str:
     done = subprocess.run(
-        [executable, *words], env={**runner.environ, **environ}, capture_output=True, text=True, check=True
+        [executable, *words],
+        env={**runner.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout

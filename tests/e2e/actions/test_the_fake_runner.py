@@ -68,7 +68,9 @@ def test_a_one_letter_mask_hides_that_letter_everywhere() -> None:
         ("::error", None),
     ],
 )
-def test_commands_are_found_at_a_lines_start_or_in_the_old_form_anywhere(line: str, found: object) -> None:
+def test_commands_are_found_at_a_lines_start_or_in_the_old_form_anywhere(
+    line: str, found: object
+) -> None:
     assert command(line) == found
 
 
@@ -77,13 +79,19 @@ def test_lines_end_at_a_carriage_return_too() -> None:
 
 
 def test_files_are_read_as_pairs_and_a_heredoc_holds_anything_but_its_delimiter() -> None:
-    assert pairs("a=b=c\nd<<X\ne=f\n\ng<<Y\nX\n\nh=\n") == [("a", "b=c"), ("d", "e=f\n\ng<<Y"), ("h", "")]
+    assert pairs("a=b=c\nd<<X\ne=f\n\ng<<Y\nX\n\nh=\n") == [
+        ("a", "b=c"),
+        ("d", "e=f\n\ng<<Y"),
+        ("h", ""),
+    ]
     for wrong in ("a<<X\nno end\n", "word\n", "<<X\nX\n"):
         with pytest.raises(ValueError, match=r"no X|word|<<X"):
             pairs(wrong)
 
 
-def test_a_step_is_read_by_its_streams_and_files_and_its_outputs_are_set_after_a_failure_too(tmp_path: Path) -> None:
+def test_a_step_is_read_by_its_streams_and_files_and_its_outputs_are_set_after_a_failure_too(
+    tmp_path: Path,
+) -> None:
     action = tmp_path / "action"
     action.mkdir()
     (action / "action.yml").write_text(r"""
@@ -119,4 +127,7 @@ runs:
 
 def test_expressions_are_names_or_words() -> None:
     context = {"inputs": {"a-b": "x"}, "steps": {}}
-    assert evaluated("${{ inputs.a-b }} ${{ inputs.no }} ${{ steps.s.outputs.o || 'z' }}", context) == "x  z"
+    assert (
+        evaluated("${{ inputs.a-b }} ${{ inputs.no }} ${{ steps.s.outputs.o || 'z' }}", context)
+        == "x  z"
+    )

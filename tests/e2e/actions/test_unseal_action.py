@@ -32,11 +32,21 @@ def test_another_job_gets_the_link_masked_in_every_form(
     job: Start, actions: Path, service: RunningService, key: str, shared: dict[str, str]
 ) -> None:
     runner = job("other", hidden={"KEY": key}, debug=True)
-    given = {"sealed-link": shared["sealed-link"], "expect": shared["short-code"], "link-file": "link"}
-    step = runner.uses(actions / "unseal", {**given, "variable": "HANDOVER_LINK"}, {"SEALPIPE_API_KEY": key})
-    assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (0, "opened", ""), runner.text
+    given = {
+        "sealed-link": shared["sealed-link"],
+        "expect": shared["short-code"],
+        "link-file": "link",
+    }
+    step = runner.uses(
+        actions / "unseal", {**given, "variable": "HANDOVER_LINK"}, {"SEALPIPE_API_KEY": key}
+    )
+    assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (0, "opened", ""), (
+        runner.text
+    )
     link = step.outputs["link"]
-    assert link == runner.exported["HANDOVER_LINK"] == (runner.workspace / "link").read_text().strip()
+    assert (
+        link == runner.exported["HANDOVER_LINK"] == (runner.workspace / "link").read_text().strip()
+    )
     assert (runner.workspace / "link").stat().st_mode & 0o777 == 0o600
     fragment = link.partition("#")[2]
     masked = [each.data for each in step.commands if each.name == "add-mask"]
@@ -84,7 +94,9 @@ def test_a_link_of_another_run_text_or_share_is_refused(
     runner = job("other", **environ)
     given = {"sealed-link": shared["sealed-link"], "link-file": "link", "variable": "LINK", **given}
     step = runner.uses(actions / "unseal", given, {"SEALPIPE_API_KEY": key})
-    assert (step.code, step.outputs["outcome"], step.outputs["link"]) == (code, "failed", ""), runner.text
+    assert (step.code, step.outputs["outcome"], step.outputs["link"]) == (code, "failed", ""), (
+        runner.text
+    )
     assert runner.exported == {}
     assert not (runner.workspace / "link").exists()
 
@@ -96,7 +108,15 @@ def test_a_link_of_another_run_text_or_share_is_refused(
         ({"sealed-link": "https://links.example/s/abc#1xyz"}, "is a link, which the log now shows"),
         *(
             ({"sealed-link": "x", "variable": name}, "not a name that is safe for a link")
-            for name in ("PATH", "LD_PRELOAD", "BASH_ENV", "link", "GITHUB_LINK", "SEALPIPE_SEALED_LINK", "A_LINK\nB")
+            for name in (
+                "PATH",
+                "LD_PRELOAD",
+                "BASH_ENV",
+                "link",
+                "GITHUB_LINK",
+                "SEALPIPE_SEALED_LINK",
+                "A_LINK\nB",
+            )
         ),
     ],
 )
@@ -110,12 +130,25 @@ def test_inputs_that_are_not_safe_stop_before_anything_is_opened(
     assert runner.exported == {}
 
 
-def test_a_step_that_cannot_mask_writes_no_link(job: Start, key: str, shared: dict[str, str], tmp_path: Path) -> None:
+def test_a_step_that_cannot_mask_writes_no_link(
+    job: Start, key: str, shared: dict[str, str], tmp_path: Path
+) -> None:
     runner = job("other")
     outputs, variables, log = (tmp_path / name for name in ("outputs", "variables", "log"))
-    given = {"SEALED_LINK": shared["sealed-link"], "VARIABLE": "HANDOVER_LINK", "LINK_FILE": str(tmp_path / "link")}
-    environ = {**runner.environ, **{f"SEALPIPE_ACTION_{name}": value for name, value in given.items()}}
-    environ |= {"SEALPIPE_API_KEY": key, "GITHUB_OUTPUT": str(outputs), "GITHUB_ENV": str(variables)}
+    given = {
+        "SEALED_LINK": shared["sealed-link"],
+        "VARIABLE": "HANDOVER_LINK",
+        "LINK_FILE": str(tmp_path / "link"),
+    }
+    environ = {
+        **runner.environ,
+        **{f"SEALPIPE_ACTION_{name}": value for name, value in given.items()},
+    }
+    environ |= {
+        "SEALPIPE_API_KEY": key,
+        "GITHUB_OUTPUT": str(outputs),
+        "GITHUB_ENV": str(variables),
+    }
     with log.open("wb") as stream:
         words = [sys.executable, "-I", ROOT / "actions/_run", "unseal"]
         done = subprocess.run(words, env=environ, stderr=stream, check=False)

@@ -1,4 +1,6 @@
-"""Requests for the pages' tests: made by a job with our own client, under a seed that the test knows."""
+"""Requests for the pages' tests: made by a job with our own client, under a seed that the test
+knows.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Asked:
 
     def typed(self) -> list[list[tuple[str, str, str]]]:
         """The same as key, value and type."""
-        return [[(each.key, _text(each.value), each.type) for each in rows] for rows in self.opened()]
+        return [
+            [(each.key, _text(each.value), each.type) for each in rows] for rows in self.opened()
+        ]
 
     def remove(self) -> None:
         """It has expired, and is gone for good."""
@@ -71,7 +75,11 @@ class Asked:
 
 def ask(job: Job, tag: str = "svc", **options: Any) -> Asked:
     """A new request, sealed to SEED's key; `options` are those of `Client.create_request`."""
-    given = {"title": "Staging access", "public_key": keys.from_seed(SEED, tag=tag).public_key, "fields": PROMPTS}
+    given = {
+        "title": "Staging access",
+        "public_key": keys.from_seed(SEED, tag=tag).public_key,
+        "fields": PROMPTS,
+    }
     with client_of(job) as client:
         return Asked(job, client.create_request(**{**given, **options}).short_code, tag)
 

@@ -1,7 +1,8 @@
-"""axe-core in the browser: what keeps a page from people who use it by keyboard, by ear or with little sight.
+"""axe-core in the browser: what keeps a page from people who use it by keyboard, by ear or with
+little sight.
 
-It is npm's `axe-core`, found through SEALPIPE_TESTS_AXE (the file) or NODE_PATH (folders of packages), or in a
-`node_modules` of this checkout.
+It is npm's `axe-core`, found through SEALPIPE_TESTS_AXE (the file) or NODE_PATH (folders of
+packages), or in a `node_modules` of this checkout.
 """
 
 from __future__ import annotations
@@ -29,13 +30,24 @@ def source() -> str:
     """The program as it is put into a page."""
     folders = [Path(each) for each in os.environ.get("NODE_PATH", "").split(os.pathsep) if each]
     named = os.environ.get("SEALPIPE_TESTS_AXE")
-    files = [Path(named)] if named else [each / "axe-core/axe.min.js" for each in (*folders, ROOT / "node_modules")]
+    files = (
+        [Path(named)]
+        if named
+        else [each / "axe-core/axe.min.js" for each in (*folders, ROOT / "node_modules")]
+    )
     file = next((each for each in files if each.is_file()), None)
-    return file.read_text("utf-8") if file else missing("axe-core is in no folder that NODE_PATH names (npm)")
+    return (
+        file.read_text("utf-8")
+        if file
+        else missing("axe-core is in no folder that NODE_PATH names (npm)")
+    )
 
 
 def violations(browser: Browser, rules: Sequence[str] = ()) -> list[str]:
-    """What axe-core finds wrong with the page as it stands, in one line each: the rule, and where. No rule: all."""
+    """What axe-core finds wrong with the page as it stands, in one line each: the rule, and where.
+
+    No rule: all.
+    """
     _load(browser)
     found: Any = browser.driver.execute_async_script(_RUN, list(rules) or None)
     assert isinstance(found, dict), found
@@ -55,6 +67,7 @@ def rules_passed(browser: Browser) -> int:
     """How many rules applied to the page and were kept: a page that is empty keeps few."""
     _load(browser)
     count: int = browser.driver.execute_async_script(
-        "const done = arguments[0]; axe.run(document, {preload: false}).then(found => done(found.passes.length))"
+        "const done = arguments[0]; axe.run(document, {preload: false}).then(found => "
+        "done(found.passes.length))"
     )
     return count

@@ -1,6 +1,8 @@
-"""A real browser in tests: Debian's Chromium without a window, and what it did seen through its own log.
+"""A real browser in tests: Debian's Chromium without a window, and what it did seen through its own
+log.
 
-Whoever opens a page here asks at the end what happened: `Browser.trouble()` is what a page of ours must never do.
+Whoever opens a page here asks at the end what happened: `Browser.trouble()` is what a page of ours
+must never do.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ PATIENCE = 20
 PHONE = (360, 740)
 """The narrowest that is common; `WIDE` is a desktop's window."""
 _DISPLAYED = (
-    "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility({visibilityProperty: true}))"
+    "return [...document.querySelectorAll(arguments[0])].filter(e => "
+    "e.checkVisibility({visibilityProperty: true}))"
 )
 
 
 class Browser:
-    """One tab of the browser, for one test. `origin` is the only address that its pages may talk to."""
+    """One tab of the browser, for one test.
+
+    `origin` is the only address that its pages may talk to.
+    """
 
     def __init__(self, driver: Chrome, recorder: Recorder, downloads: Path) -> None:
         self.driver = driver
@@ -48,17 +54,26 @@ class Browser:
     # -- going somewhere ------------------------------------------------------------------------
 
     def open(self, link: str) -> None:
-        """Load a link as if it was clicked elsewhere: anew, even where only its fragment differs."""
+        """Load a link as if it was clicked elsewhere: anew, even where only its fragment
+        differs.
+        """
         address = urlsplit(link)
         self.driver.get("about:blank")
         self.driver.get(link.replace(f"{address.scheme}://{address.netloc}", self.origin, 1))
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
         """At this size of window, in light or dark."""
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.cdp(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.cdp(
-            "Emulation.setEmulatedMedia", features=[*scheme, {"name": "prefers-reduced-motion", "value": "reduce"}]
+            "Emulation.setEmulatedMedia",
+            features=[*scheme, {"name": "prefers-reduced-motion", "value": "reduce"}],
         )
 
     def cdp(self, command: str, **parameters: Any) -> Any:
@@ -68,9 +83,13 @@ class Browser:
     # -- seeing and doing -----------------------------------------------------------------------
 
     def wait(self, until: Callable[[], Any], what: str = "what should come") -> Any:
-        """What `until` gives once that is truthy; an element that does not exist yet is waited for."""
+        """What `until` gives once that is truthy; an element that does not exist yet is waited
+        for.
+        """
         try:
-            return WebDriverWait(self.driver, PATIENCE, 0.02, [WebDriverException]).until(lambda _: until())
+            return WebDriverWait(self.driver, PATIENCE, 0.02, [WebDriverException]).until(
+                lambda _: until()
+            )
         except TimeoutException:
             raise AssertionError(f"{what} did not come; the page says:\n{self.text()}") from None
 
@@ -81,7 +100,11 @@ class Browser:
 
     def text(self) -> str:
         """What is to be seen, as text; WebDriver cannot pass on half a surrogate pair."""
-        return str(self.driver.execute_script("return document.body ? document.body.innerText.toWellFormed() : ''"))
+        return str(
+            self.driver.execute_script(
+                "return document.body ? document.body.innerText.toWellFormed() : ''"
+            )
+        )
 
     def all(self, css: str) -> list[WebElement]:
         """Every element that is displayed."""
@@ -98,7 +121,8 @@ class Browser:
     def named(self, name: str, css: str = "input, textarea, select, button, a") -> WebElement:
         """The control of this accessible name, as a screen reader would say it; waited for."""
         element: WebElement = self.wait(
-            lambda: next((each for each in self.all(css) if each.accessible_name == name), None), f"control {name!r}"
+            lambda: next((each for each in self.all(css) if each.accessible_name == name), None),
+            f"control {name!r}",
         )
         return element
 
@@ -166,9 +190,15 @@ class Browser:
         return self._log
 
     def requests(self) -> list[str]:
-        """The address of every request that pages made, or tried to make, in this test; without fragments."""
+        """The address of every request that pages made, or tried to make, in this test; without
+        fragments.
+        """
         self.read()
-        return [each["params"]["request"]["url"] for each in self._log if each["method"] == "Network.requestWillBeSent"]
+        return [
+            each["params"]["request"]["url"]
+            for each in self._log
+            if each["method"] == "Network.requestWillBeSent"
+        ]
 
     def trouble(self) -> list[str]:
         """Everything that a page of ours must never do; empty where all is well."""
@@ -177,23 +207,41 @@ class Browser:
         abroad = [
             f"a request to {url[:200]}"
             for url in self.requests()
-            if not (url.startswith((f"{self.origin}/", "data:", "blob:" + self.origin)) or url == "about:blank")
+            if not (
+                url.startswith((f"{self.origin}/", "data:", "blob:" + self.origin))
+                or url == "about:blank"
+            )
         ]
         dialogs = [
             f"a dialog: {each['params'].get('message')}"
             for each in self._log
-            if each["method"] == "Page.javascriptDialogOpening" and each["params"]["type"] != "beforeunload"
+            if each["method"] == "Page.javascriptDialogOpening"
+            and each["params"]["type"] != "beforeunload"
         ]
-        # Refused requests (403, 404, 410) are said on the console, too: they are answers that pages expect.
-        said = [f"console: {each['message'][:500]}" for each in self._console if each["source"] != "network"]
+        # Refused requests (403, 404, 410) are said on the console, too: they are answers that pages
+        # expect.
+        said = [
+            f"console: {each['message'][:500]}"
+            for each in self._console
+            if each["source"] != "network"
+        ]
         ran = [] if self.run("return window.pwned === undefined") else ["a hostile script ran"]
         return [*abroad, *dialogs, *said, *ran, *(["another window"] if handles else [])]
 
     def png(self, box: dict[str, float] | None = None) -> bytes:
         """A screenshot of the whole page, to its end, or of one box of it."""
         size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1, **(box or {})}
-        shot = self.cdp("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": size["width"],
+            "height": min(size["height"], 6000),
+            "scale": 1,
+            **(box or {}),
+        }
+        shot = self.cdp(
+            "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+        )
         return base64.b64decode(shot["data"])
 
     def leave(self) -> None:

@@ -1,8 +1,8 @@
 """One browser and one service for all tests of this folder; both forget between tests.
 
-`browser` opens links of `service` through `recorder`, which keeps every byte that the server is told. After each test
-it is asked what happened: a script's error, a breach of the page's policy (CSP), a request to another origin, a dialog
-or another window fails the test (`Browser.trouble`).
+`browser` opens links of `service` through `recorder`, which keeps every byte that the server is
+told. After each test it is asked what happened: a script's error, a breach of the page's policy
+(CSP), a request to another origin, a dialog or another window fails the test (`Browser.trouble`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Starting the browser of these tests: Debian's Chromium without windows, its driver, and the door to the service."""
+"""Starting the browser of these tests: Debian's Chromium without windows, its driver, and the door
+to the service.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +16,43 @@ from support.wires import Wire, pump_both
 WIDE = (1100, 900)
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
-    "--disable-extensions", "--metrics-recording-only", "--no-default-browser-check", "--hide-scrollbars",
-    "--force-color-profile=srgb", "--lang=en-GB",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-default-apps", "--disable-extensions", "--metrics-recording-only",
+    "--no-default-browser-check", "--hide-scrollbars", "--force-color-profile=srgb", "--lang=en-GB",
     # Names lead nowhere: what a page asks of another host shows in the log and reaches nobody.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
 
 def launch(folder: Path) -> Chrome:
-    """Chromium with a profile of its own in `folder`; what it downloads goes to `folder/downloads`."""
+    """Chromium with a profile of its own in `folder`; what it downloads goes to
+    `folder/downloads`.
+    """
     shell, chromedriver = program("chromium-headless-shell"), program("chromedriver")
     downloads = folder / "downloads"
     downloads.mkdir()
     options = ChromeOptions()
     options.binary_location = shell
-    for flag in (*_FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={WIDE[0]},{WIDE[1]}"):
+    for flag in (
+        *_FLAGS,
+        f"--user-data-dir={folder / 'profile'}",
+        f"--window-size={WIDE[0]},{WIDE[1]}",
+    ):
         options.add_argument(flag)
     options.add_experimental_option(
-        "prefs", {"download.default_directory": str(downloads), "download.prompt_for_download": False}
+        "prefs",
+        {"download.default_directory": str(downloads), "download.prompt_for_download": False},
     )
-    # The same engine without the windows, tabs and services around it: a quarter less work for each page.
+    # The same engine without the windows, tabs and services around it: a quarter less work for each
+    # page.
     options.set_capability("browserName", "chrome-headless-shell")
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     options.unhandled_prompt_behavior = "accept"
     driver = Chrome(options=options, service=Service(chromedriver))
     # Nobody can be asked; Chromium itself allows it to a page that has just been clicked.
     driver.execute_cdp_cmd(
-        "Browser.grantPermissions", {"permissions": ["clipboardSanitizedWrite", "clipboardReadWrite"]}
+        "Browser.grantPermissions",
+        {"permissions": ["clipboardSanitizedWrite", "clipboardReadWrite"]},
     )
     driver.get("about:blank")  # the browser's own first page asks for a good deal
     return driver

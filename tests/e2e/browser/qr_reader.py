@@ -1,4 +1,6 @@
-"""QR codes made by the page's encoder in Node, as pictures, and read by somebody else's reader (zxing-cpp)."""
+"""QR codes made by the page's encoder in Node, as pictures, and read by somebody else's reader
+(zxing-cpp).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Encoder:
     """qr.js in Node: its exports, by name, each called once for every tuple of arguments."""
 
     def __init__(self, folder: Path) -> None:
-        # Node takes a .js file for a module where a package.json says so; the page has no use for one.
+        # Node takes a .js file for a module where a package.json says so; the page has no use for
+        # one.
         (folder / "package.json").write_text('{"type": "module"}')
         for name in ("qr.js", "qr_codewords.js"):
             shutil.copy(PAGE / name, folder / name)

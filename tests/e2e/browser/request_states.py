@@ -1,4 +1,6 @@
-"""What the submitter can see at a collect link, and whoever asked at the access link, and the way to each."""
+"""What the submitter can see at a collect link, and whoever asked at the access link, and the way
+to each.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def _request_no_prompts(stage: Stage) -> str:
 
 def _request_ended(what: str, told: str) -> Callable[[Stage], str]:
     def bring(stage: Stage) -> str:
-        stage.browser.open(f"{stage.service.link_base_url}/r/none" if what == "none" else stage.gone(what))
+        stage.browser.open(
+            f"{stage.service.link_base_url}/r/none" if what == "none" else stage.gone(what)
+        )
         return told
 
     return bring
@@ -146,6 +150,8 @@ REQUEST: dict[str, Callable[[Stage], str]] = {
     "owner-unread": _owner_unread,
     "owner-hidden": _owner_hidden,
     "owner-malformed-key": _owner_link(lambda full: full[:-3], "The key in the link is damaged"),
-    "owner-encoded-hash": _owner_link(lambda full: full.replace("#", "%23"), "The link was changed on its way"),
+    "owner-encoded-hash": _owner_link(
+        lambda full: full.replace("#", "%23"), "The link was changed on its way"
+    ),
     "owner-wrong-key": _owner_link(exchanged, "The key does not belong to this request"),
 }

@@ -12,12 +12,24 @@ from sealpipe.wire import envelope, link, tokens
 from sealpipe_rehearsal.running_service import RunningService
 
 
-def send(service: RunningService, plaintext: bytes | list[Any], passcode: str | None = None, **members: Any) -> str:
-    """The link of a new share of this plaintext (or of these members as JSON); `members` join the create body."""
+def send(
+    service: RunningService,
+    plaintext: bytes | list[Any],
+    passcode: str | None = None,
+    **members: Any,
+) -> str:
+    """The link of a new share of this plaintext (or of these members as JSON); `members` join the
+    create body.
+    """
     text = plaintext if isinstance(plaintext, bytes) else as_json(plaintext)
     key = secrets.token_bytes(32)
     proof = {} if passcode is None else {"passcode_verifier": tokens.passcode_verifier(passcode)}
-    body = {"data": envelope.seal(key, text, passcode), "access_token": tokens.access_token(key), **proof, **members}
+    body = {
+        "data": envelope.seal(key, text, passcode),
+        "access_token": tokens.access_token(key),
+        **proof,
+        **members,
+    }
     return link.share_link(service.link_base_url, post(service, body), key)
 
 
@@ -38,7 +50,9 @@ def post(service: RunningService, body: dict[str, Any]) -> str:
 def as_json(fields: list[Any]) -> bytes:
     """What a browser's JSON.stringify gives; half a surrogate pair stays escaped."""
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return "".join(c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in text).encode()
+    return "".join(
+        c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in text
+    ).encode()
 
 
 def field(value: str, kind: str = "text", key: str = "Label", **more: Any) -> dict[str, Any]:

@@ -117,6 +117,8 @@ SHARE: dict[str, Callable[[Stage], str]] = {
     "share-wrong-key": _share_wrong_key,
     "share-missing-key": _share_link(lambda full: full.partition("#")[0], "The link has no key"),
     "share-malformed-key": _share_link(lambda full: full[:-3], "The key in the link is damaged"),
-    "share-encoded-hash": _share_link(lambda full: full.replace("#", "%23"), "The link was changed on its way"),
+    "share-encoded-hash": _share_link(
+        lambda full: full.replace("#", "%23"), "The link was changed on its way"
+    ),
     "share-not-found": _share_link(lambda full: full.replace("#", "x#"), "Share not found"),
 }

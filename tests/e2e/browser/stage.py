@@ -1,4 +1,6 @@
-"""Where a state of a page is brought about: the browser, somebody who shares and asks, and fields of every type."""
+"""Where a state of a page is brought about: the browser, somebody who shares and asks, and fields
+of every type.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,24 @@ from support.job import Job
 
 LONG = "a line that is long enough to be wider than any phone there is"
 CODE = (
-    f'import os\n\ndef main() -> None:\n    print(os.environ["HOME"])  # {LONG}, and than most of the other screens\n'
+    f'import os\n\ndef main() -> None:\n    print(os.environ["HOME"])  # {LONG}, and than most '
+    "of the other screens\n"
 )
 EVERY_TYPE = [
     field("deploy-bot", "text", "User name"),
     field("hünter2-correct-horse", "password", "Root password"),
     field("2026-12-24", "date", "Valid until"),
-    field("-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n", "multiline", "Private key"),
-    field("# How to log in\n\n* open the VPN\n* use *both* factors", "markdown", "Notes", filename="notes.md"),
+    field(
+        "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n",
+        "multiline",
+        "Private key",
+    ),
+    field(
+        "# How to log in\n\n* open the VPN\n* use *both* factors",
+        "markdown",
+        "Notes",
+        filename="notes.md",
+    ),
     field(CODE, "source_code", "Script", selectedProgrammingLanguage="python", filename="main.py"),
     field("https://vault.example.com/ui?x=1#y", "url", "Login page"),
     field("javascript:alert(1)", "url", "No login page"),
@@ -32,7 +44,9 @@ EVERY_TYPE = [
         "A label that is long enough for two lines on a phone, and " + "x" * 40,
     ),
 ]
-PROMPTS = [(str(each["key"])[:200], str(each["type"])) for each in EVERY_TYPE[:7]] + [("Second factor", "qr")]
+PROMPTS = [(str(each["key"])[:200], str(each["type"])) for each in EVERY_TYPE[:7]] + [
+    ("Second factor", "qr")
+]
 DESCRIPTION = "For the release of Friday. Ask Ann (ann@example.com) if anything is unclear."
 
 

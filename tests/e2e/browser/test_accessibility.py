@@ -1,4 +1,6 @@
-"""Every state of every page: for keyboard and screen reader (axe-core), on a phone's width, in light and dark."""
+"""Every state of every page: for keyboard and screen reader (axe-core), on a phone's width, in
+light and dark.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
 def test_axe_does_find_what_is_wrong(browser: Browser, job: Job, extended: RunningService) -> None:
     browser.says(STATES["request-ready"](Stage(browser, job, extended)))
     assert rules_passed(browser) > 15
-    browser.run("document.querySelector('label').remove(); document.querySelector('main').style.color = '#ccc'")
+    browser.run(
+        "document.querySelector('label').remove(); "
+        "document.querySelector('main').style.color = '#ccc'"
+    )
     rules = {each.partition(":")[0] for each in violations(browser)}
     assert {"color-contrast", "label"} <= rules
 

@@ -1,6 +1,8 @@
-"""The whole scene: an assistant asks for a password, a person types it in a browser, and it lies in a Vault.
+"""The whole scene: an assistant asks for a password, a person types it in a browser, and it lies in
+a Vault.
 
-The assistant is the official client, `sealpipe mcp` a process of its own, and every byte between them is kept.
+The assistant is the official client, `sealpipe mcp` a process of its own, and every byte between
+them is kept.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ class Person:
 
 
 @contextmanager
-def assistant_of(job: Job, person: Person, record: Path, **environ: str) -> Iterator[tuple[BlockingPortal, Client]]:
+def assistant_of(
+    job: Job, person: Person, record: Path, **environ: str
+) -> Iterator[tuple[BlockingPortal, Client]]:
     server = StdioServerParameters(
         command="sh",
         args=["-c", RECORD, str(record), *map(str, SEALPIPE), "mcp"],
@@ -91,7 +95,9 @@ def test_an_assistant_gets_a_password_into_a_vault_and_never_sees_it(
             )
         )
         assert "link" not in asked
-        waiting = portal.start_task_soon(lambda: call("wait_for_submission", code=asked["code"], seconds=100))
+        waiting = portal.start_task_soon(
+            lambda: call("wait_for_submission", code=asked["code"], seconds=100)
+        )
         person.fill_in(browser, "Database password", password)
         assert waiting.result() == {"state": "submitted", "submissions": 1}
         collected = portal.call(lambda: call("collect_secret", code=asked["code"]))

@@ -1,4 +1,6 @@
-"""The page of a batch's report, opened from its file: for everybody, in light, dark and on paper, without network."""
+"""The page of a batch's report, opened from its file: for everybody, in light, dark and on paper,
+without network.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,30 @@ from sealpipe.batch.steps.states import HOUR, Progress, Schedule, State
 DAY = 24 * HOUR
 BEGIN = 1_790_000_000_000_000
 OUT = Progress(short_code="c", created_at=BEGIN, delivered_at=BEGIN, expires_at=BEGIN + 30 * DAY)
-HOSTILE = "<script>window.pwned = 1</script><img src=http://elsewhere.example/x onerror='window.pwned = 1'>\u202e"
+HOSTILE = (
+    "<script>window.pwned = 1</script><img src=http://elsewhere.example/x "
+    "onerror='window.pwned = 1'>\u202e"
+)
 
 
 def rows() -> Iterator[RowFacts]:
-    """Twelve vendors: eight have submitted, one row is blocked, one failed, and some have hostile names."""
+    """Twelve vendors: eight have submitted, one row is blocked, one failed, and some have hostile
+    names.
+    """
     for number in range(8):
         used_at = BEGIN + (number * number % 11) * DAY
-        progress = replace(OUT, used_at=used_at, submissions=1, collected=1, outcome="collected", reminded=number % 3)
-        events = [(BEGIN, {"what": "delivered"}), (used_at, {"what": "collected", "submissions": 1})]
+        progress = replace(
+            OUT,
+            used_at=used_at,
+            submissions=1,
+            collected=1,
+            outcome="collected",
+            reminded=number % 3,
+        )
+        events = [
+            (BEGIN, {"what": "delivered"}),
+            (used_at, {"what": "collected", "submissions": 1}),
+        ]
         yield RowFacts(f"vendor-{number}", State.DONE, used_at, None, progress, history=events)
     trouble = replace(OUT, problem=f"refused: {HOSTILE}", remedy=f"ask {HOSTILE}", exit_code=14)
     events = [(BEGIN, {"what": "failed", "problem": HOSTILE})]
@@ -40,9 +57,16 @@ def rows() -> Iterator[RowFacts]:
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
-    """The page in the browser, which has loaded the file and nothing else, has run nothing and has said nothing."""
+    """The page in the browser, which has loaded the file and nothing else, has run nothing and has
+    said nothing.
+    """
     report = make_report(
-        "vendors-2026-q4", "request", "https://api.example/v1", rows(), Schedule((3 * DAY,)), BEGIN + 11 * DAY
+        "vendors-2026-q4",
+        "request",
+        "https://api.example/v1",
+        rows(),
+        Schedule((3 * DAY,)),
+        BEGIN + 11 * DAY,
     )
     file = tmp_path / "report.html"
     file.write_text(make_page(report), "utf-8")
@@ -100,17 +124,31 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(page: Browser, look: str) -> 
 
 
 def test_on_a_phone_each_row_is_read_from_top_to_bottom(page: Browser) -> None:
-    """375 pixels wide: no value is beside the screen, and each stands beside the name of its column."""
+    """375 pixels wide: no value is beside the screen, and each stands beside the name of its
+    column.
+    """
     page.look(375, 812)
     page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
-    assert page.run("const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth") == 0
+    assert (
+        page.run(
+            "const box = document.querySelector('.scroll'); return box.scrollWidth - "
+            "box.clientWidth"
+        )
+        == 0
+    )
     assert page.run(CUT) == page.overflows() == []
     labels = page.run("""return [...document.querySelectorAll('tbody tr:first-child')].map(row =>
         [...row.querySelectorAll('td')].map(cell => JSON.parse(getComputedStyle(cell, '::before').content)))""")
     assert labels == [["State", "Since", "Next step", "Submissions", "Reminders"]] * 12
-    sizes = page.run("return [...document.querySelectorAll('tbody *')].map(each => getComputedStyle(each).fontSize)")
+    sizes = page.run(
+        "return [...document.querySelectorAll('tbody *')].map(each => "
+        "getComputedStyle(each).fontSize)"
+    )
     assert min(float(size.removesuffix("px")) for size in sizes) >= 13
-    roles = [page.all(each)[0].aria_role for each in ("table", "thead th", "tbody tr", "tbody th", "tbody td")]
+    roles = [
+        page.all(each)[0].aria_role
+        for each in ("table", "thead th", "tbody tr", "tbody th", "tbody td")
+    ]
     assert roles == ["table", "columnheader", "row", "rowheader", "cell"]
 
 
@@ -130,11 +168,15 @@ def test_it_prints_on_pages_with_every_row(page: Browser, screenshots: Path) -> 
     on_paper(page, (739, 979), dark=False)  # what the margins of a sheet leave, in pixels
     try:
         page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
-        names = page.run("return [...document.querySelectorAll('th[scope=row]')].map(each => each.textContent)")
+        names = page.run(
+            "return [...document.querySelectorAll('th[scope=row]')].map(each => each.textContent)"
+        )
         cut = page.run(CUT)
         pages = page.run("return document.documentElement.scrollHeight / window.innerHeight")
         printed = b64decode(page.cdp("Page.printToPDF", printBackground=False)["data"])
-        on_one = b64decode(page.cdp("Page.printToPDF", printBackground=False, paperHeight=190)["data"])
+        on_one = b64decode(
+            page.cdp("Page.printToPDF", printBackground=False, paperHeight=190)["data"]
+        )
     finally:
         page.cdp("Emulation.setEmulatedMedia", media="", features=[])
     (screenshots / "batch-report.pdf").write_bytes(printed)

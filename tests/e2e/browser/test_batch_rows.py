@@ -1,4 +1,6 @@
-"""Two vendors of a batch submit in the browser: by the link in their mail, and by the one that `batch link` prints."""
+"""Two vendors of a batch submit in the browser: by the link in their mail, and by the one that
+`batch link` prints.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,29 @@ TYPED = {"acme": "hünter2 <b>&amp;", "bolt": 'correct "horse"'}
 def batch(job: Job, *words: str, later: float = 0) -> Done:
     """Run a command, so many seconds later by the database's clock."""
     read_clock = SqliteDatabase.read_clock
-    with mock.patch.object(SqliteDatabase, "read_clock", lambda self: read_clock(self) + round(later * SECOND)):
+    with mock.patch.object(
+        SqliteDatabase, "read_clock", lambda self: read_clock(self) + round(later * SECOND)
+    ):
         return job.run("batch", *words)
 
 
-def test_what_vendors_type_is_stored_by_the_next_run(browser: Browser, job: Job, tmp_path: Path) -> None:
+def test_what_vendors_type_is_stored_by_the_next_run(
+    browser: Browser, job: Job, tmp_path: Path
+) -> None:
     job.terminal.file("vendors.toml", FILE)
     job.terminal.file("vendors.csv", ROWS)
     with Mailbox(tmp_path) as mailbox:
         job.terminal.environ |= mailbox.environ()
         assert batch(job, "run", "vendors.toml").out == "vendors\t2 rows: 2 waiting\n"
-        mails = {received.recipients[0]: str(received.mail.get_body(("plain",))) for received in mailbox.received}
-        links = {"acme": next(word for word in mails["ann@acme.example"].split() if word.startswith("http"))}
+        mails = {
+            received.recipients[0]: str(received.mail.get_body(("plain",)))
+            for received in mailbox.received
+        }
+        links = {
+            "acme": next(
+                word for word in mails["ann@acme.example"].split() if word.startswith("http")
+            )
+        }
         links["bolt"] = batch(job, "link", "vendors", "bolt").out.strip()
         assert links["bolt"] in mails["bob@bolt.example"]
         for name, system in (("acme", "CRM"), ("bolt", "Billing")):

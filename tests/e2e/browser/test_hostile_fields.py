@@ -1,4 +1,6 @@
-"""What a sender wrote is text in the page, and nothing else: no markup, no script, no address of theirs is asked."""
+"""What a sender wrote is text in the page, and nothing else: no markup, no script, no address of
+theirs is asked.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from sealpipe_rehearsal.running_service import RunningService
 
 pytestmark = pytest.mark.usefixtures("extended")
 
-# Whatever the page is made of; nothing here loads, runs or leads anywhere but A, which is looked at apart.
+# Whatever the page is made of; nothing here loads, runs or leads anywhere but A, which is looked at
+# apart.
 _OURS = {
-    "A", "BDI", "BODY", "BUTTON", "CODE", "DD", "DIV", "DL", "DT", "FOOTER", "H1", "H2", "HEADER", "IMG", "LI", "MAIN",
-    "P", "PRE", "SECTION", "SPAN", "STRONG", "TIME", "UL", "path", "svg",
+    "A", "BDI", "BODY", "BUTTON", "CODE", "DD", "DIV", "DL", "DT", "FOOTER", "H1", "H2", "HEADER",
+    "IMG", "LI", "MAIN", "P", "PRE", "SECTION", "SPAN", "STRONG", "TIME", "UL", "path", "svg",
 }  # fmt: skip
 # As a JSON text: half a surrogate pair passes no other way.
 _SHOWN = "return JSON.stringify([...document.querySelectorAll('.value')].map(e => e.textContent))"
@@ -25,8 +28,13 @@ _SHOWN = "return JSON.stringify([...document.querySelectorAll('.value')].map(e =
 def opened(browser: Browser, link: str) -> None:
     browser.open(link)
     browser.one("#open").click()
-    browser.wait(lambda: browser.run("return document.getElementById('stage').dataset.state") == "open", "the content")
-    browser.run("document.querySelectorAll('.field button.reveal').forEach((button) => button.click())")
+    browser.wait(
+        lambda: browser.run("return document.getElementById('stage').dataset.state") == "open",
+        "the content",
+    )
+    browser.run(
+        "document.querySelectorAll('.field button.reveal').forEach((button) => button.click())"
+    )
 
 
 def shown(browser: Browser) -> list[str]:
@@ -40,16 +48,28 @@ def test_there_are_forty_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_hostile_fields_stay_text(browser: Browser, service: RunningService, recorder: Recorder, name: str) -> None:
+def test_hostile_fields_stay_text(
+    browser: Browser, service: RunningService, recorder: Recorder, name: str
+) -> None:
     array = ARRAYS[name]
-    link = send(service, array, title=f"<b>{name}</b>", description="<img src=x onerror=window.pwned=1>")
+    link = send(
+        service, array, title=f"<b>{name}</b>", description="<img src=x onerror=window.pwned=1>"
+    )
     opened(browser, link)
     for each, text in zip(array, shown(browser), strict=True):
         assert text == each.get("value") or not isinstance(each.get("value"), str)
-    assert set(browser.run("return [...document.querySelectorAll('body, body *')].map(e => e.tagName)")) <= _OURS
-    assert browser.run("return [...document.querySelectorAll('img')].every(e => e.src.endsWith('/page/icon.svg'))")
+    assert (
+        set(
+            browser.run("return [...document.querySelectorAll('body, body *')].map(e => e.tagName)")
+        )
+        <= _OURS
+    )
+    assert browser.run(
+        "return [...document.querySelectorAll('img')].every(e => e.src.endsWith('/page/icon.svg'))"
+    )
     for href, rel, target in browser.run(
-        "return [...document.querySelectorAll('a')].map(e => [e.getAttribute('href'), e.rel, e.target])"
+        "return [...document.querySelectorAll('a')].map(e => [e.getAttribute('href'), "
+        "e.rel, e.target])"
     ):
         assert href.startswith(("http://", "https://"))
         assert (rel, target) == ("noopener noreferrer", "_blank")
@@ -66,17 +86,26 @@ _FOLLOWED = {
     "https://bank.example@evil.example/": "https://bank.example@evil.example/",
 }
 _NOT_FOLLOWED = [
-    "javascript:alert(1)", "https:example.com", "https:///example.com", "//example.com", "example.com", "https://[",
-    " https://example.com", "https://example.com/a b", "https://", "data:text/html,x", "https://example.com/\u202e",
-    "https:\\\\example.com", "mailto:a@example.com", "ftp://example.com", "https://example.com:99999/", "",
+    "javascript:alert(1)", "https:example.com", "https:///example.com", "//example.com",
+    "example.com", "https://[", " https://example.com", "https://example.com/a b", "https://",
+    "data:text/html,x", "https://example.com/\u202e", "https:\\\\example.com",
+    "mailto:a@example.com", "ftp://example.com", "https://example.com:99999/", "",
 ]  # fmt: skip
 
 
-def test_only_absolute_web_addresses_can_be_followed(browser: Browser, service: RunningService) -> None:
+def test_only_absolute_web_addresses_can_be_followed(
+    browser: Browser, service: RunningService
+) -> None:
     values = [*_FOLLOWED, *_NOT_FOLLOWED]
     opened(browser, send(service, [field(value, "url") for value in values]))
-    links = "return [...document.querySelectorAll('.value')].map(e => e.querySelector('a')?.href ?? null)"
-    assert dict(zip(values, browser.run(links), strict=True)) == {**_FOLLOWED, **dict.fromkeys(_NOT_FOLLOWED)}
+    links = (
+        "return [...document.querySelectorAll('.value')].map(e => e.querySelector('a')?.href "
+        "?? null)"
+    )
+    assert dict(zip(values, browser.run(links), strict=True)) == {
+        **_FOLLOWED,
+        **dict.fromkeys(_NOT_FOLLOWED),
+    }
     assert shown(browser) == values
 
 
@@ -110,7 +139,9 @@ _SAFE = {
 
 def test_a_file_name_names_a_file_and_no_place(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("x", "source_code", filename=name) for name in _SAFE]))
-    offered = browser.run("return [...document.querySelectorAll('.download')].map(e => e.dataset.filename)")
+    offered = browser.run(
+        "return [...document.querySelectorAll('.download')].map(e => e.dataset.filename)"
+    )
     assert dict(zip(_SAFE, offered, strict=True)) == _SAFE
 
 
@@ -118,7 +149,10 @@ def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(
     browser: Browser, service: RunningService
 ) -> None:
     value = "line 1\r\nline 2\n\ttab \ufeff žluťoučký 🐎\n"
-    opened(browser, send(service, [field(value, "source_code", "Key", filename="../../id_ed25519.pem")]))
+    opened(
+        browser,
+        send(service, [field(value, "source_code", "Key", filename="../../id_ed25519.pem")]),
+    )
     browser.press("Download id_ed25519.pem")
     saved = browser.downloads / "id_ed25519.pem"
     browser.wait(saved.exists, "the file")
@@ -128,25 +162,39 @@ def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(
 
 def test_a_label_that_hides_something_shows_it(browser: Browser, service: RunningService) -> None:
     hidden = "".join(map(chr, (0xAD, 0x3164, 0xE0041, 0x206A)))
-    opened(browser, send(service, [field(hidden, "text", f"a{hidden}b"), field("👩‍🔧 نص", "text", "👩‍🔧 نص")]))
+    opened(
+        browser,
+        send(service, [field(hidden, "text", f"a{hidden}b"), field("👩‍🔧 نص", "text", "👩‍🔧 نص")]),
+    )
     browser.says("a⟨U+00AD⟩⟨U+3164⟩⟨U+E0041⟩⟨U+206A⟩b", "👩‍🔧 نص")
     assert browser.text().count("Contains invisible characters") == 1
     opened(browser, send(service, [field("v\u202ev", "text", "user\u202e\u001b[2Jname")]))
-    browser.says("user⟨U+202E⟩⟨U+001B⟩[2Jname", "Contains invisible characters or ones that change the text direction.")
+    browser.says(
+        "user⟨U+202E⟩⟨U+001B⟩[2Jname",
+        "Contains invisible characters or ones that change the text direction.",
+    )
 
 
-def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(browser: Browser, service: RunningService) -> None:
+def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(
+    browser: Browser, service: RunningService
+) -> None:
     browser.look(*PHONE)
     long = "x" * 3000
     fields = [
-        field(long, kind, long, filename=long, selectedProgrammingLanguage=long) for kind in ("text", "url", "qr")
+        field(long, kind, long, filename=long, selectedProgrammingLanguage=long)
+        for kind in ("text", "url", "qr")
     ]
-    more = [field(f"https://{long}.example/{long}", "url"), field(long, "source_code", long, filename=long)]
+    more = [
+        field(f"https://{long}.example/{long}", "url"),
+        field(long, "source_code", long, filename=long),
+    ]
     opened(browser, send(service, fields + more, title=long, description=long))
     assert browser.overflows() == []
 
 
-def test_more_fields_than_a_page_holds_come_in_parts(browser: Browser, service: RunningService) -> None:
+def test_more_fields_than_a_page_holds_come_in_parts(
+    browser: Browser, service: RunningService
+) -> None:
     fields = b"[" + b",".join([b"{}"] * 150_000) + b"]"
     opened(browser, send(service, fields, access_counts_left=1))
     assert len(shown(browser)) == 5_000
@@ -155,7 +203,10 @@ def test_more_fields_than_a_page_holds_come_in_parts(browser: Browser, service: 
     assert more.text == "Show 5000 more fields"
     more.click()
     assert len(shown(browser)) == 10_000
-    assert browser.run("return [...document.querySelectorAll('.value')].at(-1).ariaLabel") == "Field 10000"
+    assert (
+        browser.run("return [...document.querySelectorAll('.value')].at(-1).ariaLabel")
+        == "Field 10000"
+    )
     assert more.text == "Show 5000 more fields"
 
 
@@ -163,7 +214,10 @@ def test_the_page_takes_no_markup_from_anywhere(browser: Browser) -> None:
     """Trusted types: even a script of ours that tried could not turn text into markup."""
     browser.open(f"{browser.origin}/s/none")
     browser.one("#reason")
-    tried = "try { document.body.innerHTML = '<i>x</i>'; return 'taken' } catch (error) { return error.name }"
+    tried = (
+        "try { document.body.innerHTML = '<i>x</i>'; return 'taken' } catch (error) { return "
+        "error.name }"
+    )
     assert browser.run(tried) == "TypeError"
     # That breach is said on the console: it was this test's own.
     browser.read()

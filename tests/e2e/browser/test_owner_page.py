@@ -1,4 +1,6 @@
-"""Who asked, at the access link: every submission opened in the browser, with a key that never leaves it."""
+"""Who asked, at the access link: every submission opened in the browser, with a key that never
+leaves it.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_what_was_sealed_in_the_page_opens_in_the_page(browser: Browser, job: Jo
     assert submissions(browser) == [list(FORM.items())]
 
 
-def test_the_key_leaves_the_address_bar_and_is_never_sent(browser: Browser, job: Job, service: RunningService) -> None:
+def test_the_key_leaves_the_address_bar_and_is_never_sent(
+    browser: Browser, job: Job, service: RunningService
+) -> None:
     asked = ask(job)
     asked.answer()
     before = len(service.seen())
@@ -90,7 +94,9 @@ def test_what_does_not_open_is_counted_and_said(browser: Browser, job: Job) -> N
     }
     asked.send("bm90IHNlYWxlZA==", encryption_type="none")
     browser.open(asked.access_link)
-    text = browser.says("1 submission, " + OPENED, "6 submissions could not be opened", "8 received")
+    text = browser.says(
+        "1 submission, " + OPENED, "6 submissions could not be opened", "8 received"
+    )
     assert "1 submission without end-to-end encryption" in text
     lines = [each.text for each in browser.all("#unread li")]
     assert len(lines) == len(damaged)
@@ -111,7 +117,9 @@ def test_where_nothing_was_sent_yet_it_says_so_and_looks_again(browser: Browser,
     assert submissions(browser) == [list(FORM.items())]
 
 
-def test_an_expired_request_is_still_readable_and_a_removed_one_is_not(browser: Browser, job: Job) -> None:
+def test_an_expired_request_is_still_readable_and_a_removed_one_is_not(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job)
     asked.answer()
     asked.end()
@@ -131,11 +139,21 @@ def test_a_passcode_or_a_limit_of_accesses_is_for_who_answers(browser: Browser, 
         browser.open(asked.access_link)
         browser.says("There is no submission to read here yet")
     given = {"passcode": "pc", "signed_in_as": "a"}
-    status, _ = send_request(job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given)
+    status, _ = send_request(
+        job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given
+    )
     assert status == 200, "the one access is left"
 
 
-BAD = ["2" + FRAGMENT[1:], FRAGMENT[:-1], FRAGMENT + "A", "1", FRAGMENT[:-2] + "%3", FRAGMENT + "=", "k=" + FRAGMENT]
+BAD = [
+    "2" + FRAGMENT[1:],
+    FRAGMENT[:-1],
+    FRAGMENT + "A",
+    "1",
+    FRAGMENT[:-2] + "%3",
+    FRAGMENT + "=",
+    "k=" + FRAGMENT,
+]
 
 
 @pytest.mark.parametrize("fragment", BAD)
@@ -163,7 +181,8 @@ def test_an_encoded_hash_is_reported_and_leaves_the_address_bar(
     browser.open(f"{asked.collect_link}%23{FRAGMENT}")
     browser.says("The link was changed on its way to you", "encoded-hash")
     assert FRAGMENT[1:] not in browser.driver.current_url
-    # That key did reach the service, by somebody else's doing; its log keeps it from whoever reads that.
+    # That key did reach the service, by somebody else's doing; its log keeps it from whoever reads
+    # that.
     assert not [seen for seen in service.seen() if FRAGMENT[1:].encode() in bytes(seen)]
     assert not [url for url in browser.requests() if "/rehearsal/" in url]
 
@@ -223,22 +242,42 @@ def test_the_parts_have_headings_in_order(browser: Browser, job: Job) -> None:
     browser.open(asked.access_link)
     browser.says(OPENED)
     headings = browser.run(
-        "return [...document.querySelectorAll('h1,h2,h3')].map(e => e.tagName + ' ' + e.textContent)"
+        "return [...document.querySelectorAll('h1,h2,h3')].map(e => e.tagName + ' ' + "
+        "e.textContent)"
     )
-    assert headings == ["H1 Staging access", "H2 Submission 1", *(f"H3 {name}" for name, _ in PROMPTS)]
+    assert headings == [
+        "H1 Staging access",
+        "H2 Submission 1",
+        *(f"H3 {name}" for name, _ in PROMPTS),
+    ]
 
 
-# -- what is submitted is hostile -------------------------------------------------------------------
+# -- what is submitted is hostile ------------------------------------------------------------------
 
 MARKUP = (
-    "<script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>", "<svg/onload=window.pwned=1>",
-    "javascript:window.pwned=1", "data:text/html,<script>window.pwned=1</script>", "JaVaScRiPt:window.pwned=1//http://",
-    "</pre></li></ul><script src=https://elsewhere.example/x.js></script>", "<style>@import 'https://e.example'</style>",
-    "<meta http-equiv=refresh content='0;url=https://elsewhere.example/'>", "<iframe srcdoc='<script>parent.pwned=1'>",
-    "<a href=javascript:window.pwned=1 autofocus onfocus=window.pwned=1>x</a>", "//elsewhere.example/x", "http:/x",
-    "https://user@elsewhere.example\u202e/", "vbscript:x", "blob:http://127.0.0.1/x", "&lt;script&gt;", "\u2028\u2029",
+    "<script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>",
+    "<svg/onload=window.pwned=1>", "javascript:window.pwned=1",
+    "data:text/html,<script>window.pwned=1</script>", "JaVaScRiPt:window.pwned=1//http://",
+    "</pre></li></ul><script src=https://elsewhere.example/x.js></script>",
+    "<style>@import 'https://e.example'</style>",
+    "<meta http-equiv=refresh content='0;url=https://elsewhere.example/'>",
+    "<iframe srcdoc='<script>parent.pwned=1'>",
+    "<a href=javascript:window.pwned=1 autofocus onfocus=window.pwned=1>x</a>",
+    "//elsewhere.example/x", "http:/x", "https://user@elsewhere.example\u202e/", "vbscript:x",
+    "blob:http://127.0.0.1/x", "&lt;script&gt;", "\u2028\u2029",
 )  # fmt: skip
-KINDS = ("text", "password", "date", "multiline", "markdown", "source_code", "url", "qr", "<b>", "__proto__")
+KINDS = (
+    "text",
+    "password",
+    "date",
+    "multiline",
+    "markdown",
+    "source_code",
+    "url",
+    "qr",
+    "<b>",
+    "__proto__",
+)
 
 
 def test_hostile_submissions_stay_text_and_send_nothing(browser: Browser, job: Job) -> None:
@@ -246,9 +285,14 @@ def test_hostile_submissions_stay_text_and_send_nothing(browser: Browser, job: J
     sent = 0
     for at, text in enumerate((*MARKUP, *NASTY)):
         kind = KINDS[at % len(KINDS)]
-        more = {"filename": f"../../{text}", "selectedProgrammingLanguage": text, "__proto__": {"x": text}}
+        more = {
+            "filename": f"../../{text}",
+            "selectedProgrammingLanguage": text,
+            "__proto__": {"x": text},
+        }
         asked.seal_fields(
-            {"key": text, "value": text, "type": kind, **more}, {"key": text, "value": text, "type": "url"}
+            {"key": text, "value": text, "type": kind, **more},
+            {"key": text, "value": text, "type": "url"},
         )
         sent += 1
     for odd in (1, None, [["x"]], {"toString": 1}, True):
@@ -258,13 +302,17 @@ def test_hostile_submissions_stay_text_and_send_nothing(browser: Browser, job: J
     browser.open(asked.access_link)
     browser.says(f"{sent} submissions, {OPENED}")
     assert browser.overflows() == []
-    names = browser.run("return [...document.querySelectorAll('[data-filename]')].map(e => e.dataset.filename)")
+    names = browser.run(
+        "return [...document.querySelectorAll('[data-filename]')].map(e => e.dataset.filename)"
+    )
     assert names
     assert not [name for name in names if "/" in name or "\\" in name or name.startswith(".")]
     reveal(browser)
     shown = {value for each in submissions(browser) for _, value in each}
     assert {text for text in MARKUP if text} <= shown
-    addresses = browser.run("return [...document.querySelectorAll('#stage a')].map(e => [e.href, e.textContent])")
+    addresses = browser.run(
+        "return [...document.querySelectorAll('#stage a')].map(e => [e.href, e.textContent])"
+    )
     assert all(href.startswith(("http://", "https://")) for href, _ in addresses)
     assert browser.overflows() == []
 
@@ -272,7 +320,9 @@ def test_hostile_submissions_stay_text_and_send_nothing(browser: Browser, job: J
 @pytest.mark.parametrize(("key", "first"), [("Account {}", "Account 100"), ("", "Field 101")])
 def test_a_crowd_of_fields_comes_in_parts(browser: Browser, job: Job, key: str, first: str) -> None:
     asked = ask(job)
-    asked.seal_fields(*({"key": key.format(number), "value": "x", "type": "text"} for number in range(5_000)))
+    asked.seal_fields(
+        *({"key": key.format(number), "value": "x", "type": "text"} for number in range(5_000))
+    )
     browser.open(asked.access_link)
     browser.says(OPENED)
     assert len(submissions(browser)[0]) == 100

@@ -1,8 +1,9 @@
 """The pictures of the docs' pages show what the browser shows now.
 
-Fonts and the drawing of letters differ between machines and versions of Chromium, so pixels are not compared. A picture
-carries the digest of what it was drawn from: the page's elements as they stand after all that led there, the style
-sheets, the size of the window, light or dark. It changes if and only if one of these does.
+Fonts and the drawing of letters differ between machines and versions of Chromium, so pixels are not
+compared. A picture carries the digest of what it was drawn from: the page's elements as they stand
+after all that led there, the style sheets, the size of the window, light or dark. It changes if and
+only if one of these does.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def service() -> Iterator[RunningService]:
 
 
 @pytest.fixture(params=PICTURES)
-def stage(request: pytest.FixtureRequest, browser: Browser, job: Job, service: RunningService) -> Iterator[Stage]:
+def stage(
+    request: pytest.FixtureRequest, browser: Browser, job: Job, service: RunningService
+) -> Iterator[Stage]:
     """Where a picture is taken: the window has its size before the page is there."""
     picture = PICTURES[request.param]
     browser.cdp("Emulation.setTimezoneOverride", timezoneId="UTC")
@@ -56,7 +59,9 @@ def stage(request: pytest.FixtureRequest, browser: Browser, job: Job, service: R
     browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
 
 
-def test_the_picture_of_a_page(stage: Stage, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_the_picture_of_a_page(
+    stage: Stage, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     name = request.node.callspec.params["stage"]
     picture = PICTURES[name]
     stage.browser.says(picture.way(stage, tmp_path))
@@ -66,13 +71,17 @@ def test_the_picture_of_a_page(stage: Stage, request: pytest.FixtureRequest, tmp
         save(path, stage.browser.png(), {"Description": picture.alternative, "Source": digest})
     with Image.open(path) as image:
         assert image.info["Description"] == picture.alternative
-        assert image.info["Source"] == digest, "docs/CONTRIBUTING.md names the command that draws all pictures again"
+        assert image.info["Source"] == digest, (
+            "docs/CONTRIBUTING.md names the command that draws all pictures again"
+        )
         assert image.width == picture.size[0]
 
 
 def digest_of(browser: Browser, picture: Picture) -> str:
     elements = browser.run("return document.documentElement.outerHTML").replace(browser.origin, "")
-    sheets = browser.run("return [...document.styleSheets].map(each => each.href).filter(each => each)")
+    sheets = browser.run(
+        "return [...document.styleSheets].map(each => each.href).filter(each => each)"
+    )
     styles = [(PAGE / sheet.rpartition("/")[2]).read_text("utf-8") for sheet in sheets]
     return hashlib.sha256(repr([elements, styles, picture.size, picture.dark]).encode()).hexdigest()
 

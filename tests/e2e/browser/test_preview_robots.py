@@ -1,4 +1,6 @@
-"""Chats and mail programs load every link that passes through them: none of that spends a view or a try."""
+"""Chats and mail programs load every link that passes through them: none of that spends a view or a
+try.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,18 @@ ROBOTS = (
     "Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)",
     "WhatsApp/2.23.20.0",
     "facebookexternalhit/1.1",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) SkypeUriPreview Preview/0.5 skype-url-preview@microsoft.com",
+    (
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) SkypeUriPreview Preview/0.5 "
+        "skype-url-preview@microsoft.com"
+    ),
 )
 
 
 @pytest.mark.parametrize("passcode", [None, "4711"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_asking_for_the_link_spends_nothing(service: RunningService, method: str, passcode: str | None) -> None:
+def test_asking_for_the_link_spends_nothing(
+    service: RunningService, method: str, passcode: str | None
+) -> None:
     link = send(service, [field("secret")], passcode, access_counts_left=1)
     for agent in ROBOTS:
         for address in (link, f"{link.partition('#')[0]}?utm_source=chat"):
@@ -46,17 +53,24 @@ def test_a_browser_that_loads_the_page_and_presses_nothing_spends_nothing(
     for _ in range(3):
         browser.open(link)
         browser.one("#open")
-    assert {request.method for request in service.seen() if not request.target.startswith("/v1")} == {"GET"}
+    assert {
+        request.method for request in service.seen() if not request.target.startswith("/v1")
+    } == {"GET"}
     assert spent(service, link) == (0, 0)
     assert [each.value for each in service.recipient().open_link(link, passcode)] == ["secret"]
 
 
-def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(service: RunningService) -> None:
-    link = send(service, [field("a secret that nobody must see")], access_counts_left=1, title="A title")
+def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(
+    service: RunningService,
+) -> None:
+    link = send(
+        service, [field("a secret that nobody must see")], access_counts_left=1, title="A title"
+    )
     with tempfile.TemporaryDirectory() as profile:
         command = [
             program("chromium-headless-shell"), "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", f"--user-data-dir={Path(profile)}",
+            "--disable-background-networking", "--disable-component-update",
+            f"--user-data-dir={Path(profile)}",
             "--virtual-time-budget=5000", "--dump-dom", link,
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -105,11 +119,19 @@ def test_only_files_of_pages_are_served(service: RunningService, path: str) -> N
     assert httpx.get(f"{service.origin}/{path}", trust_env=False).status_code == 404
 
 
-def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service: RunningService) -> None:
+def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(
+    service: RunningService,
+) -> None:
     service.create_key(name="a-name-of-ours")
     first = httpx.get(f"{service.origin}/", trust_env=False)
     assert first.headers["content-type"].startswith("text/html")
-    for told in ("A rehearsal service", "/s/CODE#1KEY", "/s/r/CODE", "/v1", "docs/reference/rehearsal.md"):
+    for told in (
+        "A rehearsal service",
+        "/s/CODE#1KEY",
+        "/s/r/CODE",
+        "/v1",
+        "docs/reference/rehearsal.md",
+    ):
         assert told in first.text
     assert "<script" not in first.text
     send(service, [field("x")])
@@ -133,7 +155,14 @@ def test_no_file_of_the_pages_names_another_address_or_runs_what_stands_in_the_d
             assert " style=" not in text
             assert "<script>" not in text
             assert " on" not in [part[:3] for part in text.split("=")]
-        for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+        for forbidden in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+        ):
             assert forbidden not in text, file.name
         others = text.replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in others, file.name

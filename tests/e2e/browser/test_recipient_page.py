@@ -24,7 +24,13 @@ EVERY_TYPE = [
     field("2026-12-31", "date", "Until"),
     field("line 1\nline 2\r\nline 3\ttab", "multiline", "Notes"),
     field("# Title\n\n- a\n- b", "markdown", "Read me", filename="README.md"),
-    field('print("hi")\n', "source_code", "Code", selectedProgrammingLanguage="python", filename="hi.py"),
+    field(
+        'print("hi")\n',
+        "source_code",
+        "Code",
+        selectedProgrammingLanguage="python",
+        filename="hi.py",
+    ),
     field("https://admin.example.com/login", "url", "Where"),
     field("otpauth://totp/Example:alice?secret=JBSWY3DP", "qr", "Second factor"),
     field("whatever", "nonsense", "Unknown"),
@@ -49,7 +55,9 @@ def opened(browser: Browser, address: str) -> None:
 
 
 def values(browser: Browser) -> list[str]:
-    found: list[str] = browser.run("return [...document.querySelectorAll('.value')].map(e => e.textContent)")
+    found: list[str] = browser.run(
+        "return [...document.querySelectorAll('.value')].map(e => e.textContent)"
+    )
     return found
 
 
@@ -64,11 +72,12 @@ def somebody_opens(service: RunningService, address: str) -> None:
 def the_sender_ends(service: RunningService, address: str) -> None:
     code = address.rpartition("/")[2].partition("#")[0]
     service.service.store.change(
-        "UPDATE shares SET ended_at = 1, ended_by = 'deleted' WHERE short_code = :code", {"code": code}
+        "UPDATE shares SET ended_at = 1, ended_by = 'deleted' WHERE short_code = :code",
+        {"code": code},
     )
 
 
-# --- Opening ---------------------------------------------------------------------------------------------------
+# --- Opening --------------------------------------------------------------------------------------
 
 
 def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
@@ -76,7 +85,9 @@ def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
 ) -> None:
     address = job.share("--title", "Staging", "--views", "1").out.strip()
     browser.open(address)
-    browser.says("Something was shared with you", "This link opens once. Loading this page does not count.")
+    browser.says(
+        "Something was shared with you", "This link opens once. Loading this page does not count."
+    )
     assert spent(job.service, address) == (0, 0)
     browser.press("Open it")
     browser.says("Staging", "This was the last time: the link does not open again.")
@@ -88,9 +99,13 @@ def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
 
 def test_a_link_of_the_library_opens(browser: Browser, service: RunningService) -> None:
     credential = service.create_key()
-    with Client(api_key=credential, base_url=service.base_url, link_base_url=service.link_base_url) as client:
+    with Client(
+        api_key=credential, base_url=service.base_url, link_base_url=service.link_base_url
+    ) as client:
         share = client.share(
-            [Field("Greeting", "hello", type="text"), "Another=text:ž 🐎"], expires_in=timedelta(hours=1), views=2
+            [Field("Greeting", "hello", type="text"), "Another=text:ž 🐎"],
+            expires_in=timedelta(hours=1),
+            views=2,
         )
     opened(browser, share.link.reveal())
     told = browser.says("Greeting", "hello", "Another", "ž 🐎", "The link opens once more.")
@@ -103,14 +118,20 @@ def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
     address = send(service, [field("secret")])
     opened(browser, address)
     key = address.partition("#")[2]
-    assert browser.run("return location.href") == address.partition("#")[0].replace(service.origin, browser.origin)
+    assert browser.run("return location.href") == address.partition("#")[0].replace(
+        service.origin, browser.origin
+    )
     assert browser.run("return document.documentElement.outerHTML").count(key[1:]) == 0
     assert key[1:].encode() not in recorder.heard
     assert b"referer" not in recorder.heard.lower()
     for seen in service.seen():
         assert key[1:] not in repr(seen)
     # Nor is it kept where a later page would find it.
-    assert browser.run("return [localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+    assert browser.run("return [localStorage.length, sessionStorage.length, document.cookie]") == [
+        0,
+        0,
+        "",
+    ]
     browser.driver.refresh()
     assert reason(browser) == "missing-key"
 
@@ -118,38 +139,67 @@ def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
 def test_every_type_is_shown_as_what_it_is(browser: Browser, extended: RunningService) -> None:
     opened(browser, send(extended, EVERY_TYPE))
     seen = browser.says(
-        "User", "deploy", "Password", TWELVE_DOTS, "2026-12-31", "Thursday, 31 December 2026", "# Title", "Markdown",
-        "Source code: python", 'print("hi")', "Opens admin.example.com in a new tab.", "otpauth://totp/", "whatever",
+        "User", "deploy", "Password", TWELVE_DOTS, "2026-12-31", "Thursday, 31 December 2026",
+        "# Title", "Markdown", "Source code: python", 'print("hi")',
+        "Opens admin.example.com in a new tab.", "otpauth://totp/", "whatever",
     )  # fmt: skip
     assert "quoted" not in seen
     browser.press("Show Password")
     assert values(browser) == [each["value"] for each in EVERY_TYPE]
     browser.press("Hide Password")
     assert values(browser)[1].startswith(TWELVE_DOTS)
-    assert [button.text for button in browser.all(".download")] == ["Download README.md", "Download hi.py"]
+    assert [button.text for button in browser.all(".download")] == [
+        "Download README.md",
+        "Download hi.py",
+    ]
     where = browser.one(".field a")
-    assert (where.get_attribute("rel"), where.get_attribute("target")) == ("noopener noreferrer", "_blank")
+    assert (where.get_attribute("rel"), where.get_attribute("target")) == (
+        "noopener noreferrer",
+        "_blank",
+    )
 
 
-def test_a_type_that_the_service_does_not_know_is_shown_as_text(browser: Browser, service: RunningService) -> None:
-    """Further types are the extended service's (gaps); elsewhere an unrecognised type renders as text (fields)."""
-    opened(browser, send(service, [each for each in EVERY_TYPE if each["type"] in ("url", "qr", "nonsense")]))
+def test_a_type_that_the_service_does_not_know_is_shown_as_text(
+    browser: Browser, service: RunningService
+) -> None:
+    """Further types are the extended service's (gaps); elsewhere an unrecognised type renders as
+    text (fields).
+    """
+    opened(
+        browser,
+        send(service, [each for each in EVERY_TYPE if each["type"] in ("url", "qr", "nonsense")]),
+    )
     assert [kind.text for kind in browser.all(".kind")] == ["Text"] * 3
     assert browser.all(".field a, .qr, .qr-place, .field .hint") == []
     assert values(browser) == [each["value"] for each in EVERY_TYPE[-3:]]
 
 
-def test_a_field_without_a_key_has_no_label_but_a_name_to_the_ear(browser: Browser, service: RunningService) -> None:
+def test_a_field_without_a_key_has_no_label_but_a_name_to_the_ear(
+    browser: Browser, service: RunningService
+) -> None:
     """A wrong name of the member renders a blank label with no error (specification: fields)."""
-    fields = [{"label": "Misnamed", "value": "one", "type": "text"}, field("two", "password", " "), field("three")]
+    fields = [
+        {"label": "Misnamed", "value": "one", "type": "text"},
+        field("two", "password", " "),
+        field("three"),
+    ]
     opened(browser, send(service, fields))
     assert [label.text for label in browser.all(".label")] == ["Label"]
-    assert [head.text.split("\n") for head in browser.all(".head")] == [["Text"], ["Password"], ["Label", "Text"]]
+    assert [head.text.split("\n") for head in browser.all(".head")] == [
+        ["Text"],
+        ["Password"],
+        ["Label", "Text"],
+    ]
     browser.press("Show Field 2")
     assert values(browser) == ["one", "two", "three"]
     assert [box.accessible_name for box in browser.all(".value")] == ["Field 1", "Field 2", "Label"]
     browser.press("Copy Field 1")
-    browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "Field 1 is copied")
+    browser.wait(
+        lambda: (
+            browser.run("return document.getElementById('status').textContent")
+            == "Field 1 is copied"
+        )
+    )
     assert violations(browser) == []
 
 
@@ -168,7 +218,9 @@ NO_PRIVATE_KEYS = {
 }
 
 
-def test_several_lines_that_hold_a_private_key_are_hidden(browser: Browser, service: RunningService) -> None:
+def test_several_lines_that_hold_a_private_key_are_hidden(
+    browser: Browser, service: RunningService
+) -> None:
     texts = {**PRIVATE_KEYS, **NO_PRIVATE_KEYS}
     opened(browser, send(service, [field(text, "multiline", name) for name, text in texts.items()]))
     source = browser.run("return document.documentElement.textContent")
@@ -202,7 +254,9 @@ def test_a_time_is_the_recipients_own_and_names_its_zone(
         browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
 
 
-@pytest.mark.parametrize(("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")])
+@pytest.mark.parametrize(
+    ("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")]
+)
 def test_the_page_says_how_often_the_link_opens(
     browser: Browser, service: RunningService, views: int | None, told: str
 ) -> None:
@@ -210,25 +264,41 @@ def test_the_page_says_how_often_the_link_opens(
     browser.says(f"This link opens {told}. Loading this page does not count.")
 
 
-def test_a_masked_password_stands_nowhere_in_the_document(browser: Browser, service: RunningService) -> None:
+def test_a_masked_password_stands_nowhere_in_the_document(
+    browser: Browser, service: RunningService
+) -> None:
     opened(browser, send(service, [field("hunter2", "password")]))
     assert "hunter2" not in browser.run("return document.documentElement.outerHTML")
     browser.press("Show Label")
     assert "hunter2" in browser.run("return document.documentElement.outerHTML")
 
 
-def test_a_value_is_copied_exactly_and_the_page_says_so(browser: Browser, service: RunningService) -> None:
+def test_a_value_is_copied_exactly_and_the_page_says_so(
+    browser: Browser, service: RunningService
+) -> None:
     secret = 'p@ss "quoted" \\ žluťoučký 🐎  two  blanks '
     opened(browser, send(service, [field("other"), field(secret, "password", "Password")]))
     browser.press("Copy Password")
-    browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "Password is copied")
-    browser.run("document.body.append(document.createElement('textarea')); document.querySelector('textarea').focus()")
+    browser.wait(
+        lambda: (
+            browser.run("return document.getElementById('status').textContent")
+            == "Password is copied"
+        )
+    )
+    browser.run(
+        "document.body.append(document.createElement('textarea')); "
+        "document.querySelector('textarea').focus()"
+    )
     browser.keys(Keys.CONTROL + "v")
-    browser.wait(lambda: browser.run("return document.querySelector('textarea').value") == secret, "the copy")
+    browser.wait(
+        lambda: browser.run("return document.querySelector('textarea').value") == secret, "the copy"
+    )
     assert values(browser)[1].startswith(TWELVE_DOTS)
 
 
-def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, service: RunningService) -> None:
+def test_a_title_and_a_description_are_shown_once_it_is_open(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("x")], title=" <i>T</i> ", description="D\u202ed")
     browser.open(address)
     browser.one("#open")
@@ -245,16 +315,20 @@ def test_an_empty_share_says_that_it_is_empty(browser: Browser, service: Running
 
 
 @pytest.mark.parametrize("text", [b"plain text", b'{"key": "k"}', b'["a"]', b"\xff\xfe", b""])
-def test_a_content_that_is_no_list_is_shown_as_it_came(browser: Browser, service: RunningService, text: bytes) -> None:
+def test_a_content_that_is_no_list_is_shown_as_it_came(
+    browser: Browser, service: RunningService, text: bytes
+) -> None:
     opened(browser, send(service, text))
     browser.says("is shown unchanged", "not-fields")
     assert values(browser) == [text.decode(errors="replace")]
 
 
-# --- Passcodes -------------------------------------------------------------------------------------------------
+# --- Passcodes ------------------------------------------------------------------------------------
 
 
-def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser, service: RunningService) -> None:
+def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")], " p|ä 4711 ", access_counts_left=1)
     browser.open(address)
     browser.says("Passcode", "You have 5 tries left.")
@@ -266,12 +340,18 @@ def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser,
         browser.press("Open it")
         told = browser.says(f"Wrong passcode. You have {left} tries left.")
         assert told.count("tries left") == 1
-        assert browser.run("return document.getElementById('stage').dataset.reason") == "passcode-wrong"
+        assert (
+            browser.run("return document.getElementById('stage').dataset.reason")
+            == "passcode-wrong"
+        )
         assert browser.focused() == "Passcode"
     assert spent(service, address) == (0, 2)
     browser.named("Passcode").clear()
     browser.press("Open it")
-    assert browser.says("Please type the passcode. No try was used.").count("You have 3 tries left.") == 1
+    assert (
+        browser.says("Please type the passcode. No try was used.").count("You have 3 tries left.")
+        == 1
+    )
     browser.open(address)
     browser.says("You have 3 tries left.")
     browser.press("Show passcode")
@@ -308,7 +388,7 @@ def test_the_fifth_wrong_passcode_is_the_last(browser: Browser, service: Running
     assert reason(browser) == "no-tries-left"
 
 
-# --- Why it does not open --------------------------------------------------------------------------------------
+# --- Why it does not open -------------------------------------------------------------------------
 
 
 def _cut(address: str) -> str:
@@ -326,15 +406,35 @@ def _of_another(address: str) -> str:
         (lambda address: address.partition("#")[0] + "#", "missing-key", "The link has no key"),
         (_cut, "malformed-key", "The key in the link is damaged"),
         (lambda address: address + ".", "malformed-key", "The key in the link is damaged"),
-        (lambda address: address.replace("#1", "#2"), "malformed-key", "The key in the link is damaged"),
-        (lambda address: address.replace("#1", "#k=1"), "malformed-key", "The key in the link is damaged"),
-        (lambda address: address.replace("#", "%23"), "encoded-hash", "The link was changed on its way to you"),
-        (lambda address: address.replace("#", "%2523"), "encoded-hash", "The link was changed on its way to you"),
+        (
+            lambda address: address.replace("#1", "#2"),
+            "malformed-key",
+            "The key in the link is damaged",
+        ),
+        (
+            lambda address: address.replace("#1", "#k=1"),
+            "malformed-key",
+            "The key in the link is damaged",
+        ),
+        (
+            lambda address: address.replace("#", "%23"),
+            "encoded-hash",
+            "The link was changed on its way to you",
+        ),
+        (
+            lambda address: address.replace("#", "%2523"),
+            "encoded-hash",
+            "The link was changed on its way to you",
+        ),
         (lambda address: address.replace("/s/", "/s/no"), "not-found", "Share not found"),
     ],
 )
 def test_a_link_that_was_changed_says_how_and_spends_nothing(
-    browser: Browser, service: RunningService, change: Callable[[str], str], expected: str, told: str
+    browser: Browser,
+    service: RunningService,
+    change: Callable[[str], str],
+    expected: str,
+    told: str,
 ) -> None:
     address = send(service, [field("secret")], access_counts_left=1)
     browser.open(change(address))
@@ -344,7 +444,9 @@ def test_a_link_that_was_changed_says_how_and_spends_nothing(
     assert spent(service, address) == (0, 0)
 
 
-def test_a_key_of_another_share_is_reported_and_uses_no_view(browser: Browser, service: RunningService) -> None:
+def test_a_key_of_another_share_is_reported_and_uses_no_view(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")], access_counts_left=1)
     browser.open(_of_another(address))
     browser.press("Open it")
@@ -365,7 +467,9 @@ def test_an_encoded_hash_leaves_no_key_in_the_log_or_the_address_bar(
     assert any(seen.target.endswith(f"{encoded}...") for seen in service.seen())
 
 
-def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, service: RunningService) -> None:
+def test_a_short_code_with_a_hash_of_its_own_is_no_damage(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")])
     code = address.rpartition("/")[2].partition("#")[0]
     odd = "a#b/c?%20 ž"
@@ -386,7 +490,11 @@ def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, serv
     ],
 )
 def test_a_share_that_has_ended_says_why_before_and_after_the_button(
-    browser: Browser, service: RunningService, end: Callable[[RunningService, str], object], expected: str, told: str
+    browser: Browser,
+    service: RunningService,
+    end: Callable[[RunningService, str], object],
+    expected: str,
+    told: str,
 ) -> None:
     now = service.service.clock.now()
     soon = (now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -412,7 +520,9 @@ def test_damaged_ciphertext_is_reported(browser: Browser, service: RunningServic
         assert browser.one("h1").text == "The content cannot be decrypted"
 
 
-def test_a_missing_service_is_reported_and_can_be_retried(browser: Browser, service: RunningService) -> None:
+def test_a_missing_service_is_reported_and_can_be_retried(
+    browser: Browser, service: RunningService
+) -> None:
     browser.open(send(service, [field("secret")], access_counts_left=1))
     browser.one("#open")
     browser.cdp("Network.enable")
@@ -442,7 +552,9 @@ def test_a_browser_without_webcrypto_fails_before_any_call(
     assert [seen.target for seen in service.seen() if seen.target.startswith("/rehearsal")] == []
 
 
-def test_an_unresponsive_service_is_reported_and_retried(browser: Browser, service: RunningService) -> None:
+def test_an_unresponsive_service_is_reported_and_retried(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")])
     browser.cdp("Network.enable")
     browser.cdp("Network.setBlockedURLs", urls=["*/rehearsal/*"])
@@ -456,7 +568,9 @@ def test_an_unresponsive_service_is_reported_and_retried(browser: Browser, servi
     browser.says("secret")
 
 
-def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service: RunningService) -> None:
+def test_the_whole_link_pasted_over_the_page_opens_it(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")])
     browser.open(address.partition("#")[0])
     assert reason(browser) == "missing-key"
@@ -465,10 +579,12 @@ def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service:
     browser.says("secret")
 
 
-# --- Time, keyboard, ears ----------------------------------------------------------------------------------------
+# --- Time, keyboard, ears -------------------------------------------------------------------------
 
 
-def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: RunningService) -> None:
+def test_a_timed_view_is_hidden_after_its_seconds(
+    browser: Browser, extended: RunningService
+) -> None:
     browser.open(send(extended, [field("secret-value")], access_counts_left=2, timed_view=2))
     browser.says("2 seconds once it is open")
     browser.press("Open it")
@@ -489,7 +605,9 @@ def test_an_opened_share_can_be_hidden_at_once(browser: Browser, service: Runnin
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
 
 
-def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Browser, service: RunningService) -> None:
+def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(
+    browser: Browser, service: RunningService
+) -> None:
     opened(browser, send(service, [field("secret-value")]))
     browser.run("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: false}))")
     browser.says("secret-value")
@@ -499,11 +617,16 @@ def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Br
     assert reason(browser) == "missing-key"
 
 
-def test_impatience_and_going_back_spend_one_view(browser: Browser, service: RunningService) -> None:
+def test_impatience_and_going_back_spend_one_view(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret-value")], access_counts_left=5)
     browser.open(address)
     browser.one("#open")
-    browser.run("const it = document.getElementById('open'); for (let n = 0; n < 5; n++) it.form.requestSubmit(it)")
+    browser.run(
+        "const it = document.getElementById('open'); for (let n = 0; n < 5; n++) "
+        "it.form.requestSubmit(it)"
+    )
     browser.says("secret-value", "The link opens 4 more times.")
     browser.driver.get(f"{browser.origin}/s/none")
     browser.driver.back()
@@ -514,13 +637,17 @@ def test_impatience_and_going_back_spend_one_view(browser: Browser, service: Run
     ]
 
 
-def test_a_timed_view_of_a_hundred_years_is_not_over_at_once(browser: Browser, extended: RunningService) -> None:
+def test_a_timed_view_of_a_hundred_years_is_not_over_at_once(
+    browser: Browser, extended: RunningService
+) -> None:
     opened(browser, send(extended, [field("secret-value")], timed_view=3_155_760_000))
     browser.says("secret-value", "Hidden again in 876599:59:5")
     assert state(browser) == "open"
 
 
-def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service: RunningService) -> None:
+def test_all_of_it_works_from_the_keyboard_and_is_said(
+    browser: Browser, service: RunningService
+) -> None:
     browser.open(send(service, EVERY_TYPE, "4711"))
     browser.one("#passcode")
     assert browser.focused() == "Something was shared with you"
@@ -528,12 +655,22 @@ def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service
     browser.keys("4711", Keys.ENTER)
     browser.one("#hide")
     assert browser.focused() == "It is open"
-    browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "It is open: 9 fields.")
+    browser.wait(
+        lambda: (
+            browser.run("return document.getElementById('status').textContent")
+            == "It is open: 9 fields."
+        )
+    )
     browser.tab_to("Show Password")
     browser.keys(Keys.SPACE)
     assert browser.focused() == "Hide Password"  # its name is its state: it has no other
     assert browser.driver.switch_to.active_element.get_attribute("aria-pressed") is None
-    browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "Password is shown")
+    browser.wait(
+        lambda: (
+            browser.run("return document.getElementById('status').textContent")
+            == "Password is shown"
+        )
+    )
     browser.tab_to("Hide it now")
     browser.keys(Keys.ENTER)
     browser.one("#again")

@@ -1,6 +1,7 @@
 """A picture of every state, wide and on a phone, in light and dark.
 
-SEALPIPE_TESTS_SCREENSHOTS names a folder that keeps them, to be looked at; without it they are taken all the same.
+SEALPIPE_TESTS_SCREENSHOTS names a folder that keeps them, to be looked at; without it they are
+taken all the same.
 """
 
 from __future__ import annotations
@@ -38,4 +39,6 @@ def test_a_picture_of_each_state(
         papers[look] = browser.run("return getComputedStyle(document.body).backgroundColor")
         (folder / f"{state}.{look}.png").write_bytes(pictures[look])
     assert len(set(pictures.values())) == len(LOOKS)
-    assert papers["wide-light"] == papers["phone-light"] != papers["wide-dark"] == papers["phone-dark"]
+    assert (
+        papers["wide-light"] == papers["phone-light"] != papers["wide-dark"] == papers["phone-dark"]
+    )

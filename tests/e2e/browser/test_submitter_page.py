@@ -1,4 +1,6 @@
-"""Who answers, at the collect link: what is typed there is sealed in the browser and opens in Python."""
+"""Who answers, at the collect link: what is typed there is sealed in the browser and opens in
+Python.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ TYPED = {
 def fill(browser: Browser, name: str, text: str) -> None:
     """Put text into a control as a paste would, whatever keys it would take to type it."""
     control = browser.named(name, "input, textarea")
-    browser.run("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", control, text)
+    browser.run(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+        control,
+        text,
+    )
 
 
 def form(browser: Browser, link: str) -> None:
@@ -70,7 +76,10 @@ def test_any_text_arrives_byte_for_byte(browser: Browser, job: Job) -> None:
     prompts = [f"Prompt {number}" for number in range(len(texts))]
     asked = ask(job, fields=[(prompt, "multiline") for prompt in prompts])
     form(browser, asked.collect_link)
-    script = "[...document.querySelectorAll('textarea')].forEach((e, at) => { e.value = arguments[0][at]; })"
+    script = (
+        "[...document.querySelectorAll('textarea')].forEach((e, at) => { e.value = "
+        "arguments[0][at]; })"
+    )
     browser.run(script.replace("arguments[0]", json.dumps(texts)))
     browser.press("Seal and send")
     browser.says(SENT)
@@ -102,10 +111,12 @@ def test_under_another_service_tag_too(browser: Browser, tmp_path: Any) -> None:
         browser.forgive()
 
 
-# -- before the form --------------------------------------------------------------------------------
+# -- before the form -------------------------------------------------------------------------------
 
 
-def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Browser, job: Job) -> None:
+def test_loading_the_page_uses_no_access_and_opening_the_form_one(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job, views=1)
     for _ in range(3):
         browser.open(asked.collect_link)
@@ -121,19 +132,27 @@ def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Brows
     assert asked.typed() == [[("User name", "", "text"), ("Password", "x", "password")]]
 
 
-@pytest.mark.parametrize(("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")])
-def test_the_page_says_how_often_the_form_opens(browser: Browser, job: Job, views: int | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")]
+)
+def test_the_page_says_how_often_the_form_opens(
+    browser: Browser, job: Job, views: int | None, told: str
+) -> None:
     browser.open(ask(job, views=views).collect_link)
     browser.says(f"The form opens {told}.")
 
 
-def test_the_page_says_whose_account_asks(browser: Browser, job: Job, service: RunningService) -> None:
+def test_the_page_says_whose_account_asks(
+    browser: Browser, job: Job, service: RunningService
+) -> None:
     asked = ask(job)
     browser.open(asked.collect_link)
     row = service.service.store.row("SELECT owner FROM requests", {})
     assert row is not None
     browser.says(f"The account {row['owner']} asks you for information.")
-    service.service.store.change("UPDATE requests SET owner = :owner", {"owner": "<b>acme\u202e</b>"})
+    service.service.store.change(
+        "UPDATE requests SET owner = :owner", {"owner": "<b>acme\u202e</b>"}
+    )
     browser.open(asked.collect_link)
     browser.says("The account <b>acme⟨U+202E⟩</b> asks you for information.")
 
@@ -161,12 +180,19 @@ SIGNED_IN: dict[str, tuple[dict[str, Any], str, str, bool]] = {
     # the request's condition, what the page says, who may answer
     "login": ({"requires_login": True}, "Only people who are signed in", "a@example.org", False),
     "mfa": ({"requires_mfa": True}, "with a second factor", "a@example.org", True),
-    "domain": ({"restricted_domains": ["example.org"]}, "people of certain organisations", "b@EXAMPLE.org", False),
+    "domain": (
+        {"restricted_domains": ["example.org"]},
+        "people of certain organisations",
+        "b@EXAMPLE.org",
+        False,
+    ),
 }
 
 
 @pytest.mark.parametrize("reason", SIGNED_IN)
-def test_a_refused_submitter_sees_why_and_can_identify(browser: Browser, job: Job, reason: str) -> None:
+def test_a_refused_submitter_sees_why_and_can_identify(
+    browser: Browser, job: Job, reason: str
+) -> None:
     condition, told, email, mfa = SIGNED_IN[reason]
     asked = ask(job, **condition)
     browser.open(asked.collect_link)
@@ -208,7 +234,9 @@ def test_a_request_that_takes_nothing_says_why(browser: Browser, job: Job) -> No
     assert (len(full.typed()), expired.typed()) == (1, [])
 
 
-def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, service: RunningService) -> None:
+def test_a_request_without_prompts_is_an_error_page(
+    browser: Browser, job: Job, service: RunningService
+) -> None:
     asked = ask(job)
     service.service.store.change("UPDATE requests SET fields = '[]'", {})
     browser.open(asked.collect_link)
@@ -219,7 +247,9 @@ def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, 
 
 
 @pytest.mark.parametrize("key", ["", "%%%", "BAAA", "B" * 87])
-def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service: RunningService, key: str) -> None:
+def test_a_key_that_is_none_takes_no_answer(
+    browser: Browser, job: Job, service: RunningService, key: str
+) -> None:
     asked = ask(job)
     service.service.store.change("UPDATE requests SET public_key = :key", {"key": key})
     form(browser, asked.collect_link)
@@ -229,17 +259,21 @@ def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service:
     assert not [url for url in browser.requests() if url.endswith("/submit")]
 
 
-def test_the_page_says_when_it_closes_in_the_submitters_own_time(browser: Browser, job: Job) -> None:
+def test_the_page_says_when_it_closes_in_the_submitters_own_time(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job, expires_at=datetime(2099, 1, 1, 12, tzinfo=UTC))
     browser.cdp("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
     try:
         browser.open(asked.collect_link)
-        assert browser.one("time").text.replace(",", "") == "Thursday 1 January 2099 at 17:45 GMT+5:45"
+        assert (
+            browser.one("time").text.replace(",", "") == "Thursday 1 January 2099 at 17:45 GMT+5:45"
+        )
     finally:
         browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
 
 
-# -- the form ---------------------------------------------------------------------------------------
+# -- the form --------------------------------------------------------------------------------------
 
 
 def test_an_empty_form_is_not_sent(browser: Browser, job: Job) -> None:
@@ -263,7 +297,9 @@ def test_a_single_field_is_required_and_of_several_at_least_one(browser: Browser
     assert browser.named("Password").get_attribute("aria-required") is None
 
 
-def test_a_type_that_the_service_does_not_know_is_asked_for_as_text(browser: Browser, job: Job) -> None:
+def test_a_type_that_the_service_does_not_know_is_asked_for_as_text(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job, fields=[("Where", "url"), ("Code", "qr")])
     form(browser, asked.collect_link)
     assert [each.get_attribute("type") for each in browser.all("main input")] == ["text", "text"]
@@ -273,12 +309,22 @@ def test_a_type_that_the_service_does_not_know_is_asked_for_as_text(browser: Bro
     assert asked.typed() == [[("Where", "", "url"), ("Code", "x" * 2301, "qr")]]
 
 
-def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: Job, service: RunningService) -> None:
+def test_what_was_typed_stays_where_it_could_not_be_sent(
+    browser: Browser, job: Job, service: RunningService
+) -> None:
     quick, late, gone = ask(job, max_submissions=1), ask(job), ask(job)
     for asked, happens, told in (
-        (quick, lambda: quick.answer({"Password": "first"}), "reached its maximum number of submissions"),
+        (
+            quick,
+            lambda: quick.answer({"Password": "first"}),
+            "reached its maximum number of submissions",
+        ),
         (late, late.end, "expired in the meantime"),
-        (gone, lambda: service.service.store.change("DELETE FROM requests", {}), "removed in the meantime"),
+        (
+            gone,
+            lambda: service.service.store.change("DELETE FROM requests", {}),
+            "removed in the meantime",
+        ),
     ):
         form(browser, asked.collect_link)
         browser.type("Password", "mine")
@@ -288,26 +334,38 @@ def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: 
         assert browser.named("Password").get_property("value") == "mine"
 
 
-def test_where_no_answer_comes_it_can_be_sent_again(browser: Browser, job: Job, service: RunningService) -> None:
+def test_where_no_answer_comes_it_can_be_sent_again(
+    browser: Browser, job: Job, service: RunningService
+) -> None:
     asked = ask(job)
     form(browser, asked.collect_link)
     browser.type("Password", "mine")
     with service.service.store.transaction():  # as long as this is held, nothing is committed
         browser.cdp("Network.enable")
         browser.cdp(
-            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+            "Network.emulateNetworkConditions",
+            offline=True,
+            latency=0,
+            downloadThroughput=0,
+            uploadThroughput=0,
         )
         browser.press("Seal and send")
         browser.says("No response", "You can send it again")
     browser.cdp(
-        "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        "Network.emulateNetworkConditions",
+        offline=False,
+        latency=0,
+        downloadThroughput=-1,
+        uploadThroughput=-1,
     )
     browser.press("Seal and send")
     browser.says(SENT)
     assert [value for _, value, _ in asked.typed()[0]] == ["", "mine"]
 
 
-def test_leaving_with_something_unsent_is_asked_about_and_with_nothing_is_not(browser: Browser, job: Job) -> None:
+def test_leaving_with_something_unsent_is_asked_about_and_with_nothing_is_not(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job)
 
     def asked_about() -> list[dict[str, Any]]:
@@ -351,7 +409,9 @@ def test_several_lines_dropped_onto_an_entry_stay_several(browser: Browser, job:
     assert asked.typed()[0][0][1] == "two\nlines"
 
 
-def test_several_lines_pasted_into_a_password_stay_several_and_hidden(browser: Browser, job: Job) -> None:
+def test_several_lines_pasted_into_a_password_stay_several_and_hidden(
+    browser: Browser, job: Job
+) -> None:
     asked = ask(job, fields=[("Note", "multiline"), ("Password", "password")])
     form(browser, asked.collect_link)
     browser.type("Note", "-----BEGIN-----\nx\n-----END-----\n")
@@ -390,10 +450,13 @@ def test_the_keyboard_is_enough(browser: Browser, job: Job) -> None:
 
 
 HOSTILE = (
-    "<script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>", "<svg/onload=window.pwned=1>",
-    "javascript:window.pwned=1", "${window.pwned=1}", "{{constructor.constructor('window.pwned=1')()}}",
-    "\"><iframe src='https://elsewhere.example/'>", "</title><script src=//elsewhere.example></script>",
-    "<link rel=stylesheet href=https://elsewhere.example/x.css>", "<base href=https://elsewhere.example/>",
+    "<script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>",
+    "<svg/onload=window.pwned=1>", "javascript:window.pwned=1", "${window.pwned=1}",
+    "{{constructor.constructor('window.pwned=1')()}}",
+    "\"><iframe src='https://elsewhere.example/'>",
+    "</title><script src=//elsewhere.example></script>",
+    "<link rel=stylesheet href=https://elsewhere.example/x.css>",
+    "<base href=https://elsewhere.example/>",
     "\u202egpj.exe", "\x1b[31mred\x1b[0m", "x\x00y", "{{service_tag}}", "W" * 500,
     "</textarea><form action=//elsewhere.example>",
 )  # fmt: skip
@@ -402,7 +465,11 @@ HOSTILE = (
 def test_hostile_prompts_are_text(browser: Browser, job: Job, service: RunningService) -> None:
     asked = ask(job, passcode="p")
     prompts = [{"item": text, "type": kind} for text in HOSTILE for kind in ("text", text)]
-    hostile = {"title": "".join(HOSTILE), "description": "".join(HOSTILE), "fields": json.dumps(prompts)}
+    hostile = {
+        "title": "".join(HOSTILE),
+        "description": "".join(HOSTILE),
+        "fields": json.dumps(prompts),
+    }
     change = "UPDATE requests SET title = :title, description = :description, fields = :fields"
     service.service.store.change(change, hostile)
     browser.look(360, 740)
@@ -420,7 +487,7 @@ def test_hostile_prompts_are_text(browser: Browser, job: Job, service: RunningSe
     assert [key for key, _, _ in asked.typed()[0]] == [each["item"] for each in prompts]
 
 
-# -- what the service is told -----------------------------------------------------------------------
+# -- what the service is told ----------------------------------------------------------------------
 
 
 def test_the_service_receives_no_word_of_the_submission(browser: Browser, job: Job) -> None:
@@ -456,4 +523,8 @@ def test_an_invalid_entry_shows_its_error_beside_it(browser: Browser, job: Job) 
     fill(browser, "Day", "2026-12-24")
     browser.press("Seal and send")
     browser.says(SENT)
-    assert [value for _, value, _ in asked.typed()[0]] == ["whole", "\U0001f511" * 2300, "2026-12-24"]
+    assert [value for _, value, _ in asked.typed()[0]] == [
+        "whole",
+        "\U0001f511" * 2300,
+        "2026-12-24",
+    ]

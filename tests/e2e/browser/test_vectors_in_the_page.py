@@ -1,4 +1,6 @@
-"""wire.js in a real browser, byte for byte: the shared vectors both ways, tests/unit/wire/vectors, and the page."""
+"""wire.js in a real browser, byte for byte: the shared vectors both ways, tests/unit/wire/vectors,
+and the page.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def read(browser: Browser) -> Reader:
     browser.one("#reason")
     script = _CALL.replace("READERS", _READERS)
     # As a JSON text: half a surrogate pair passes no other way.
-    return lambda what, given: list(browser.driver.execute_async_script(script, what, json.dumps(given)))
+    return lambda what, given: list(
+        browser.driver.execute_async_script(script, what, json.dumps(given))
+    )
 
 
 def vectors() -> dict[str, Any]:
@@ -93,7 +97,8 @@ def test_shares_are_opened_and_sealed_byte_for_byte(read: Reader) -> None:
         # JSON.stringify writes U+0000 and the like as the shortest escape, as it was written there.
         assert came == {
             "opened": plaintext.hex(), "sealed": share["data"], "token": share["access_token"],
-            "verifier": share["passcode_verifier"], "fragment": share["fragment"], "written": plaintext.hex(),
+            "verifier": share["passcode_verifier"], "fragment": share["fragment"],
+            "written": plaintext.hex(),
         }, share["name"]  # fmt: skip
 
 
@@ -103,15 +108,23 @@ def test_key_pairs_and_sealed_boxes_are_those_of_either_tag(read: Reader) -> Non
     for each, came in zip(custody, read("custody", custody), strict=True):
         content_key = each["wrap"]["content_key_hex"]
         assert came == {
-            "seed": each["intermediate_hex"], "scalar": each["scalar_hex"], "point": each["public_key_hex"],
+            "seed": each["intermediate_hex"], "scalar": each["scalar_hex"],
+            "point": each["public_key_hex"],
             "opened": content_key, "sealed": each["wrap"]["item_key_wrap"], "again": content_key,
         }  # fmt: skip
 
 
 def test_a_box_of_one_tag_opens_under_no_other(read: Reader) -> None:
     custody = vectors()["custody"][0]
-    for tag, expected in (("svc", custody["wrap"]["content_key_hex"]), ("acme", {"refused": "cannot-decrypt"})):
-        given = {"seed": custody["intermediate_hex"], "body": custody["wrap"]["item_key_wrap"], "tag": tag}
+    for tag, expected in (
+        ("svc", custody["wrap"]["content_key_hex"]),
+        ("acme", {"refused": "cannot-decrypt"}),
+    ):
+        given = {
+            "seed": custody["intermediate_hex"],
+            "body": custody["wrap"]["item_key_wrap"],
+            "tag": tag,
+        }
         assert read("box", [given]) == [expected]
 
 
@@ -157,7 +170,9 @@ def test_our_own_vectors_are_opened_and_refused_alike(read: Reader, kind: str) -
                 assert got["refused"] == vector["expect"].split()[1], name
 
 
-def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, service: RunningService) -> None:
+def test_the_page_shows_every_shared_vector_as_it_was_sealed(
+    browser: Browser, service: RunningService
+) -> None:
     for share in vectors()["shares"]:
         body = {"data": share["data"], "access_token": share["access_token"]}
         if share["passcode"] is not None:
@@ -165,14 +180,16 @@ def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, s
         browser.open(f"{service.link_base_url}/{post(service, body)}#{share['fragment']}")
         if share["passcode"] is not None:
             # A keyboard driver has no keys for all of it: the text is put as a paste puts it.
-            browser.run("arguments[0].value = arguments[1]", browser.one("#passcode"), share["passcode"])
+            browser.run(
+                "arguments[0].value = arguments[1]", browser.one("#passcode"), share["passcode"]
+            )
         browser.one("#open").click()
         browser.one("#hide")
         for button in browser.all(".field button.reveal"):
             button.click()
         fields = json.loads(share["plaintext"])
-        assert browser.run("return [...document.querySelectorAll('.value')].map(e => e.textContent)") == [
-            field["value"] for field in fields
-        ], share["name"]
+        assert browser.run(
+            "return [...document.querySelectorAll('.value')].map(e => e.textContent)"
+        ) == [field["value"] for field in fields], share["name"]
         assert [label.text for label in browser.all(".label")] == [field["key"] for field in fields]
         assert share["fragment"][1:].encode() not in browser.heard()

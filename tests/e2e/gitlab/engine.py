@@ -1,7 +1,7 @@
 """A real Docker Engine of the tests' own, with the image in it: one a run, shared by the workers.
 
-Everything is in the run's temporary folder: base (mmdebstrap), wheels, the engine's data. Needs root. The image is
-built from a package index of this machine's own, with a password.
+Everything is in the run's temporary folder: base (mmdebstrap), wheels, the engine's data. Needs
+root. The image is built from a package index of this machine's own, with a password.
 """
 
 from __future__ import annotations
@@ -58,13 +58,17 @@ class Engine:
 
     def run(self, *command: str, **options: Any) -> str:
         """Run a command in a new container of the image; what it wrote to both streams."""
-        output = self.client.containers.run(IMAGE, list(command), remove=True, stdout=True, stderr=True, **options)
+        output = self.client.containers.run(
+            IMAGE, list(command), remove=True, stdout=True, stderr=True, **options
+        )
         return bytes(output).decode()
 
 
 @contextmanager
 def shared(place: Path) -> Iterator[Engine]:
-    """The engine of this run: whoever comes first starts it and builds the image, who leaves last ends it."""
+    """The engine of this run: whoever comes first starts it and builds the image, who leaves last
+    ends it.
+    """
     if os.geteuid() != 0:
         missing("a Docker Engine can be started by root alone")
     place.mkdir(exist_ok=True)
@@ -73,7 +77,9 @@ def shared(place: Path) -> Iterator[Engine]:
         if not about:
             about = _started(place)
         _keep(place, {**about, "users": about.get("users", 0) + 1})
-    authority = trustme.CA.from_pem((place / "ca.pem").read_bytes(), (place / "ca.key").read_bytes())
+    authority = trustme.CA.from_pem(
+        (place / "ca.pem").read_bytes(), (place / "ca.key").read_bytes()
+    )
     engine = Engine(about["url"], about["seconds"], authority)
     try:
         yield engine
@@ -108,8 +114,13 @@ def _started(place: Path) -> dict[str, Any]:
     programs = [program(name) for name in ("dockerd", "mmdebstrap", "apt-get", "mount", "umount")]
     memory = place / "m"
     memory.mkdir()
-    # In memory, for dpkg waits for the disk after every file. Where it cannot be mounted, it only takes longer.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", str(memory)], check=False, capture_output=True)
+    # In memory, for dpkg waits for the disk after every file. Where it cannot be mounted, it only
+    # takes longer.
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", str(memory)],
+        check=False,
+        capture_output=True,
+    )
     seconds: dict[str, float] = {}
     authority = trustme.CA(organization_name="a company")
     authority.cert_pem.write_to_path(str(place / "ca.pem"))
@@ -124,7 +135,9 @@ def _started(place: Path) -> dict[str, Any]:
             wheels.result()
         client = docker.DockerClient(base_url=url, timeout=600)
         with _timed(seconds, "import"):
-            client.api.import_image(src=str(memory / "base.tar"), repository=BASE.partition(":")[0], tag="under-test")
+            client.api.import_image(
+                src=str(memory / "base.tar"), repository=BASE.partition(":")[0], tag="under-test"
+            )
             (memory / "base.tar").unlink()
         with _timed(seconds, "build"), serving(memory / "wheels", CANARY) as index:
             client.images.build(
@@ -156,15 +169,38 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
 
 def _daemon(program_: str, memory: Path) -> int:
     """Its process id. It says itself when it is ready, as it says it to systemd."""
-    options = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2", "-l", "error"]
-    folders = ["--data-root", str(memory / "d"), "--exec-root", str(memory / "x"), "--pidfile", str(memory / "pid")]
-    environ = {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "HOME": str(memory), "NOTIFY_SOCKET": f"{memory}/n"}
+    options = [
+        "--iptables=false",
+        "--ip6tables=false",
+        "--bridge=none",
+        "--storage-driver=overlay2",
+        "-l",
+        "error",
+    ]
+    folders = [
+        "--data-root",
+        str(memory / "d"),
+        "--exec-root",
+        str(memory / "x"),
+        "--pidfile",
+        str(memory / "pid"),
+    ]
+    environ = {
+        "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
+        "HOME": str(memory),
+        "NOTIFY_SOCKET": f"{memory}/n",
+    }
     # On its own, for the worker that ends it may not be the one that starts it.
     command = ["setsid", "--fork", program_, *folders, "-H", f"unix://{memory}/s", *options]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, (memory / "log").open("wb") as log:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready,
+        (memory / "log").open("wb") as log,
+    ):
         ready.bind(str(memory / "n"))
         ready.settimeout(PATIENCE)
-        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, check=True)
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, check=True
+        )
         try:
             while b"READY=1" not in ready.recv(4096):
                 pass
@@ -181,11 +217,24 @@ def _bootstrap(memory: Path) -> None:
         text=True,
         check=True,
     ).stdout
-    mirrors = [uri for uri, _, codename in (line.partition(" ") for line in listed.splitlines()) if codename == SUITE]
+    mirrors = [
+        uri
+        for uri, _, codename in (line.partition(" ") for line in listed.splitlines())
+        if codename == SUITE
+    ]
     if not mirrors:
         missing(f"this machine's packages are not from {SUITE}: there is no base to be made")
-    command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(memory / "base.tar"), mirrors[0]]
-    done = subprocess.run(command, env=MACHINE, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    command = [
+        "mmdebstrap",
+        "--variant=minbase",
+        f"--include={PACKAGES}",
+        SUITE,
+        str(memory / "base.tar"),
+        mirrors[0],
+    ]
+    done = subprocess.run(
+        command, env=MACHINE, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -197,7 +246,9 @@ def _stop(place: Path, pid: int) -> None:
         waiting.register(handle, select.POLLIN)
         waiting.poll(30_000)
         os.close(handle)
-    subprocess.run(["umount", "--recursive", "--lazy", str(place / "m")], check=False, capture_output=True)
+    subprocess.run(
+        ["umount", "--recursive", "--lazy", str(place / "m")], check=False, capture_output=True
+    )
 
 
 LOCKS = ROOT / "actions/_setup/locks"
@@ -210,14 +261,37 @@ GLIBC = 36
 def download(folder: Path, python: str) -> None:
     """The locked wheels for this Python on this machine's Linux, by this machine's own pip."""
     arch = platform.machine()
-    fits = [f"manylinux2014_{arch}", *(f"manylinux_2_{minor}_{arch}" for minor in range(17, GLIBC + 1))]
+    fits = [
+        f"manylinux2014_{arch}",
+        *(f"manylinux_2_{minor}_{arch}" for minor in range(17, GLIBC + 1)),
+    ]
     words = [word for name in fits for word in ("--platform", name)]
     files = [word for part in PARTS for word in ("-r", str(LOCKS / f"{part}.txt"))]
-    command = [sys.executable, "-m", "pip", "download", "-q", "--require-hashes", "--only-binary=:all:", "--no-deps"]
-    target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "--no-deps",
+    ]
+    target = [
+        "--python-version",
+        python,
+        "--implementation",
+        "cp",
+        "--abi",
+        f"cp{python.replace('.', '')}",
+    ]
     target += ["--abi", "abi3", "--abi", "none"]
     done = subprocess.run(
-        [*command, *target, *words, *files, "-d", str(folder)], env=MACHINE, capture_output=True, text=True, check=False
+        [*command, *target, *words, *files, "-d", str(folder)],
+        env=MACHINE,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         missing(f"the locked wheels cannot be had: {done.stderr[-400:]}")
@@ -225,8 +299,12 @@ def download(folder: Path, python: str) -> None:
 
 @contextmanager
 def serving(folder: Path, password: str) -> Iterator[str]:
-    """Serve them by the simple index's protocol, to who has the password; the address, the password in it."""
-    with _Index(folder, "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()) as index:
+    """Serve them by the simple index's protocol, to who has the password; the address, the password
+    in it.
+    """
+    with _Index(
+        folder, "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
+    ) as index:
         yield f"http://{USER}:{password}@127.0.0.1:{index.port}/simple/"
 
 

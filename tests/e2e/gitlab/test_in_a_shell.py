@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from e2e.gitlab.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, handed, log_in, read_dotenv
+from e2e.gitlab.gitlab_ci import (
+    ANSWERED,
+    BOUND,
+    SUBMITS,
+    Pipeline,
+    Template,
+    handed,
+    log_in,
+    read_dotenv,
+)
 from sealpipe import errors
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_chat import FakeSlack
@@ -26,8 +35,14 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
 ) -> None:
     file = pipeline.place / "deploy/fields.txt"
     file.parent.mkdir()
-    file.write_text("# what the contractor needs\n\nUser=text:deploy\n  # indented\nTwo lines=env:TWO_LINES\n")
-    pipeline.variables |= {"DB_PASSWORD": CANARY, "TWO_LINES": f"{CANARY}\n two", "OUT": str(tmp_path)}
+    file.write_text(
+        "# what the contractor needs\n\nUser=text:deploy\n  # indented\nTwo lines=env:TWO_LINES\n"
+    )
+    pipeline.variables |= {
+        "DB_PASSWORD": CANARY,
+        "TWO_LINES": f"{CANARY}\n two",
+        "OUT": str(tmp_path),
+    }
     ran = pipeline.run(
         (
             "share",
@@ -45,7 +60,10 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
             "stage": "after",
             "script": [
                 'echo "got $SHARE_SHORT_CODE until $SHARE_EXPIRES_AT"',
-                f'sealpipe unseal {BOUND} --link-file "$OUT/link" --sealed-file sealpipe-link.sealed',
+                (
+                    f'sealpipe unseal {BOUND} --link-file "$OUT/link" --sealed-file '
+                    "sealpipe-link.sealed"
+                ),
             ],
         },
     )
@@ -54,7 +72,10 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
     assert body["title"] == ODD.replace("$$", "$")
     receipt = json.loads(ran.artifact("hand-over", "sealpipe-share.json").read_text())
     report = read_dotenv(ran.report("hand-over"))
-    assert report == {"SHARE_SHORT_CODE": receipt["short_code"], "SHARE_EXPIRES_AT": receipt["expires_at"]}
+    assert report == {
+        "SHARE_SHORT_CODE": receipt["short_code"],
+        "SHARE_EXPIRES_AT": receipt["expires_at"],
+    }
     assert f"got {receipt['short_code']} until {receipt['expires_at']}" in ran.log
     link = (tmp_path / "link").read_text()
     seen = opened(service, link)
@@ -69,9 +90,16 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
     assert link.partition("#")[2].strip() not in everything
 
 
-def test_the_runners_tags_are_those_of_the_project_and_nothing_else_is_inherited(pipeline: Pipeline) -> None:
-    share = ("share", {"stage": "before", "rehearse": "true", "fields": "P=text:x", "seal-link": "true"})
-    ran = pipeline.run(share, default={"tags": ["linux"], "before_script": ["echo not-in-our-image"]})
+def test_the_runners_tags_are_those_of_the_project_and_nothing_else_is_inherited(
+    pipeline: Pipeline,
+) -> None:
+    share = (
+        "share",
+        {"stage": "before", "rehearse": "true", "fields": "P=text:x", "seal-link": "true"},
+    )
+    ran = pipeline.run(
+        share, default={"tags": ["linux"], "before_script": ["echo not-in-our-image"]}
+    )
     assert ran.code == 0, ran.log
     assert "not-in-our-image" not in ran.log
 
@@ -106,7 +134,14 @@ def test_what_a_vendor_submits_is_stored_by_a_later_job_that_logs_in_to_vault_by
 ) -> None:
     log_in(pipeline, one_bao)
     ran = pipeline.run(
-        ("request", {"stage": "before", "job-name": "ask", "ask": "Staging password\nuser=User name:text\n"}),
+        (
+            "request",
+            {
+                "stage": "before",
+                "job-name": "ask",
+                "ask": "Staging password\nuser=User name:text\n",
+            },
+        ),
         (
             "collect",
             {
@@ -137,7 +172,8 @@ def test_only_a_missing_submission_is_a_warning(pipeline: Pipeline, user: Termin
     assert pending.code == 0, pending.log
     assert "WARN 15" in pending.log
     strict = pipeline.run(("collect", {**collect, "allow-exit-codes": [99]}))
-    # The program itself ends with 0 wherever some exit code is allowed; how it takes the job is in its log.
+    # The program itself ends with 0 wherever some exit code is allowed; how it takes the job is in
+    # its log.
     assert "FAIL 15" in strict.log
     pipeline.variables["ACME_REQUEST"] = "no-such-code"
     missing = pipeline.run(("collect", collect))
@@ -153,7 +189,10 @@ def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_
         ("request", {"stage": "before", "ask": "Password"}),
         (
             "expire",
-            {"shares": "$SHARE_SHORT_CODE\n\n$NEVER_REPORTED\n  no-such-code", "requests": "$REQUEST_SHORT_CODE"},
+            {
+                "shares": "$SHARE_SHORT_CODE\n\n$NEVER_REPORTED\n  no-such-code",
+                "requests": "$REQUEST_SHORT_CODE",
+            },
         ),
         fails={"stage": "after", "script": ["false"]},
     )
@@ -166,7 +205,9 @@ def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_
     assert " PASS  sealpipe-expire" in ran.log
 
 
-def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipeline, service: RunningService) -> None:
+def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(
+    pipeline: Pipeline, service: RunningService
+) -> None:
     ran = pipeline.run(
         (
             "expire",
@@ -187,9 +228,16 @@ def test_codes_that_begin_with_any_sign_are_really_expired(
     for what in ("shares", "requests"):
         for code in ODD_CODES:
             words = ("share", "-f", "text:x") if what == "shares" else ("request", "-a", "Password")
-            renamed(service, what, user.sealpipe(*words, "--output", "json").json["short_code"], code)  # type: ignore[arg-type]
-    pipeline.variables |= {"SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"], "CODES": "\n".join(ODD_CODES)}
-    ran = pipeline.run(("expire", {"shares": "$CODES", "requests": "$CODES", "rules": [{"when": "always"}]}))
+            renamed(
+                service, what, user.sealpipe(*words, "--output", "json").json["short_code"], code
+            )  # type: ignore[arg-type]
+    pipeline.variables |= {
+        "SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"],
+        "CODES": "\n".join(ODD_CODES),
+    }
+    ran = pipeline.run(
+        ("expire", {"shares": "$CODES", "requests": "$CODES", "rules": [{"when": "always"}]})
+    )
     assert ran.code == 0, ran.log
     assert user.sealpipe("shares", "list").out == user.sealpipe("requests", "list").out == ""
 
@@ -202,7 +250,11 @@ def test_a_request_whose_code_begins_with_a_sign_is_really_collected(
     link = f"{service.link_base_url}/r/{code}"
     service.submitter().submit(link, {"Password": "hunter22"})
     renamed(service, "requests", code, "#x")
-    pipeline.variables |= {"SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"], "CODE": "#x", "OUT": str(tmp_path)}
+    pipeline.variables |= {
+        "SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"],
+        "CODE": "#x",
+        "OUT": str(tmp_path),
+    }
     ran = pipeline.run(("collect", {"requests": "$CODE", "to": "file:$OUT/answer"}))
     assert ran.code == 0, ran.log
     assert (tmp_path / "answer").read_text() == "hunter22"
@@ -212,8 +264,12 @@ LINES = ("#x", "# x y", "$(touch pwned)", "$NEVER_REPORTED", "-x", "*", "END", "
 
 
 @pytest.mark.parametrize(("missing_ok", "code"), [("true", 0), ("false", 6)])
-def test_every_line_is_a_code_whatever_it_begins_with(tmp_path: Path, missing_ok: str, code: int) -> None:
-    """A variable that no job has reported stays as it is written at GitLab, unlike in the program above."""
+def test_every_line_is_a_code_whatever_it_begins_with(
+    tmp_path: Path, missing_ok: str, code: int
+) -> None:
+    """A variable that no job has reported stays as it is written at GitLab, unlike in the program
+    above.
+    """
     text = "\n".join(["", *(f"  {line} " for line in LINES), "\t"])
     environ = {"TEMPLATE_SHARES": text, "TEMPLATE_REQUESTS": "", "TEMPLATE_MISSING_OK": missing_ok}
     ended = [["shares", "expire", "--output", "text", "--", line] for line in LINES]
@@ -230,7 +286,9 @@ def test_without_a_code_the_expire_job_says_that_nothing_expired_and_is_a_warnin
     ours = {getattr(each, "exit_code", None) for each in vars(errors).values()}
     assert {2, 6} < ours
     assert code not in ours, "no exit code of sealpipe's is a warning, too"
-    assert capfd.readouterr().out.startswith("sealpipe: no code given: nothing expired\n  set the input shares")
+    assert capfd.readouterr().out.startswith(
+        "sealpipe: no code given: nothing expired\n  set the input shares"
+    )
 
 
 def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""The templates with `rehearse: "true"`, and the component project that is made from them, in a shell runner."""
+"""The templates with `rehearse: "true"`, and the component project that is made from them, in a
+shell runner.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,34 @@ def without_account(tmp_path: Path) -> Pipeline:
     return Pipeline(tmp_path / "gitlab", {})
 
 
-def test_every_template_runs_without_an_account_and_sends_nothing(without_account: Pipeline) -> None:
+def test_every_template_runs_without_an_account_and_sends_nothing(
+    without_account: Pipeline,
+) -> None:
     with FakeSlack() as slack:
-        without_account.variables |= {"SLACK_WEBHOOK_URL": slack.webhook_url, "VAULT_ADDR": "https://vault.example"}
+        without_account.variables |= {
+            "SLACK_WEBHOOK_URL": slack.webhook_url,
+            "VAULT_ADDR": "https://vault.example",
+        }
         (without_account.place / "vendors.toml").write_text(BATCH)
         ran = without_account.run(
-            ("share", {**REHEARSED, "fields": "Password=env:DB_PASSWORD", "title": "Staging", "send": "slack:"}),
-            ("request", {**REHEARSED, "ask": "user=User name:text\nPassword", "send": "slack:", "key": "new"}),
+            (
+                "share",
+                {
+                    **REHEARSED,
+                    "fields": "Password=env:DB_PASSWORD",
+                    "title": "Staging",
+                    "send": "slack:",
+                },
+            ),
+            (
+                "request",
+                {
+                    **REHEARSED,
+                    "ask": "user=User name:text\nPassword",
+                    "send": "slack:",
+                    "key": "new",
+                },
+            ),
             (
                 "collect",
                 {
@@ -47,15 +70,29 @@ def test_every_template_runs_without_an_account_and_sends_nothing(without_accoun
                     "after": "expire",
                 },
             ),
-            ("expire", {**REHEARSED, "stage": "after", "shares": "$SHARE_SHORT_CODE", "requests": "-any\n#x"}),
+            (
+                "expire",
+                {
+                    **REHEARSED,
+                    "stage": "after",
+                    "shares": "$SHARE_SHORT_CODE",
+                    "requests": "-any\n#x",
+                },
+            ),
             ("batch", {**REHEARSED, "file": "vendors.toml", "database": "env:DATABASE_URL"}),
         )
         assert ran.code == 0, ran.log
         assert slack.messages == []
     assert "made-up values for empty variables: DB_PASSWORD" in ran.log
     assert ran.log.count("ignored in a rehearsal, which sends and stores nothing: send") == 2
-    assert json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["title"] == "Staging"
-    assert "would store secret/acme in Vault at vault.example if it does not exist (user, pw)" in ran.log
+    assert (
+        json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["title"]
+        == "Staging"
+    )
+    assert (
+        "would store secret/acme in Vault at vault.example if it does not exist (user, pw)"
+        in ran.log
+    )
     code = read_dotenv(ran.report("sealpipe-share"))["SHARE_SHORT_CODE"]
     assert [f"expired {each}" in ran.log for each in (code, "-any", "#x")] == [True, True, True]
     assert "1 row: 1 create" in ran.log
@@ -74,21 +111,36 @@ def test_a_template_has_an_input_that_rehearses_it(name: str) -> None:
 
 
 def make_project(place: Path) -> Path:
-    command = [sys.executable, str(COMPONENT / "make.py"), str(place), "--image", "registry.example/sealpipe:1.2.3"]
+    command = [
+        sys.executable,
+        str(COMPONENT / "make.py"),
+        str(place),
+        "--image",
+        "registry.example/sealpipe:1.2.3",
+    ]
     subprocess.run(command, check=True)
     return place
 
 
 def test_a_component_is_its_template_with_a_default_image(tmp_path: Path) -> None:
     project = make_project(tmp_path)
-    assert sorted(each.parent.name for each in project.glob("templates/*/template.yml")) == sorted(NAMES)
+    assert sorted(each.parent.name for each in project.glob("templates/*/template.yml")) == sorted(
+        NAMES
+    )
     for name in NAMES:
-        head, document = yaml.safe_load_all((project / f"templates/{name}/template.yml").read_text())
+        head, document = yaml.safe_load_all(
+            (project / f"templates/{name}/template.yml").read_text()
+        )
         template = Template.read(name)
         image = head["spec"]["inputs"]["image"]
         assert image.pop("default") == "registry.example/sealpipe:1.2.3"
         assert (head["spec"]["inputs"], document) == (template.inputs, template.document)
-    assert {each.name for each in project.iterdir()} == {"templates", "README.md", "LICENSE.md", ".gitlab-ci.yml"}
+    assert {each.name for each in project.iterdir()} == {
+        "templates",
+        "README.md",
+        "LICENSE.md",
+        ".gitlab-ci.yml",
+    }
 
 
 def test_its_pipeline_rehearses_every_component_of_the_commit(without_account: Pipeline) -> None:
@@ -107,11 +159,16 @@ def test_the_schema_of_gitlab_finds_nothing_in_its_pipeline() -> None:
 
 def test_its_readme_shows_each_component_with_inputs_that_there_are() -> None:
     text = (COMPONENT / "README.md").read_text(encoding="utf-8")
-    blocks = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]
+    blocks = [
+        yaml.safe_load(block)
+        for block in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    ]
     shown: dict[str, dict[str, Any]] = {}
     for block in blocks:
         (include,) = block["include"]
-        component = re.fullmatch(r"\$CI_SERVER_FQDN/GROUP/PROJECT/(\w+)@VERSION", include["component"])
+        component = re.fullmatch(
+            r"\$CI_SERVER_FQDN/GROUP/PROJECT/(\w+)@VERSION", include["component"]
+        )
         assert component is not None
         shown[component[1]] = include["inputs"]
     assert sorted(shown) == sorted(NAMES)

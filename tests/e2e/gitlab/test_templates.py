@@ -1,4 +1,6 @@
-"""What the templates are, read as GitLab reads them: what an input may touch, and what a job hands on."""
+"""What the templates are, read as GitLab reads them: what an input may touch, and what a job hands
+on.
+"""
 
 from __future__ import annotations
 
@@ -85,19 +87,27 @@ def test_no_input_is_pasted_into_a_script(template: Template) -> None:
     (script,) = template.job["script"]
     assert "$[[" not in script
     assert script.startswith("set -eu\n")
-    # A value gets there by a variable alone, which the shell reads and never runs; shellcheck sees to the quotes.
+    # A value gets there by a variable alone, which the shell reads and never runs; shellcheck sees
+    # to the quotes.
     assert not re.search(r"\beval\b|`|\bsh -c\b|\bsource\b", script)
 
 
 def test_no_input_takes_a_secret_and_no_variable_has_one(template: Template) -> None:
-    values = {name: text for path, text in texts(template.job) if path[:1] == ("variables",) for name in path[1:]}
+    values = {
+        name: text
+        for path, text in texts(template.job)
+        if path[:1] == ("variables",)
+        for name in path[1:]
+    }
     assert not {name for name in values if name.startswith(("SEALPIPE_API", "VAULT_TOKEN", "AWS_"))}
     kept = {"key", "id-token-aud"}  # a reference, and no token
     assert {name for name in template.inputs if SECRETS.search(name)} <= kept
 
 
 @pytest.mark.parametrize("name", ["share", "request", "collect", "batch"])
-def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variable(name: str) -> None:
+def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variable(
+    name: str,
+) -> None:
     template = Template.read(name)
     variables = filled(template)["variables"]
     for setting in COMMANDS[name]:
@@ -125,7 +135,9 @@ def means_the_default(setting: Setting, about: dict[str, Any]) -> bool:
     return about["default"] == ""
 
 
-def test_what_a_job_leaves_is_for_developers_and_its_report_is_the_one_that_sealpipe_writes(template: Template) -> None:
+def test_what_a_job_leaves_is_for_developers_and_its_report_is_the_one_that_sealpipe_writes(
+    template: Template,
+) -> None:
     job = filled(template)
     artifacts = job.get("artifacts")
     if template.name == "collect":
@@ -166,7 +178,9 @@ def test_the_schema_of_gitlab_finds_nothing(template: Template, tmp_path: Path) 
     whole = tmp_path / ".gitlab-ci.json"
     whole.write_text(json.dumps(document))
     source = ROOT / f"containers/gitlab/{template.name}.yml"
-    include = {"include": [{"project": "a/b", "ref": "1", "file": source.name, "inputs": {"image": "x"}}]}
+    include = {
+        "include": [{"project": "a/b", "ref": "1", "file": source.name, "inputs": {"image": "x"}}]
+    }
     including = tmp_path / "including.json"
     including.write_text(json.dumps(include))
     check_schema("vendor.gitlab-ci", whole, including)

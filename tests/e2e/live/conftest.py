@@ -1,4 +1,6 @@
-"""Each of these tests runs at the rehearsal, and at a development host where the environment names one."""
+"""Each of these tests runs at the rehearsal, and at a development host where the environment names
+one.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ __all__ = ["api", "bare", "target"]
 
 LIVE = [pytest.mark.live]
 if absent(os.environ) == list(VARIABLES.values()):
-    # Always allowed, in a strict run, too. A mark, so that pytest tells it once a file and not once a test.
-    LIVE.append(pytest.mark.skip(reason=f"no development host: {', '.join(VARIABLES.values())} are not set"))
+    # Always allowed, in a strict run, too. A mark, so that pytest tells it once a file and not once
+    # a test.
+    LIVE.append(
+        pytest.mark.skip(reason=f"no development host: {', '.join(VARIABLES.values())} are not set")
+    )
 
 
 @pytest.fixture(scope="session", params=["rehearsal", pytest.param("development host", marks=LIVE)])

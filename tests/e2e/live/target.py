@@ -1,4 +1,6 @@
-"""Whom the live tests talk to, and a bare caller that is careful with it: httpx and JSON, none of our client."""
+"""Whom the live tests talk to, and a bare caller that is careful with it: httpx and JSON, none of
+our client.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ LIFE = timedelta(minutes=10)
 # Nothing here is secret: ciphertext that nobody can open.
 DATA = "c2VhbHBpcGUncyBsaXZlIHRlc3RzOiBub3RoaW5nIHRvIHNlZSBoZXJlLCBhbmQgbm8ga2V5IG9wZW5zIGl0Lg=="
 TOKEN = "sealpipes-live-tests-token-that-opens-nothi"
-PUBLIC_KEY = "BGKdyjr8FlgRtuyQXHwT3pT_IkxAcRu6iTb2OlEYj8N_MxLqL1f2bnxXDPWJ338FX6U1jEYRTWa3VpXyQRjPQM4"
+PUBLIC_KEY = (
+    "BGKdyjr8FlgRtuyQXHwT3pT_IkxAcRu6iTb2OlEYj8N_MxLqL1f2bnxXDPWJ338FX6U1jEYRTWa3VpXyQRjPQM4"
+)
 FIELDS = [{"item": "Staging password", "type": "password"}, {"item": "Note", "type": "text"}]
 
 _numbers = itertools.count(1)
@@ -50,9 +54,14 @@ def absent(environ: Mapping[str, str]) -> list[str]:
 
 
 def development_host(environ: Mapping[str, str]) -> Target:
-    """The host that the environment names. All of it, or the tests fail: half a name is a mistake."""
+    """The host that the environment names.
+
+    All of it, or the tests fail: half a name is a mistake.
+    """
     if missing := absent(environ):
-        pytest.fail(f"the development host is named in part: {', '.join(missing)} not set", pytrace=False)
+        pytest.fail(
+            f"the development host is named in part: {', '.join(missing)} not set", pytrace=False
+        )
     values = {name: environ[variable] for name, variable in VARIABLES.items()}
     api_key = Secret(values.pop("api_key"))
     return Target("development host", **values, api_key=api_key)
@@ -69,14 +78,18 @@ def moment(text: str) -> datetime:
 
 
 class Caller:
-    """Calls under /v1. It remembers what it made, and ends it; it never ends a request twice unless told to."""
+    """Calls under /v1. It remembers what it made, and ends it; it never ends a request twice unless
+    told to.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
         # Plain HTTP needs no TLS, and a CA bundle costs 25 ms. For the rest, httpx's default.
         plain = target.base_url.startswith("http://")
         self._http = httpx.Client(
-            trust_env=not plain, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True, timeout=30
+            trust_env=not plain,
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+            timeout=30,
         )
         # Two of its parts: the third is for nobody's eyes but ours.
         self._bearer = Secret(f"Bearer {'.'.join(target.api_key.reveal().split('.')[:2])}")
@@ -115,7 +128,9 @@ class Caller:
         return self.send("GET", path)
 
     def create(self, what: str, key: str | None = None, **changes: Any) -> httpx.Response:
-        """POST /shares or /requests with a body that is accepted, some members changed; `...` leaves one out."""
+        """POST /shares or /requests with a body that is accepted, some members changed; `...`
+        leaves one out.
+        """
         return self.post(what, body(what, **changes), fresh_key() if key is None else key)
 
     def post(self, what: str, content: bytes, key: str | None) -> httpx.Response:
@@ -143,8 +158,12 @@ class Caller:
         return self.send("DELETE", f"/shares/{code}")
 
     def delete_request(self, code: str, *, times: int = 1) -> httpx.Response:
-        """DELETE /requests/CODE, refused here where it would be sent to a request more often than told."""
-        assert self._requests.get(code, times) < times, "a second DELETE destroys submissions for good"
+        """DELETE /requests/CODE, refused here where it would be sent to a request more often than
+        told.
+        """
+        assert self._requests.get(code, times) < times, (
+            "a second DELETE destroys submissions for good"
+        )
         self._requests[code] += 1
         return self.send("DELETE", f"/requests/{code}")
 

@@ -1,7 +1,9 @@
-"""The live half works: run at a rehearsal service that stands in for the development host, which none of us has here.
+"""The live half works: run at a rehearsal service that stands in for the development host, which
+none of us has here.
 
-What is shown is that the tests find the host, hold it to the same assertions, are careful with it, and fail where it
-differs. That the real host passes them is for whoever has one to show (docs/contributing/live-tests.md).
+What is shown is that the tests find the host, hold it to the same assertions, are careful with it,
+and fail where it differs. That the real host passes them is for whoever has one to show
+(docs/contributing/live-tests.md).
 """
 
 from __future__ import annotations
@@ -32,13 +34,26 @@ def stand_in() -> Iterator[RunningService]:
 
 
 def variables(host: RunningService, api_key: Secret) -> dict[str, str]:
-    return dict(zip(VARIABLES.values(), (host.base_url, host.link_base_url, api_key.reveal()), strict=True))
+    return dict(
+        zip(VARIABLES.values(), (host.base_url, host.link_base_url, api_key.reveal()), strict=True)
+    )
 
 
 def live(user: Terminal, *words: str, **environ: str) -> Done:
     """`pytest -m live tests/e2e/live`."""
-    options = ["-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-m", "live"]
-    return user.run([sys.executable, "-m", "pytest", "-n0", *options, *words, str(HERE)], environ=environ)
+    options = [
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "--rootdir",
+        str(ROOT),
+        "-m",
+        "live",
+    ]
+    return user.run(
+        [sys.executable, "-m", "pytest", "-n0", *options, *words, str(HERE)], environ=environ
+    )
 
 
 def secrets_of(api_key: Secret) -> Detector:
@@ -46,7 +61,9 @@ def secrets_of(api_key: Secret) -> Detector:
     return Detector({"auth secret": auth.encode(), "custody secret": custody.encode()})
 
 
-def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: RunningService, bare: Terminal) -> None:
+def test_they_pass_there_with_few_calls_and_leave_nothing(
+    stand_in: RunningService, bare: Terminal
+) -> None:
     api_key = stand_in.create_key()
     done = live(bare, "-vv", **variables(stand_in, api_key))
     assert done.code == 0, done.out
@@ -56,10 +73,21 @@ def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: RunningServi
     seen = stand_in.seen()
     assert 50 < len(seen) < 100, "a minute's worth of calls of the smaller plan, at most"
     codes = [request.target.rpartition("/")[2] for request in seen if request.method == "DELETE"]
-    deleted = Counter(code for code in codes if f"DELETE /v1/requests/{code}" in {f"DELETE {r.target}" for r in seen})
-    assert sorted(deleted.values())[-2:] == [1, 3], "one request was made to be deleted twice, and once more"
-    assert stand_in.service.store.row("SELECT COUNT(*) FROM shares WHERE ended_at IS NULL", {})[0] == 0  # type: ignore[index]
-    assert stand_in.service.store.row("SELECT COUNT(*) FROM requests WHERE ended_at IS NULL", {})[0] == 0  # type: ignore[index]
+    deleted = Counter(
+        code
+        for code in codes
+        if f"DELETE /v1/requests/{code}" in {f"DELETE {r.target}" for r in seen}
+    )
+    assert sorted(deleted.values())[-2:] == [1, 3], (
+        "one request was made to be deleted twice, and once more"
+    )
+    assert (
+        stand_in.service.store.row("SELECT COUNT(*) FROM shares WHERE ended_at IS NULL", {})[0] == 0
+    )  # type: ignore[index]
+    assert (
+        stand_in.service.store.row("SELECT COUNT(*) FROM requests WHERE ended_at IS NULL", {})[0]
+        == 0
+    )  # type: ignore[index]
     assert stand_in.notes() == []
     assert secrets_of(api_key).find((done.out + done.err).encode()) == set()
 
@@ -71,7 +99,11 @@ def test_a_host_that_differs_fails_them_and_the_output_shows_no_credential(
     api_key = stand_in.create_key()
     done = live(bare, "-vv", "--showlocals", "--full-trace", **variables(stand_in, api_key))
     assert done.code == 1
-    failed = {line.split("::")[1].split(" - ")[0] for line in done.out.splitlines() if line.startswith("FAILED")}
+    failed = {
+        line.split("::")[1].split(" - ")[0]
+        for line in done.out.splitlines()
+        if line.startswith("FAILED")
+    }
     assert failed == {
         f"{name}[development host]"
         for name in (
@@ -85,7 +117,9 @@ def test_a_host_that_differs_fails_them_and_the_output_shows_no_credential(
     assert secrets_of(api_key).find((done.out + done.err).encode()) == set()
 
 
-def test_a_host_that_is_not_there_fails_them_and_the_output_shows_no_credential(bare: Terminal) -> None:
+def test_a_host_that_is_not_there_fails_them_and_the_output_shows_no_credential(
+    bare: Terminal,
+) -> None:
     with start() as gone:
         api_key = gone.create_key()
     done = live(bare, "-x", "-vv", "--showlocals", "--full-trace", **variables(gone, api_key))
@@ -94,10 +128,15 @@ def test_a_host_that_is_not_there_fails_them_and_the_output_shows_no_credential(
     assert secrets_of(api_key).find((done.out + done.err).encode()) == set()
 
 
-def test_without_the_variables_they_are_skipped_with_the_reason_in_a_strict_run_too(bare: Terminal) -> None:
+def test_without_the_variables_they_are_skipped_with_the_reason_in_a_strict_run_too(
+    bare: Terminal,
+) -> None:
     done = live(bare, SEALPIPE_TESTS_STRICT="1")
     assert done.code == 0
-    assert "no development host: SEALPIPE_LIVE_BASE_URL, SEALPIPE_LIVE_LINK_BASE_URL, SEALPIPE_LIVE_API_KEY" in done.out
+    assert (
+        "no development host: SEALPIPE_LIVE_BASE_URL, SEALPIPE_LIVE_LINK_BASE_URL, "
+        "SEALPIPE_LIVE_API_KEY"
+    ) in done.out
     assert not {"passed", "failed", "errors"} & set(done.out.splitlines()[-1].split())
 
 

@@ -1,4 +1,6 @@
-"""The routes of secure requests, and stats (specification: Endpoints, from POST /v1/requests on)."""
+"""The routes of secure requests, and stats (specification: Endpoints, from POST /v1/requests
+on).
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,21 @@ def test_idempotency_is_that_of_shares(api: Caller) -> None:
 
 def test_the_list_is_newest_first_with_public_keys(api: Caller) -> None:
     codes = [api.created("requests") for _ in range(2)]
-    items = [item for item in api.get("/requests?limit=100").json()["requests"] if item["short_code"] in codes]
+    items = [
+        item
+        for item in api.get("/requests?limit=100").json()["requests"]
+        if item["short_code"] in codes
+    ]
     assert [item["short_code"] for item in items] == codes[::-1]
     assert [item["public_key"] for item in items] == [PUBLIC_KEY] * 2
 
 
-@pytest.mark.parametrize(("query", "page", "limit"), [("?page=-1&limit=0", 1, 25), ("?page=x&limit=1000", 1, 100)])
-def test_paging_is_corrected_and_never_rejected(api: Caller, query: str, page: int, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "page", "limit"), [("?page=-1&limit=0", 1, 25), ("?page=x&limit=1000", 1, 100)]
+)
+def test_paging_is_corrected_and_never_rejected(
+    api: Caller, query: str, page: int, limit: int
+) -> None:
     response = api.get(f"/requests{query}")
     assert response.status_code == 200
     told = response.json()
@@ -51,13 +61,20 @@ def test_paging_is_corrected_and_never_rejected(api: Caller, query: str, page: i
 def test_the_first_delete_expires_and_submissions_stay_readable(api: Caller) -> None:
     code = api.created("requests")
     response = api.delete_request(code)
-    assert (response.status_code, response.json()) == (200, {"short_code": code, "outcome": "expired"})
+    assert (response.status_code, response.json()) == (
+        200,
+        {"short_code": code, "outcome": "expired"},
+    )
     told = api.get(f"/requests/{code}").json()
     assert (told["short_code"], told["expired_at"], told.get("public_key")) == (code, None, None)
     assert code not in api.listed("requests")
     submissions = api.get(f"/requests/{code}/submissions")
     assert submissions.status_code == 200
-    assert submissions.json() == {"submissions": [], "count": 0, "skipped_not_end_to_end_encrypted": 0}
+    assert submissions.json() == {
+        "submissions": [],
+        "count": 0,
+        "skipped_not_end_to_end_encrypted": 0,
+    }
 
 
 def test_the_second_delete_is_for_good(api: Caller) -> None:
@@ -65,7 +82,10 @@ def test_the_second_delete_is_for_good(api: Caller) -> None:
     code = api.created("requests")
     assert api.delete_request(code).json()["outcome"] == "expired"
     response = api.delete_request(code, times=2)
-    assert (response.status_code, response.json()) == (200, {"short_code": code, "outcome": "deleted"})
+    assert (response.status_code, response.json()) == (
+        200,
+        {"short_code": code, "outcome": "deleted"},
+    )
     assert refusal(api.delete_request(code, times=3)) == (404, 70)
     assert refusal(api.get(f"/requests/{code}")) == (404, 70)
 

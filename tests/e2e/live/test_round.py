@@ -28,17 +28,27 @@ def request_options() -> dict[str, Any]:
 
 
 def arguments(target: Target) -> dict[str, Any]:
-    return {"api_key": target.api_key, "base_url": target.base_url, "link_base_url": target.link_base_url}
+    return {
+        "api_key": target.api_key,
+        "base_url": target.base_url,
+        "link_base_url": target.link_base_url,
+    }
 
 
 def holds(target: Target, share: Share) -> bool:
-    """Whether a share is what it should be: new, with a link of this host, and an end that is near."""
+    """Whether a share is what it should be: new, with a link of this host, and an end that is
+    near.
+    """
     assert share.outcome == "created"
     assert share.custody in ("none", "stored", "failed")
     assert share.expires_at is not None
     assert abs(share.expires_at - datetime.now(UTC) - LIFE).total_seconds() < 60
     address, _, fragment = share.link.reveal().partition("#")
-    return address.startswith(f"{target.link_base_url}/") and fragment[0] == "1" and len(fragment) == 44
+    return (
+        address.startswith(f"{target.link_base_url}/")
+        and fragment[0] == "1"
+        and len(fragment) == 44
+    )
 
 
 def test_client(api: Caller) -> None:
@@ -67,7 +77,9 @@ def test_async_client(api: Caller) -> None:
             api.remember("shares", share.short_code)
             assert holds(api.target, share)
             assert (await client.get_share(share.short_code)).expires_at == share.expires_at
-            assert share.short_code in [item.short_code for item in (await client.list_shares(limit=100)).items]
+            assert share.short_code in [
+                item.short_code for item in (await client.list_shares(limit=100)).items
+            ]
             await client.expire_share(share.short_code)
             with pytest.raises(NotFoundError):
                 await client.get_share(share.short_code)
@@ -82,9 +94,22 @@ def test_command_line(api: Caller, bare: Terminal) -> None:
         "SEALPIPE_BASE_URL": api.target.base_url,
         "SEALPIPE_LINK_BASE_URL": api.target.link_base_url,
         "SEALPIPE_OUTPUT": "json",
-        **{name: MACHINE[name] for name in ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE") if name in MACHINE},
+        **{
+            name: MACHINE[name]
+            for name in ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE")
+            if name in MACHINE
+        },
     }
-    words = ["-f", "Note=text:nothing secret", "--title", "sealpipe live test", "--expires-in", "10m", "--views", "1"]
+    words = [
+        "-f",
+        "Note=text:nothing secret",
+        "--title",
+        "sealpipe live test",
+        "--expires-in",
+        "10m",
+        "--views",
+        "1",
+    ]
     made = bare.sealpipe("share", *words)
     assert made.code == 0, made.err
     code = made.json["short_code"]

@@ -1,4 +1,6 @@
-"""The share routes (specification: Endpoints, from POST /v1/shares to DELETE /v1/shares/{shortCode})."""
+"""The share routes (specification: Endpoints, from POST /v1/shares to DELETE
+/v1/shares/{shortCode}).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,15 @@ def test_a_create_answers_201_and_metadata_has_exactly_two_members(api: Caller) 
     assert moment(told["expired_at"]) == moment(end)
     assert told["custody"] == "none"
     shown = api.get(f"/shares/{told['short_code']}")
-    assert (shown.status_code, shown.json()) == (200, {name: told[name] for name in ("short_code", "expired_at")})
+    assert (shown.status_code, shown.json()) == (
+        200,
+        {name: told[name] for name in ("short_code", "expired_at")},
+    )
 
 
-def test_the_same_bytes_under_the_same_key_are_replayed_and_one_byte_more_is_105(api: Caller) -> None:
+def test_the_same_bytes_under_the_same_key_are_replayed_and_one_byte_more_is_105(
+    api: Caller,
+) -> None:
     key, content = fresh_key(), body("shares")
     first, second = api.post("shares", content, key), api.post("shares", content, key)
     assert (first.status_code, second.status_code, second.content) == (201, 200, first.content)
@@ -50,8 +57,12 @@ def test_the_list_is_newest_first(api: Caller) -> None:
     assert [code for code in api.listed("shares") if code in codes] == codes[::-1]
 
 
-@pytest.mark.parametrize(("query", "page", "limit"), [("?page=0&limit=ten", 1, 25), ("?page=2&limit=101", 2, 100)])
-def test_paging_is_corrected_and_never_rejected(api: Caller, query: str, page: int, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "page", "limit"), [("?page=0&limit=ten", 1, 25), ("?page=2&limit=101", 2, 100)]
+)
+def test_paging_is_corrected_and_never_rejected(
+    api: Caller, query: str, page: int, limit: int
+) -> None:
     response = api.get(f"/shares{query}")
     assert response.status_code == 200
     told = response.json()

@@ -1,7 +1,9 @@
-"""The recipes of docs/how-to/ci/recipes as their CI systems read them: the shell steps, and what each is given.
+"""The recipes of docs/how-to/ci/recipes as their CI systems read them: the shell steps, and what
+each is given.
 
-Written from the vendors' documentation; a fake of each system, as far as a step can tell. YAML is parsed. A Jenkinsfile
-and TeamCity's Kotlin are not: their shell scripts, and the variables declared beside them, are found by patterns.
+Written from the vendors' documentation; a fake of each system, as far as a step can tell. YAML is
+parsed. A Jenkinsfile and TeamCity's Kotlin are not: their shell scripts, and the variables declared
+beside them, are found by patterns.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ from support.parts import ROOT
 
 FOLDER = ROOT / "docs/how-to/ci/recipes"
 PARTS: Final = ("share", "unseal", "collect")
-"""What every recipe has. `notify` is a step of its own where a job's steps can differ in what they get."""
+"""What every recipe has.
+
+`notify` is a step of its own where a job's steps can differ in what they get.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A shell step: its script, what the recipe sets for it, the secrets that it names, and the files it hands on."""
+    """A shell step: its script, what the recipe sets for it, the secrets that it names, and the
+    files it hands on.
+    """
 
     script: str
     environ: Mapping[str, str]
@@ -33,7 +40,9 @@ class Step:
 
 @dataclass(frozen=True)
 class System:
-    """A CI system: its files, how it starts a script, the variables of a job, and its reading of the files."""
+    """A CI system: its files, how it starts a script, the variables of a job, and its reading of
+    the files.
+    """
 
     files: tuple[str, ...]
     shell: tuple[str, ...]
@@ -57,7 +66,9 @@ def _azure(texts: list[str]) -> dict[str, Step]:
             given = step.get("env", {})
             secrets = tuple(name for name, text in given.items() if text.startswith("$("))
             plain = {name: text for name, text in given.items() if name not in secrets}
-            steps[step["name"]] = Step(step["bash"], {**variables, **job.get("variables", {}), **plain}, secrets, kept)
+            steps[step["name"]] = Step(
+                step["bash"], {**variables, **job.get("variables", {}), **plain}, secrets, kept
+            )
     return steps
 
 
@@ -74,7 +85,9 @@ def _circleci(texts: list[str]) -> dict[str, Step]:
         assert contexts[name] == "handover"
         known = [each for each in job["steps"] if each != "checkout"]
         (step,) = [each["run"] for each in known if "run" in each]
-        kept = [path for each in known for path in each.get("persist_to_workspace", {}).get("paths", ())]
+        kept = [
+            path for each in known for path in each.get("persist_to_workspace", {}).get("paths", ())
+        ]
         secrets = ("SEALPIPE_API_KEY", "STAGING_PASSWORD")
         steps[name] = Step(step["command"], job.get("environment", {}), secrets, tuple(kept))
     return steps
@@ -96,7 +109,9 @@ def _bitbucket(texts: list[str]) -> dict[str, Step]:
     pipelines = yaml.safe_load(texts[0])["pipelines"]
     (stage,) = [each["stage"] for each in pipelines["tags"]["v*"]]
     given = [(each["step"], stage.get("deployment")) for each in stage["steps"]]
-    given += [(each["step"], each["step"].get("deployment")) for each in pipelines["custom"]["collect"]]
+    given += [
+        (each["step"], each["step"].get("deployment")) for each in pipelines["custom"]["collect"]
+    ]
     steps = {}
     for name, (step, deployment) in zip(PARTS, given, strict=True):
         secrets = ("SEALPIPE_API_KEY", "STAGING_PASSWORD") if deployment == "handover" else ()
@@ -108,8 +123,14 @@ def _bitbucket(texts: list[str]) -> dict[str, Step]:
 def _woodpecker(texts: list[str]) -> dict[str, Step]:
     steps = {}
     for step in [each for text in texts for each in yaml.safe_load(text)["steps"]]:
-        plain = {name: value for name, value in step["environment"].items() if isinstance(value, str)}
-        secrets = tuple(each["from_secret"].upper() for each in step["environment"].values() if isinstance(each, dict))
+        plain = {
+            name: value for name, value in step["environment"].items() if isinstance(value, str)
+        }
+        secrets = tuple(
+            each["from_secret"].upper()
+            for each in step["environment"].values()
+            if isinstance(each, dict)
+        )
         steps[step["name"]] = Step("\n".join(step["commands"]), plain, secrets)
     return steps
 
@@ -126,9 +147,13 @@ def _jenkins(texts: list[str]) -> dict[str, Step]:
     steps = {}
     for name, stage in zip([*stages[::2], "expire"], [*stages[1::2], post], strict=True):
         (script,) = re.findall(r"^ +sh '''\n(.*?)^ +'''$", stage, re.DOTALL | re.MULTILINE)
-        secrets = tuple(_CREDENTIAL.findall(whole) + _CREDENTIAL.findall(stage) + _BOUND.findall(stage))
+        secrets = tuple(
+            _CREDENTIAL.findall(whole) + _CREDENTIAL.findall(stage) + _BOUND.findall(stage)
+        )
         environ = dict(_PLAIN.findall(whole) + _PLAIN.findall(stage))
-        kept = tuple(re.findall(r"^ +stash name: 'link', includes: '([^']+)'$", stage, re.MULTILINE))
+        kept = tuple(
+            re.findall(r"^ +stash name: 'link', includes: '([^']+)'$", stage, re.MULTILINE)
+        )
         # In Groovy, a backslash at the end of a line joins it to the next.
         steps[name] = Step(textwrap.dedent(script).replace("\\\n", ""), environ, secrets, kept)
     return steps
@@ -144,7 +169,9 @@ def _teamcity(texts: list[str]) -> dict[str, Step]:
     steps = {}
     for build in builds[1::2]:
         (name,) = re.findall(r'^ +name = "(\w+)"$', build, re.MULTILINE)
-        (script,) = re.findall(r'^ +scriptContent = """\n(.*?)^ +"""\.trimIndent\(\)$', build, re.DOTALL | re.MULTILINE)
+        (script,) = re.findall(
+            r'^ +scriptContent = """\n(.*?)^ +"""\.trimIndent\(\)$', build, re.DOTALL | re.MULTILINE
+        )
         environ = dict(_PARAM.findall(whole) + _PARAM.findall(build))
         for parameter, value in known.items():
             environ = {each: text.replace(parameter, value) for each, text in environ.items()}
@@ -160,7 +187,12 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "azure": System(
         ("azure-pipelines.yml",),
         _BASH,
-        {"TF_BUILD": "True", "BUILD_BUILDID": "77", "SYSTEM_JOBID": "j", "SYSTEM_TEAMPROJECT": "acme"},
+        {
+            "TF_BUILD": "True",
+            "BUILD_BUILDID": "77",
+            "SYSTEM_JOBID": "j",
+            "SYSTEM_TEAMPROJECT": "acme",
+        },
         _azure,
         (*_SERVICE, "PIPELINE_WORKSPACE", "SYSTEM_OIDCREQUESTURI", "AGENT_TEMPDIRECTORY"),
         schema="azure-pipelines",
@@ -176,14 +208,24 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "buildkite": System(
         ("buildkite.yml",),
         ("sh", "-e"),
-        {"CI": "true", "BUILDKITE": "true", "BUILDKITE_BUILD_ID": "b-77", "BUILDKITE_JOB_ID": "j-1"},
+        {
+            "CI": "true",
+            "BUILDKITE": "true",
+            "BUILDKITE_BUILD_ID": "b-77",
+            "BUILDKITE_JOB_ID": "j-1",
+        },
         _buildkite,
         schema="buildkite",
     ),
     "bitbucket": System(
         ("bitbucket-pipelines.yml",),
         ("bash", "-e"),
-        {"CI": "true", "BITBUCKET_BUILD_NUMBER": "77", "BITBUCKET_PIPELINE_UUID": "{77}", "BITBUCKET_STEP_UUID": "{1}"},
+        {
+            "CI": "true",
+            "BITBUCKET_BUILD_NUMBER": "77",
+            "BITBUCKET_PIPELINE_UUID": "{77}",
+            "BITBUCKET_STEP_UUID": "{1}",
+        },
         _bitbucket,
         _SERVICE,
         schema="bitbucket-pipelines",
@@ -191,7 +233,12 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "woodpecker": System(
         ("woodpecker-release.yml", "woodpecker-vendor.yml"),
         ("sh", "-e"),
-        {"CI": "woodpecker", "CI_REPO": "acme/app", "CI_PIPELINE_NUMBER": "77", "CI_WORKFLOW_NUMBER": "1"},
+        {
+            "CI": "woodpecker",
+            "CI_REPO": "acme/app",
+            "CI_PIPELINE_NUMBER": "77",
+            "CI_WORKFLOW_NUMBER": "1",
+        },
         _woodpecker,
         shared_workspace=True,
         schema="woodpecker-ci",
@@ -199,7 +246,12 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "jenkins": System(
         ("Jenkinsfile",),
         ("sh", "-xe"),  # as the step `sh` starts a script without a first line of its own
-        {"JENKINS_URL": "https://ci.example/", "JOB_NAME": "app", "BUILD_NUMBER": "77", "BUILD_TAG": "jenkins-app-77"},
+        {
+            "JENKINS_URL": "https://ci.example/",
+            "JOB_NAME": "app",
+            "BUILD_NUMBER": "77",
+            "BUILD_TAG": "jenkins-app-77",
+        },
         _jenkins,
         ("WORKSPACE_TMP",),
     ),

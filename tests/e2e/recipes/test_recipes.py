@@ -1,7 +1,9 @@
-"""Each recipe's shell steps, run in order against the rehearsal service and a real OpenBao, as its CI system would.
+"""Each recipe's shell steps, run in order against the rehearsal service and a real OpenBao, as its
+CI system would.
 
-The systems themselves are fakes, written from their documentation: the variables of a job, how a script is started,
-what a step is given and hands on, and the programs and the endpoint by which a job gets its token.
+The systems themselves are fakes, written from their documentation: the variables of a job, how a
+script is started, what a step is given and hands on, and the programs and the endpoint by which a
+job gets its token.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ elif words[:2] != ["artifact", "download"]:
 
 @pytest.fixture(scope="session")
 def bao() -> Iterator[Bao]:
-    """A Vault that trusts each system's tokens at a mount of its own, and an AppRole; what they may is one policy."""
+    """A Vault that trusts each system's tokens at a mount of its own, and an AppRole; what they may
+    is one policy.
+    """
     with dev_server() as running:
         rules = (
             'path "secret/data/vendor/*" { capabilities = ["create", "read", "update"] }',
@@ -73,12 +77,18 @@ def bao() -> Iterator[Bao]:
 @pytest.fixture(scope="session")
 def issuer(bao: Bao) -> rsa.RSAPrivateKey:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     for name in ("azure", "bitbucket", "buildkite", "circleci", "jenkins"):
         bao.call("POST", f"sys/auth/{name}", {"type": "jwt"})
         bao.call("POST", f"auth/{name}/config", {"jwt_validation_pubkeys": [public.decode()]})
         role = {"role_type": "jwt", "user_claim": "sub", "token_policies": ["vendor"]}
-        bao.call("POST", f"auth/{name}/role/vendor", role | {"bound_audiences": [AUDIENCES.get(name, bao.addr)]})
+        bao.call(
+            "POST",
+            f"auth/{name}/role/vendor",
+            role | {"bound_audiences": [AUDIENCES.get(name, bao.addr)]},
+        )
     return key
 
 
@@ -95,7 +105,9 @@ class Endpoint(FakeWeb):
 class Job:
     """The jobs of one recipe: their secrets, what they said, and the files that they hand on."""
 
-    def __init__(self, name: str, place: Path, replaced: Mapping[str, str], secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, place: Path, replaced: Mapping[str, str], secrets: Mapping[str, str]
+    ) -> None:
         self.system: System = SYSTEMS[name]
         self.steps: dict[str, Step] = read(name, replaced)
         self.place, self.secrets = place, secrets
@@ -107,10 +119,16 @@ class Job:
     def run(self, part: str) -> int:
         """Run a step, and after `unseal` the program, if that is a step of its own."""
         code = self._run(part)
-        code = self._run("notify") if part == "unseal" and code == 0 and "notify" in self.steps else code
+        code = (
+            self._run("notify")
+            if part == "unseal" and code == 0 and "notify" in self.steps
+            else code
+        )
         left = {each.name for folder in self.place.glob("work*") for each in folder.iterdir()}
         left |= {each.name for name in self.steps for each in (self.place / name).glob("*")}
-        assert left <= {"notify", "link.sealed"}, "nothing is left where a later build could find it"
+        assert left <= {"notify", "link.sealed"}, (
+            "nothing is left where a later build could find it"
+        )
         return code
 
     def _run(self, part: str) -> int:
@@ -122,7 +140,9 @@ class Job:
         notify.write_text(f"#!/bin/sh\ncat >> '{self.told}'\nenv >> '{self.seen}'\n")
         notify.chmod(0o755)
         for name, content in self.handed.items():
-            folder = self.place / "downloads/link" if "PIPELINE_WORKSPACE" in self.settings else here
+            folder = (
+                self.place / "downloads/link" if "PIPELINE_WORKSPACE" in self.settings else here
+            )
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         script = self.place / f"{part}.sh"
@@ -159,7 +179,9 @@ def job(
     issuer: rsa.RSAPrivateKey,
 ) -> Iterator[Job]:
     name = request.param
-    asked = user.sealpipe("request", "-a", "User name:text", "-a", "Password", "--output", "json").json
+    asked = user.sealpipe(
+        "request", "-a", "User name:text", "-a", "Password", "--output", "json"
+    ).json
     service.submitter().submit(asked["collect_link"], ANSWERS)
     now = int(time.time())
     claims = {"sub": "acme/app", "aud": AUDIENCES.get(name, bao.addr), "iat": now, "exp": now + 300}
@@ -193,7 +215,9 @@ def job(
     (made.place / "home").mkdir()
     (made.place / "token").write_text(token)
     if name in ("buildkite", "circleci"):
-        program = made.place / "bin" / {"buildkite": "buildkite-agent", "circleci": "circleci"}[name]
+        program = (
+            made.place / "bin" / {"buildkite": "buildkite-agent", "circleci": "circleci"}[name]
+        )
         program.write_text(PROGRAM)
         program.chmod(0o755)
     with Endpoint() as endpoint:
@@ -221,16 +245,25 @@ def test_it_shares_unseals_in_a_later_job_and_collects_by_a_login_without_a_stor
     link = job.told.read_text().strip()
     assert link.startswith("https://links.example/")
     fields = service.recipient().open_link(link)
-    assert {each.key: str(each.value) for each in fields if each.type == "text"} == {"User": "staging"}
+    assert {each.key: str(each.value) for each in fields if each.type == "text"} == {
+        "User": "staging"
+    }
     assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
     assert not list(job.place.parent.glob("link.txt"))
     given = job.seen.read_text()
-    assert [name for name, secret in job.secrets.items() if secret in given and name != "VAULT_ROLE_ID"] == []
+    assert [
+        name for name, secret in job.secrets.items() if secret in given and name != "VAULT_ROLE_ID"
+    ] == []
     (sealed,) = {file.read_text().strip() for file in job.place.rglob("link.sealed")}
     assert sealed not in job.log, "a trace shows what is an argument"
     fragment = link.partition("#")[2]
     secrets = {name: value for name, value in job.secrets.items() if name not in ("VAULT_ROLE_ID",)}
-    for name, canary in {**secrets, "link": fragment, "key": fragment[1:], "answer": STORED["password"]}.items():
+    for name, canary in {
+        **secrets,
+        "link": fragment,
+        "key": fragment[1:],
+        "answer": STORED["password"],
+    }.items():
         masked = re.sub(r"^##vso\[task\.setsecret\].*$", "", job.log, flags=re.MULTILINE)
         assert canary not in masked or name.endswith("SERVICE_CONNECTION"), name
     bao.call("DELETE", "secret/metadata/vendor/acme")
@@ -242,7 +275,9 @@ def test_a_collect_without_a_submission_passes(job: Job, user: Terminal) -> None
     environ = {**step.environ, "VENDOR_REQUEST": code}
     job.steps["collect"] = Step(step.script, environ, step.secrets)
     assert job.run("collect") == 0, job.log
-    job.steps["collect"] = Step(step.script, {**environ, "VENDOR_REQUEST": "no-such-code"}, step.secrets)
+    job.steps["collect"] = Step(
+        step.script, {**environ, "VENDOR_REQUEST": "no-such-code"}, step.secrets
+    )
     assert job.run("collect") != 0, "only a missing submission passes"
 
 
@@ -250,7 +285,11 @@ def test_it_can_be_tried_without_an_account(job: Job, service: RunningService) -
     """As the pages say: `sealpipe rehearse --job --` before each command."""
     before = len(service.seen())
     for part, step in job.steps.items():
-        script = re.sub(r"\bsealpipe (?=share|unseal|collect)", "sealpipe rehearse --job -- sealpipe ", step.script)
+        script = re.sub(
+            r"\bsealpipe (?=share|unseal|collect)",
+            "sealpipe rehearse --job -- sealpipe ",
+            step.script,
+        )
         assert (script != step.script) is (part != "notify")
         job.steps[part] = Step(script, step.environ, ("SYSTEM_ACCESSTOKEN",), step.kept)
     for part in PARTS:
@@ -262,16 +301,24 @@ def test_it_can_be_tried_without_an_account(job: Job, service: RunningService) -
 
 @pytest.mark.parametrize("job", ["azure", "jenkins"], indirect=True)
 def test_a_link_that_nobody_got_is_expired(job: Job, user: Terminal) -> None:
-    """As after a program that fails. Where nothing was shared, nothing is expired, and that is no error."""
+    """As after a program that fails.
+
+    Where nothing was shared, nothing is expired, and that is no error.
+    """
 
     def list_shares() -> list[str]:
-        return [each["short_code"] for each in user.sealpipe("shares", "list", "--output", "json").json["shares"]]
+        return [
+            each["short_code"]
+            for each in user.sealpipe("shares", "list", "--output", "json").json["shares"]
+        ]
 
     assert job.run("expire") == 0, job.log
     assert job.run("share") == 0, job.log
     (code,) = list_shares()
     if "SHORT_CODE" in job.steps["expire"].environ:
-        job.steps["expire"] = replace(job.steps["expire"], environ={**job.steps["expire"].environ, "SHORT_CODE": code})
+        job.steps["expire"] = replace(
+            job.steps["expire"], environ={**job.steps["expire"].environ, "SHORT_CODE": code}
+        )
     assert job.run("expire") == 0, job.log
     assert f"expired {code}" in job.log
     assert list_shares() == []
@@ -295,7 +342,9 @@ def test_a_recipe_has_the_three_parts_and_its_job_is_detected(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
-def test_no_secret_is_written_in_a_recipe_or_given_to_a_step_that_does_not_need_it(name: str) -> None:
+def test_no_secret_is_written_in_a_recipe_or_given_to_a_step_that_does_not_need_it(
+    name: str,
+) -> None:
     for part, step in read(name).items():
         assert not [each for each in step.environ if re.search("API_KEY|PASSWORD|SECRET_ID", each)]
         assert ("SEALPIPE_API_KEY" in step.secrets) is (part != "notify"), part
@@ -310,9 +359,15 @@ WORKFLOWS = sorted((ROOT / "docs/how-to/ci/workflows").glob("*.yml"))
 
 
 def find_beside_a_key(script: str, secrets: Iterable[str]) -> list[str]:
-    """The lines of a step that start a foreign program with a secret of the step in its environment."""
+    """The lines of a step that start a foreign program with a secret of the step in its
+    environment.
+    """
     lines = [line for line in script.splitlines() if FOREIGN.search(line)]
-    return [line for line in lines if any(f"-u {name} " not in line for name in secrets if SECRET.fullmatch(name))]
+    return [
+        line
+        for line in lines
+        if any(f"-u {name} " not in line for name in secrets if SECRET.fullmatch(name))
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
@@ -347,12 +402,20 @@ def read_blocks(page: str) -> list[Any]:
 def test_no_foreign_program_of_a_gitlab_page_is_beside_the_key(page: str) -> None:
     """The key is a variable of the project: each of its jobs has it."""
     jobs = [job for block in read_blocks(page) if "jobs" not in block for job in block.values()]
-    scripts = ["\n".join(job["script"]) for job in jobs if isinstance(job, dict) and "script" in job]
-    assert [line for script in scripts for line in find_beside_a_key(script, ["SEALPIPE_API_KEY"])] == []
+    scripts = [
+        "\n".join(job["script"]) for job in jobs if isinstance(job, dict) and "script" in job
+    ]
+    assert [
+        line for script in scripts for line in find_beside_a_key(script, ["SEALPIPE_API_KEY"])
+    ] == []
 
 
 def test_no_foreign_program_of_the_github_page_is_beside_the_key() -> None:
-    workflows = [block for block in read_blocks("ci/github.md") if isinstance(block, dict) and "jobs" in block]
+    workflows = [
+        block
+        for block in read_blocks("ci/github.md")
+        if isinstance(block, dict) and "jobs" in block
+    ]
     assert len(workflows) > 1
     assert [line for workflow in workflows for line in find_in_workflow(workflow)] == []
 
@@ -360,15 +423,27 @@ def test_no_foreign_program_of_the_github_page_is_beside_the_key() -> None:
 def test_a_program_beside_the_key_is_found() -> None:
     assert find_beside_a_key("set -e\n./notify < link", ["SEALPIPE_API_KEY"]) == ["./notify < link"]
     assert find_beside_a_key("sealpipe unseal | ./notify", ["SEALPIPE_API_KEY"]) != []
-    assert find_beside_a_key("env -u STAGING_PASSWORD ./notify", ["SEALPIPE_API_KEY", "STAGING_PASSWORD"]) != []
+    assert (
+        find_beside_a_key(
+            "env -u STAGING_PASSWORD ./notify", ["SEALPIPE_API_KEY", "STAGING_PASSWORD"]
+        )
+        != []
+    )
     assert find_beside_a_key("exec env -u SEALPIPE_API_KEY ./notify", ["SEALPIPE_API_KEY"]) == []
     assert find_beside_a_key("./notify", ["ID_TOKEN"]) == []
-    assert {file.stem for file in WORKFLOWS if FOREIGN.search(file.read_text())} >= {"call-share", "sealed-link"}
+    assert {file.stem for file in WORKFLOWS if FOREIGN.search(file.read_text())} >= {
+        "call-share",
+        "sealed-link",
+    }
 
 
 @pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.schema])
 def test_the_schema_of_the_system_finds_nothing(name: str) -> None:
-    own = ["--data-transform", "azure-pipelines", "--regex-variant", "nonunicode"] if name == "azure" else []
+    own = (
+        ["--data-transform", "azure-pipelines", "--regex-variant", "nonunicode"]
+        if name == "azure"
+        else []
+    )
     files = [FOLDER / file for file in SYSTEMS[name].files]
     check_schema(f"vendor.{SYSTEMS[name].schema}", *files, options=own)
 
@@ -377,7 +452,9 @@ def test_the_schema_of_the_system_finds_nothing(name: str) -> None:
 def test_a_file_without_a_schema_is_of_its_language(name: str, grammar: str) -> None:
     """Its syntax alone: what its names mean is known to the server of the system."""
     tree_sitter = library("tree_sitter", "tree-sitter")
-    language = tree_sitter.Language(library(f"tree_sitter_{grammar}", f"tree-sitter-{grammar}").language())
+    language = tree_sitter.Language(
+        library(f"tree_sitter_{grammar}", f"tree-sitter-{grammar}").language()
+    )
     parser = tree_sitter.Parser(language)
     for file in SYSTEMS[name].files:
         text = (FOLDER / file).read_bytes()
@@ -393,7 +470,9 @@ def test_scripts_are_ones_for_the_shell_that_starts_them(name: str, tmp_path: Pa
     for part, step in read(name).items():
         file = tmp_path / f"{part}.sh"
         file.write_text(f"#!/usr/bin/env {SYSTEMS[name].shell[0]}\nset -e\n{step.script}")
-        done = subprocess.run([tool, "--severity=warning", file], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [tool, "--severity=warning", file], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout
 
 
@@ -401,7 +480,9 @@ def test_every_system_with_a_plugin_has_a_page_that_shows_its_recipe() -> None:
     pages = load_module("recipe_pages", ROOT / "tests/e2e/workflows/pages.py")
     shown = {name for page in pages.PAGES for name in pages.shown(page.read_text(encoding="utf-8"))}
     assert {f"recipes/{file}" for system in SYSTEMS.values() for file in system.files} <= shown
-    assert {file.name for file in FOLDER.iterdir()} == {file for system in SYSTEMS.values() for file in system.files}
+    assert {file.name for file in FOLDER.iterdir()} == {
+        file for system in SYSTEMS.values() for file in system.files
+    }
     others = {"github", "gitlab", "plain"}
     assert {row.plugin for row in CI_SYSTEMS} - others == set(SYSTEMS)
     for page in pages.PAGES:
@@ -410,7 +491,10 @@ def test_every_system_with_a_plugin_has_a_page_that_shows_its_recipe() -> None:
 
 def test_the_fakes_know_the_tokens_that_the_table_names() -> None:
     rows = {row.name: row.job for row in CI_SYSTEMS}
-    assert json.dumps(sorted(name for name in SYSTEMS if not rows[name].oidc)) == '["teamcity", "woodpecker"]'
+    assert (
+        json.dumps(sorted(name for name in SYSTEMS if not rows[name].oidc))
+        == '["teamcity", "woodpecker"]'
+    )
     given: dict[str, Any] = {name: read(name)["collect"] for name in SYSTEMS}
     for name in ("bitbucket", "jenkins"):
         assert rows[name].oidc in given[name].secrets

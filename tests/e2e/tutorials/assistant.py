@@ -1,4 +1,6 @@
-"""An assistant that a tutorial's reader has: the official MCP client, with the servers of its configuration."""
+"""An assistant that a tutorial's reader has: the official MCP client, with the servers of its
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Call(Protocol):
 
 @contextmanager
 def started(config: Path, environ: Mapping[str, str]) -> Iterator[Call]:
-    """The assistant, started in the folder of its configuration; it can neither open links nor show forms."""
+    """The assistant, started in the folder of its configuration; it can neither open links nor show
+    forms.
+    """
     (server,) = json.loads(config.read_text(encoding="utf-8"))["mcpServers"].values()
     parameters = StdioServerParameters(**server, env=dict(environ), cwd=config.parent)
     client = Client(stdio_client(parameters))

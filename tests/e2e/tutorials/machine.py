@@ -1,7 +1,8 @@
-"""The machine of a tutorial's reader: a home with a clone of this repository, a Python, and an index of packages.
+"""The machine of a tutorial's reader: a home with a clone of this repository, a Python, and an
+index of packages.
 
-The index is a folder of wheels, made of what is installed for the tests: pip needs no network. Ports are the page's
-own, so the machine has a network of its own where this user may make one.
+The index is a folder of wheels, made of what is installed for the tests: pip needs no network.
+Ports are the page's own, so the machine has a network of its own where this user may make one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from packaging.utils import canonicalize_name
 from support.commands import LANG
 from support.parts import ROOT, library, program
 
-PARTS: Final = ("LICENSE", "README.md", "actions", "containers", "core", "plugins", "pyproject.toml")
+PARTS: Final = (
+    "LICENSE",
+    "README.md",
+    "actions",
+    "containers",
+    "core",
+    "plugins",
+    "pyproject.toml",
+)
 """What a reader needs of the clone."""
 NEEDED: Final = (
     "sealpipe[mcp,rehearsal,vault]",
@@ -42,7 +51,9 @@ NEEDED: Final = (
 """What pages install, and what pip builds with."""
 _IDENTITY: Final = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
 _CLONE_NEWNET: Final = 0x4000_0000
-_LEFT_OUT: Final = re.compile(r"\.\./|.*\.pyc$|.*\.dist-info/(?:INSTALLER|REQUESTED|direct_url\.json|RECORD)$")
+_LEFT_OUT: Final = re.compile(
+    r"\.\./|.*\.pyc$|.*\.dist-info/(?:INSTALLER|REQUESTED|direct_url\.json|RECORD)$"
+)
 _INSTALLS: Final = re.compile(r"(?:python3 -m venv|pip install) ")
 
 
@@ -60,7 +71,9 @@ class Machine:
         self._clone.mkdir()
         for part in PARTS:
             if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, self._clone / part, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    ROOT / part, self._clone / part, ignore=shutil.ignore_patterns("__pycache__")
+                )
             else:
                 shutil.copy(ROOT / part, self._clone)
 
@@ -100,7 +113,9 @@ class Machine:
         }
 
     def recall(self, typed: str) -> bool:
-        """Whether this installs what another tutorial has installed by the same commands: it is there, then."""
+        """Whether this installs what another tutorial has installed by the same commands: it is
+        there, then.
+        """
         if not _INSTALLS.match(typed):
             return False
         self._typed += (typed,)
@@ -112,7 +127,9 @@ class Machine:
         return kept.exists()
 
     def remember(self, typed: str) -> None:
-        """Keep what a command has installed, if it is one that installs, for the tutorials after this one."""
+        """Keep what a command has installed, if it is one that installs, for the tutorials after
+        this one.
+        """
         if not _INSTALLS.match(typed):
             return
         for config in self.home.glob("*/pyvenv.cfg"):
@@ -129,7 +146,9 @@ def _link(folder: Path, target: Path) -> None:
 
 
 def make_wheels(names: Sequence[str], folder: Path) -> None:
-    """Make a wheel of each installed distribution that these need, but of sealpipe, which the reader builds."""
+    """Make a wheel of each installed distribution that these need, but of sealpipe, which the
+    reader builds.
+    """
     folder.mkdir()
     todo, seen = [Requirement(name) for name in names], set()
     while todo:
@@ -144,7 +163,9 @@ def make_wheels(names: Sequence[str], folder: Path) -> None:
                 library(needed.name.replace("-", "_"), needed.name)
                 continue
             rows = [Requirement(row) for row in found.requires or ()]
-            todo += [row for row in rows if row.marker is None or row.marker.evaluate({"extra": extra})]
+            todo += [
+                row for row in rows if row.marker is None or row.marker.evaluate({"extra": extra})
+            ]
             if not extra and key[0] != "sealpipe":
                 _make_wheel(found, folder)
 
@@ -161,19 +182,26 @@ def _make_wheel(installed: metadata.Distribution, folder: Path) -> None:
                     wheel.write(str(file.locate()), f"{name}.data/scripts/{file.name}")
             elif not _LEFT_OUT.match(str(file)):
                 wheel.write(str(file.locate()), str(file))
-        info = next(each for each in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/WHEEL", each)).partition("/")[
-            0
-        ]
-        wheel.writestr(f"{info}/RECORD", "".join(f"{each},,\n" for each in [*wheel.namelist(), f"{info}/RECORD"]))
+        info = next(
+            each for each in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/WHEEL", each)
+        ).partition("/")[0]
+        wheel.writestr(
+            f"{info}/RECORD",
+            "".join(f"{each},,\n" for each in [*wheel.namelist(), f"{info}/RECORD"]),
+        )
 
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """A network for this thread and what it starts, with nothing on any port; else one such user at a time."""
+    """A network for this thread and what it starts, with nothing on any port; else one such user at
+    a time.
+    """
     system = ctypes.CDLL(None, use_errno=True)
     outer = os.open("/proc/thread-self/ns/net", os.O_RDONLY) if sys.platform == "linux" else -1
     if outer < 0 or system.unshare(_CLONE_NEWNET) != 0:
-        with Path(tempfile.gettempdir(), f"sealpipe-tutorials-{os.getuid()}.lock").open("w") as lock:
+        with Path(tempfile.gettempdir(), f"sealpipe-tutorials-{os.getuid()}.lock").open(
+            "w"
+        ) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         return

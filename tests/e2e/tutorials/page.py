@@ -1,9 +1,10 @@
 """A tutorial as its reader follows it: files to write, commands to type, and what each prints.
 
-The rules that a page keeps, so that nothing on it goes untested (docs/CONTRIBUTING.md says them to authors):
-a block has a language; `console` is commands after `$ ` and all that they print, `sh` is commands whose output is not
-shown, `text` is lines of what the block before has printed; any other block is a file, whose name in code ends the
-sentence before it, `NAME`: with a colon. JSON may be what an assistant sends ("calls `TOOL`:") and gets ("It gets:").
+The rules that a page keeps, so that nothing on it goes untested (docs/CONTRIBUTING.md says them to
+authors): a block has a language; `console` is commands after `$ ` and all that they print, `sh` is
+commands whose output is not shown, `text` is lines of what the block before has printed; any other
+block is a file, whose name in code ends the sentence before it, `NAME`: with a colon. JSON may be
+what an assistant sends ("calls `TOOL`:") and gets ("It gets:").
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """A command, as it is typed, and the lines that it prints; None where the page does not show them."""
+    """A command, as it is typed, and the lines that it prints; None where the page does not show
+    them.
+    """
 
     line: int
     typed: str
@@ -50,7 +53,9 @@ class Block:
     after: str
     step: int
     first: Sequence[tuple[str, int, int]] = ()
-    """Steps of other pages that the text since the last block says to follow: the page, the first and the last step."""
+    """Steps of other pages that the text since the last block says to follow: the page, the first
+    and the last step.
+    """
 
     @property
     def file(self) -> str:
@@ -134,8 +139,13 @@ class Page:
                 found_steps = _BEFORE.findall(" ".join(body))
                 first += [(page, int(low), int(high or low)) for low, high, page in found_steps]
             else:
-                around = [parts[each] if 0 <= each < len(parts) else (0, "", ()) for each in (number - 1, number + 1)]
-                before, after = (" ".join(part[2]) if part[1] == "paragraph" else "" for part in around)
+                around = [
+                    parts[each] if 0 <= each < len(parts) else (0, "", ())
+                    for each in (number - 1, number + 1)
+                ]
+                before, after = (
+                    " ".join(part[2]) if part[1] == "paragraph" else "" for part in around
+                )
                 blocks.append(Block(line, kind, body, before, after, step, first))
                 _check(blocks, name)
                 first = []
@@ -145,7 +155,9 @@ class Page:
 
 
 def _parts(text: str, name: str) -> Iterator[tuple[int, str, Sequence[str]]]:
-    """Yield headings, paragraphs and blocks: the line, what it is (for a block its language) and its lines."""
+    """Yield headings, paragraphs and blocks: the line, what it is (for a block its language) and
+    its lines.
+    """
     lines = list(enumerate(text.splitlines(), 1))
     while lines:
         at, line = lines.pop(0)
@@ -159,7 +171,9 @@ def _parts(text: str, name: str) -> Iterator[tuple[int, str, Sequence[str]]]:
             del lines[0]
             yield at, line.removeprefix("```"), body
         elif re.match(r" {4}|\t|\s+```|\s*~~~|<", line):
-            raise PageError(f"{name}:{at}: a block begins with ``` and its language, at the beginning of a line")
+            raise PageError(
+                f"{name}:{at}: a block begins with ``` and its language, at the beginning of a line"
+            )
         elif line.startswith("#"):
             yield at, "heading", body
         elif line:
@@ -176,13 +190,17 @@ def _check(blocks: Sequence[Block], name: str) -> None:
         raise PageError(f"{place}: the block has no language")
     if block.language == "text":
         if not others or others[-1].language not in SHELLS:
-            raise PageError(f"{place}: the lines come from no command: a block of commands stands before them")
+            raise PageError(
+                f"{place}: the lines come from no command: a block of commands stands before them"
+            )
     elif block.language not in (*SHELLS, *FILES):
         raise PageError(f"{place}: no test runs a block of {block.language}")
     elif block.is_answer and (not others or not others[-1].tool):
         raise PageError(f"{place}: nobody gets that: the block before is no call of a tool")
     elif block.language in FILES and not (block.file or block.tool or block.is_answer):
-        raise PageError(f"{place}: no test uses this block: the sentence before it ends with its file, `NAME`:")
+        raise PageError(
+            f"{place}: no test uses this block: the sentence before it ends with its file, `NAME`:"
+        )
     elif block.language == "console" and not "".join(block.body[:1]).startswith("$ "):
         raise PageError(f"{place}: the block begins with a command: $ COMMAND")
     elif not block.body:

@@ -73,7 +73,9 @@ class Reader:
         elif block.language == "text":
             lines = [line for each in block.body for line in (each, "...")]
             if not self._shapes.match(["...", *lines], self._last):
-                raise PageError(_difference(name, block.line, "the command before", block.body, self._last))
+                raise PageError(
+                    _difference(name, block.line, "the command before", block.body, self._last)
+                )
         else:
             self._at = self._at if block.terminal is None else block.terminal
             commands = list(block.commands())
@@ -85,7 +87,9 @@ class Reader:
         if is_last and block.is_left_running:
             shown = list(command.printed or ())
             self._last = self._shown(
-                shell.leave_running(typed, lambda came: self._shapes.match(shown, self._shown(came)))
+                shell.leave_running(
+                    typed, lambda came: self._shapes.match(shown, self._shown(came))
+                )
             )
             if not self._shapes.match(shown, self._last):
                 raise PageError(_difference(name, command.line, typed, shown, self._last))
@@ -99,7 +103,9 @@ class Reader:
             problem = f"exit code {code}, not {wanted}; it printed:\n{self._last}"
             raise PageError(f"{name}:{command.line}: {typed}\n{problem}")
         shown = command.printed
-        if shown is not None and not self._shapes.match(shown, self._last, in_any_order=block.in_any_order):
+        if shown is not None and not self._shapes.match(
+            shown, self._last, in_any_order=block.in_any_order
+        ):
             raise PageError(_difference(name, command.line, typed, shown, self._last))
         self._machine.remember(typed)
 
@@ -109,7 +115,9 @@ class Reader:
         from e2e.tutorials.assistant import started  # whose import takes a second
 
         _, text = self._terminal().run("env -0 | base64 --wrap=0")
-        environ = dict(row.split("=", 1) for row in base64.b64decode(text).decode().split("\0") if row)
+        environ = dict(
+            row.split("=", 1) for row in base64.b64decode(text).decode().split("\0") if row
+        )
         return self._stack.enter_context(started(self._folder / ".mcp.json", environ))
 
     def _shown(self, came: str) -> str:
@@ -119,7 +127,9 @@ class Reader:
     def _terminal(self) -> Shell:
         """The terminal in front of the reader: a new one begins in the same folder."""
         while len(self._terminals) <= self._at:
-            self._terminals.append(self._stack.enter_context(Shell(self._machine.environ, self._folder)))
+            self._terminals.append(
+                self._stack.enter_context(Shell(self._machine.environ, self._folder))
+            )
         return self._terminals[self._at]
 
 

@@ -1,7 +1,9 @@
-"""What varies from run to run on a tutorial: the page shows a plausible value, and the test compares its shape.
+"""What varies from run to run on a tutorial: the page shows a plausible value, and the test
+compares its shape.
 
-A link, a code or a key is remembered: where the page shows the same value again, in a command, a file or a line, the
-reader has the one that was printed, and so has the test. Times, durations and ports are not.
+A link, a code or a key is remembered: where the page shows the same value again, in a command, a
+file or a line, the reader has the one that was printed, and so has the test. Times, durations and
+ports are not.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ REMEMBERED = {
     "link": (rf"http://127\.0\.0\.1:\d+/s/{_WORD}{{12}}#1{_WORD}{{43}}",) * 2,
     "collect link": (rf"http://127\.0\.0\.1:\d+/s/r/{_WORD}{{12}}",) * 2,
     # A code that could not be part of a name in a store is given as a hash.
-    "marker": (rf"{_WORD}{{12}}\.[0-9a-f]{{12}}", rf"(?:{_WORD}{{12}}\.[0-9a-f]{{12}}|x\.[0-9a-f]{{32}})"),
+    "marker": (
+        rf"{_WORD}{{12}}\.[0-9a-f]{{12}}",
+        rf"(?:{_WORD}{{12}}\.[0-9a-f]{{12}}|x\.[0-9a-f]{{32}})",
+    ),
     # Few words of twelve characters have a capital letter and a digit, and nearly every code has.
     "code": (_MIXED, rf"{_WORD}{{12}}"),
 }
@@ -46,14 +51,17 @@ class Shapes:
     def match(self, shown: Sequence[str], came: str, *, in_any_order: bool = False) -> bool:
         """Whether a command printed what the page shows. Remembers the values.
 
-        The line `...` stands for any lines. A page that shows two values for what was one is wrong: its reader looks
-        for the difference.
+        The line `...` stands for any lines. A page that shows two values for what was one is wrong:
+        its reader looks for the difference.
         """
         lines = came.splitlines()
         if in_any_order:
             shown, lines = sorted(shown, key=_blank), sorted(lines, key=_blank)
         groups: dict[str, str] = {}
-        pattern = "".join(r"(?:[^\n]*\n)*?" if line == "..." else self._pattern(line, groups) + "\n" for line in shown)
+        pattern = "".join(
+            r"(?:[^\n]*\n)*?" if line == "..." else self._pattern(line, groups) + "\n"
+            for line in shown
+        )
         found = re.fullmatch(pattern, "".join(f"{line}\n" for line in lines))
         if found is None:
             return False
@@ -64,7 +72,9 @@ class Shapes:
         return True
 
     def _pattern(self, line: str, groups: dict[str, str]) -> str:
-        """The regular expression of a line; `groups` are the new values of the page, and the names of their groups."""
+        """The regular expression of a line; `groups` are the new values of the page, and the names
+        of their groups.
+        """
         at, pattern = 0, ""
         for found in _SHOWN.finditer(line):
             value, kind = found[0], str(found.lastgroup).replace("_", " ")

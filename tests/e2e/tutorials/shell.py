@@ -1,4 +1,6 @@
-"""A terminal with a shell in which a reader types: bash on a pseudo-terminal, and all that it shows."""
+"""A terminal with a shell in which a reader types: bash on a pseudo-terminal, and all that it
+shows.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from typing import Final, Self
 from support.terminal import readable
 
 PATIENCE: Final = 240
-"""Seconds for a command on a loaded machine: the longest one of a page installs packages, or waits a minute."""
+"""Seconds for a command on a loaded machine: the longest one of a page installs packages, or waits
+a minute.
+"""
 _LOOP: Final = """\
 exec <>"$0" >&0 2>&1
 while IFS= read -r -d '' -u 3 typed; do
@@ -28,7 +32,9 @@ done
 
 
 class Shell:
-    """A shell of its own; what is typed comes to it by another way, so that a command cannot read the next one."""
+    """A shell of its own; what is typed comes to it by another way, so that a command cannot read
+    the next one.
+    """
 
     def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
         self._screen, slave = pty.openpty()
@@ -40,7 +46,14 @@ class Shell:
         theirs, self._typed = os.pipe()
         self._codes, told = os.pipe()
         self._process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-c", f"exec 3<&{theirs} 4>&{told}\n{_LOOP}", os.ttyname(slave)],
+            [
+                "bash",
+                "--noprofile",
+                "--norc",
+                "-c",
+                f"exec 3<&{theirs} 4>&{told}\n{_LOOP}",
+                os.ttyname(slave),
+            ],
             env=dict(environ),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -87,7 +100,9 @@ class Shell:
         self._type(typed)
         shown, end = b"", time.monotonic() + PATIENCE
         while not until(_plain(shown)):
-            ready = readable([self._screen, self._codes], max(0.0, min(end - time.monotonic(), PATIENCE)))
+            ready = readable(
+                [self._screen, self._codes], max(0.0, min(end - time.monotonic(), PATIENCE))
+            )
             if not ready or self._codes in ready:
                 break
             shown += os.read(self._screen, 65_536)
@@ -99,5 +114,9 @@ class Shell:
 
 def _plain(shown: bytes) -> str:
     """What stands on the screen: without colours, and without what a carriage return wrote over."""
-    text = re.sub(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])", "", shown.decode(errors="replace"))
+    text = re.sub(
+        r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])",
+        "",
+        shown.decode(errors="replace"),
+    )
     return re.sub(r"(?m)^[^\n]*\r(?!$)", "", text.replace("\r\n", "\n")).replace("\r", "")

@@ -1,4 +1,6 @@
-"""A reader notices what is wrong on a page: a line that is not printed, a command that fails, a block nobody tests."""
+"""A reader notices what is wrong on a page: a line that is not printed, a command that fails, a
+block nobody tests.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,12 @@ def test_a_page_that_is_right_is_followed_to_its_end(tmp_path: Path) -> None:
 def test_each_tutorial_keeps_to_the_rules(name: str) -> None:
     """A look at each page only; the second tier follows it."""
     page = Page.load(name)
-    assert [command.typed for block in page.blocks if block.language == "console" for command in block.commands()]
+    assert [
+        command.typed
+        for block in page.blocks
+        if block.language == "console"
+        for command in block.commands()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,9 @@ def test_each_tutorial_keeps_to_the_rules(name: str) -> None:
         ("people.csv -\nready", "people.csv\nready and waiting", "$ echo ready"),
     ],
 )
-def test_a_false_line_or_a_false_command_is_noticed(right: str, wrong: str, where: str, tmp_path: Path) -> None:
+def test_a_false_line_or_a_false_command_is_noticed(
+    right: str, wrong: str, where: str, tmp_path: Path
+) -> None:
     assert right in PAGE
     page = PAGE.replace(right, wrong, 1)
     line = page[: page.index(where)].count("\n") + 1
@@ -164,10 +173,14 @@ def test_a_value_that_is_shown_again_is_the_one_that_was_printed() -> None:
     assert shapes.match(["AbCdEfGh1234 is there"], "zzzzzzzzzzzz is there\n")
     assert not shapes.match(["AbCdEfGh1234 is there"], "yyyyyyyyyyyy is there\n")
     assert not shapes.match(["ABCDefgh1234, ABCDefgh1234"], "xxxxxxxxxxxx, yyyyyyyyyyyy\n")
-    assert not shapes.match(["ABCDefgh5678 is there"], "zzzzzzzzzzzz is there\n"), "it was AbCdEfGh1234 before"
+    assert not shapes.match(["ABCDefgh5678 is there"], "zzzzzzzzzzzz is there\n"), (
+        "it was AbCdEfGh1234 before"
+    )
     assert not shapes.match(["ABCDefgh1234, ABCDefgh5678"], "xxxxxxxxxxxx, xxxxxxxxxxxx\n")
     assert not shapes.match(["verification"], "notification\n")
-    assert shapes.match(["write ABCDefgh1234.fec760377aa4"], f"write x.{'0' * 32}\n"), "a code that begins with a dash"
+    assert shapes.match(["write ABCDefgh1234.fec760377aa4"], f"write x.{'0' * 32}\n"), (
+        "a code that begins with a dash"
+    )
 
 
 def test_lines_may_come_in_any_order_where_the_page_says_so() -> None:

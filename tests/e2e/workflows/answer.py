@@ -1,4 +1,6 @@
-"""Fill in a collect link of the rehearsal service: COLLECT_LINK, and ANSWERS as JSON of prompt to value."""
+"""Fill in a collect link of the rehearsal service: COLLECT_LINK, and ANSWERS as JSON of prompt to
+value.
+"""
 
 import json
 import os

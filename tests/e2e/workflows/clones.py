@@ -13,7 +13,9 @@ from support.parts import ROOT
 
 def git(folder: Path, *words: str) -> str:
     """What git prints."""
-    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def clone(place: Path) -> Path:

@@ -1,4 +1,6 @@
-"""Fixtures: a repository whose workflows act runs, and what its jobs meet: the service, a Vault, a mail server."""
+"""Fixtures: a repository whose workflows act runs, and what its jobs meet: the service, a Vault, a
+mail server.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +37,26 @@ def bao() -> Iterator[Bao]:
 
 @pytest.fixture(scope="module")
 def issuer(bao: Bao) -> rsa.RSAPrivateKey:
-    """The key of the CI. The Vault trusts it, and has the policies and the roles of docs/how-to/ci/vault."""
+    """The key of the CI. The Vault trusts it, and has the policies and the roles of
+    docs/how-to/ci/vault.
+    """
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     bao.call("POST", "sys/auth/github", {"type": "jwt"})
-    bao.call("POST", "auth/github/config", {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": CLAIMS["iss"]})
+    bao.call(
+        "POST",
+        "auth/github/config",
+        {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": CLAIMS["iss"]},
+    )
     for name in ("handover", "collect"):
         policy = (VAULT / f"policy-{name}.hcl").read_text(encoding="utf-8")
         bao.call("PUT", f"sys/policies/acl/{name}", {"policy": policy})
         role = (VAULT / f"role-{name}.json").read_text(encoding="utf-8")
-        role = role.replace("OWNER/REPOSITORY", "acme/app").replace("https://vault.example.com:8200", bao.addr)
+        role = role.replace("OWNER/REPOSITORY", "acme/app").replace(
+            "https://vault.example.com:8200", bao.addr
+        )
         bao.call("POST", f"auth/github/role/{name}", json.loads(role))
     return key
 
@@ -80,7 +92,12 @@ def mailbox(tmp_path: Path) -> Iterator[Mailbox]:
 
 @pytest.fixture
 def mail(mailbox: Mailbox) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """What a workflow needs to send mail: variables, secrets, and what only this mail server needs."""
+    """What a workflow needs to send mail: variables, secrets, and what only this mail server
+    needs.
+    """
     variables = {"MAIL_HOST": mailbox.host, "MAIL_USER": USER, "MAIL_SENDER": "ci@acme.example"}
-    own = {"SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port), "SEALPIPE_CA_FILE": str(mailbox.ca_file)}
+    own = {
+        "SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port),
+        "SEALPIPE_CA_FILE": str(mailbox.ca_file),
+    }
     return variables, {"MAIL_PASSWORD": PASSWORD}, own

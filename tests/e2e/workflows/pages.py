@@ -1,4 +1,5 @@
-"""Write the files that the pages of docs/how-to/ci show into them: `python tests/e2e/workflows/pages.py`.
+"""Write the files that the pages of docs/how-to/ci show into them: `python
+tests/e2e/workflows/pages.py`.
 
 A block of the page begins with `<!-- PATH -->` on a line of its own, and the file follows.
 """

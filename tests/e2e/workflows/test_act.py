@@ -1,7 +1,8 @@
-"""Workflows, run by act against the rehearsal service and a real OpenBao: one of all actions, and the pages' own.
+"""Workflows, run by act against the rehearsal service and a real OpenBao: one of all actions, and
+the pages' own.
 
-A smoke test of what the fake runner (tests/e2e/actions) holds in detail: act hands a masked value to the next job, and
-splits no mask into its lines; the real runner does neither.
+A smoke test of what the fake runner (tests/e2e/actions) holds in detail: act hands a masked value
+to the next job, and splits no mask into its lines; the real runner does neither.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_i
 
 
 def test_docs_a_rehearsal_needs_no_account(repository: Repository, service: RunningService) -> None:
-    ran = repository.run("workflow_dispatch", DOCS / "rehearsal.yml", secrets={}, variables={}, environ={})
+    ran = repository.run(
+        "workflow_dispatch", DOCS / "rehearsal.yml", secrets={}, variables={}, environ={}
+    )
     assert ran.code == 0, ran.log
     assert re.search(r"created, [\w-]{12}", ran.log), ran.log
     assert service.seen() == []
@@ -122,7 +125,11 @@ def test_docs_credentials_from_a_vendor_on_a_schedule(
             "schedule",
             DOCS / "vendor-collect.yml",
             secrets={"SEALPIPE_API_KEY": key},
-            variables={**addresses(service), "VENDOR_REQUEST": request.short_code, "VAULT_ADDR": bao.addr},
+            variables={
+                **addresses(service),
+                "VENDOR_REQUEST": request.short_code,
+                "VAULT_ADDR": bao.addr,
+            },
             environ=job_token,
         )
 
@@ -134,7 +141,9 @@ def test_docs_credentials_from_a_vendor_on_a_schedule(
     stored_at = bao.call("GET", "secret/metadata/vendor/acme")["current_version"]
     assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
     with account(service, key) as client:
-        assert [row.short_code for row in client.iter_requests(status="expired")] == [request.short_code]
+        assert [row.short_code for row in client.iter_requests(status="expired")] == [
+            request.short_code
+        ]
     assert STORED["password"] not in collected.log
     again = collect()
     assert (again.code, "outcome=collected" in again.log) == (0, True), again.log
@@ -168,7 +177,9 @@ def test_docs_vault_to_recipient_with_the_roles_and_policies_of_the_page(
 def test_docs_a_link_ends_where_a_later_step_fails(
     repository: Repository, service: RunningService, key: str, code: int
 ) -> None:
-    repository.script("deploy", f"#!/bin/sh\necho \"$HANDOVER_LINK\" > '{repository.told}'\nexit {code}\n")
+    repository.script(
+        "deploy", f"#!/bin/sh\necho \"$HANDOVER_LINK\" > '{repository.told}'\nexit {code}\n"
+    )
     ran = repository.run(
         "push",
         DOCS / "expire-on-failure.yml",
@@ -184,7 +195,9 @@ def test_docs_a_link_ends_where_a_later_step_fails(
         assert opened(service, link) == {"Password": PASSWORD}
 
 
-def test_docs_a_sealed_link_across_jobs(repository: Repository, service: RunningService, key: str) -> None:
+def test_docs_a_sealed_link_across_jobs(
+    repository: Repository, service: RunningService, key: str
+) -> None:
     ran = repository.run(
         "workflow_dispatch",
         DOCS / "sealed-link.yml",

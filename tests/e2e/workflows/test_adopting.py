@@ -1,4 +1,6 @@
-"""The commands of "Adopt it in your organisation": a version, a package and pinned workflows of one's own."""
+"""The commands of "Adopt it in your organisation": a version, a package and pinned workflows of
+one's own.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,18 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("adopting")
     tree = clone(place / "sealpipe")
     git(tree, "add", "--all")
-    git(tree, "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-q", "--allow-empty", "-m", "now")
+    git(
+        tree,
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.invalid",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "now",
+    )
     (tree / "build").mkdir()
     (tree / "build/tools").symlink_to(Path(sys.executable).parents[1])
     run(tree, *blocks(1))
@@ -38,10 +51,16 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(tree: Path, *commands: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), path_to("git", "perl")])
-    author = {f"GIT_{who}_{what}": f"t@{who}".lower() for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    author = {
+        f"GIT_{who}_{what}": f"t@{who}".lower()
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     environ = {"PATH": path, "HOME": str(tree.parent), "GIT_CONFIG_NOSYSTEM": "1", **author}
     words = ["bash", "-euo", "pipefail", "-c", "\n".join(commands)]
-    done = subprocess.run(words, cwd=tree, env=environ, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        words, cwd=tree, env=environ, capture_output=True, text=True, check=False, timeout=100
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -49,9 +68,16 @@ def test_the_fork_has_a_version_and_a_tag_of_its_own_and_names_nobody_else(fork:
     tag = git(fork, "tag", "--points-at", "HEAD")
     assert re.fullmatch(r"v0\.2\.20\d{6}", tag)
     program = [sys.executable, "-I", str(fork / ".github/release/version.py")]
-    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip() == tag[1:]
+    assert (
+        subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
+        == tag[1:]
+    )
     left = subprocess.run(
-        ["git", "grep", "-l", "OWNER/sealpipe"], cwd=fork, capture_output=True, text=True, check=False
+        ["git", "grep", "-l", "OWNER/sealpipe"],
+        cwd=fork,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert left.stdout == ""
 

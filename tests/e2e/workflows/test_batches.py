@@ -1,4 +1,6 @@
-"""The page's workflows for batches, run by act: with PostgreSQL and an approved plan, and with a cache."""
+"""The page's workflows for batches, run by act: with PostgreSQL and an approved plan, and with a
+cache.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,25 @@ def postgres() -> Iterator[Postgres]:
 
 
 class Vendors:
-    """A repository with a batch of two vendors, whose jobs have a machine of their own each time."""
+    """A repository with a batch of two vendors, whose jobs have a machine of their own each
+    time.
+    """
 
-    def __init__(self, repository: Repository, service: RunningService, key: str, mailbox: Mailbox, mail: Mail) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        service: RunningService,
+        key: str,
+        mailbox: Mailbox,
+        mail: Mail,
+    ) -> None:
         self._repository, self._service, self._mailbox = repository, service, mailbox
         self.variables, secrets, self._own = mail
         self.secrets = {"SEALPIPE_API_KEY": key, **secrets}
         self.place = repository.place
-        (repository.here / "vendors.csv").write_text("name,email\nacme,ann@acme.example\nbolt,bob@bolt.example\n")
+        (repository.here / "vendors.csv").write_text(
+            "name,email\nacme,ann@acme.example\nbolt,bob@bolt.example\n"
+        )
         (repository.here / "vendors.toml").write_text(f"""
 name = "vendors"
 kind = "request"
@@ -64,7 +77,9 @@ to = ["file:{self.place}/{{name}}.secret"]
 
     def submit(self) -> None:
         """Acme submits, and some time passes."""
-        (received,) = [each for each in self._mailbox.received if each.recipients == ["ann@acme.example"]]
+        (received,) = [
+            each for each in self._mailbox.received if each.recipients == ["ann@acme.example"]
+        ]
         text = next(received.mail.iter_parts()).get_content()
         (link,) = [line for line in text.splitlines() if line.startswith("http")]
         self._service.submitter().submit(link, {"Password": CANARY})
@@ -75,7 +90,9 @@ to = ["file:{self.place}/{{name}}.secret"]
 
 
 @pytest.fixture
-def vendors(repository: Repository, service: RunningService, key: str, mailbox: Mailbox, mail: Mail) -> Vendors:
+def vendors(
+    repository: Repository, service: RunningService, key: str, mailbox: Mailbox, mail: Mail
+) -> Vendors:
     return Vendors(repository, service, key, mailbox, mail)
 
 
@@ -83,7 +100,9 @@ def test_docs_an_approved_plan_creates_and_a_schedule_collects(
     vendors: Vendors, repository: Repository, postgres: Postgres, tmp_path: Path
 ) -> None:
     address = {"DATABASE_URL": postgres.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
-    admin = Terminal(tmp_path / "admin", **address, SEALPIPE_API_KEY=vendors.secrets["SEALPIPE_API_KEY"])
+    admin = Terminal(
+        tmp_path / "admin", **address, SEALPIPE_API_KEY=vendors.secrets["SEALPIPE_API_KEY"]
+    )
     assert admin.sealpipe("batch", "database", "init").code == 0
     vendors.secrets["DATABASE_URL"] = postgres.address
     proposed = vendors.run("pull_request", "batch.yml")
@@ -105,15 +124,16 @@ def test_docs_an_approved_plan_creates_and_a_schedule_collects(
     assert "acme.example" not in scheduled.log + approved.log
 
 
-def test_docs_a_cache_may_be_an_older_copy_or_gone(vendors: Vendors, repository: Repository, tmp_path: Path) -> None:
+def test_docs_a_cache_may_be_an_older_copy_or_gone(
+    vendors: Vendors, repository: Repository, tmp_path: Path
+) -> None:
     first = vendors.run("workflow_dispatch", "batch-cache.yml", command="run")
     assert (first.code, len(vendors.mails())) == (0, 2), first.log
     assert ADOPTS not in first.log
     (cache,) = repository.store.iterdir()
     assert cache.name.endswith("-ended")
-    cache.rename(
-        cache.with_name(cache.name.replace("-ended", "-begun"))
-    )  # what a run leaves that died after its first step
+    # What a run leaves that died after its first step.
+    cache.rename(cache.with_name(cache.name.replace("-ended", "-begun")))
     vendors.submit()
     vendors.variables["VENDORS_STARTED"] = "true"
     repository.sealpipe = later_sealpipe(tmp_path / "later", 120)
@@ -126,6 +146,8 @@ def test_docs_a_cache_may_be_an_older_copy_or_gone(vendors: Vendors, repository:
         shutil.rmtree(each)
     gone = vendors.run("schedule", "batch-cache.yml")
     assert (gone.code, len(vendors.mails())) == (1, 2), gone.log
-    assert "2 rows failed or are blocked" in gone.log, "whether each got its mail, only a person can know"
+    assert "2 rows failed or are blocked" in gone.log, (
+        "whether each got its mail, only a person can know"
+    )
     assert ADOPTS in gone.log
     assert CANARY not in older.log + gone.log

@@ -1,4 +1,6 @@
-"""Linters find nothing in our workflows, in the actions, in the workflows to copy, and in any script."""
+"""Linters find nothing in our workflows, in the actions, in the workflows to copy, and in any
+script.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,12 @@ def scripts() -> list[Path]:
 
 
 def lint(name: str, *words: str | Path) -> None:
-    program = shutil.which(name, path=str(Path(sys.executable).parent)) or missing(f"{name} is not installed")
-    done = subprocess.run([program, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    program = shutil.which(name, path=str(Path(sys.executable).parent)) or missing(
+        f"{name} is not installed"
+    )
+    done = subprocess.run(
+        [program, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -51,7 +57,14 @@ def test_there_is_something_to_look_at() -> None:
     assert {"actions.yml", "release.yml", "share.yml", "tests.yml", "end_to_end.yml"} <= {
         each.name for each in WORKFLOWS
     }
-    assert [each.parent.name for each in ACTIONS] == ["batch", "collect", "expire", "request", "share", "unseal"]
+    assert [each.parent.name for each in ACTIONS] == [
+        "batch",
+        "collect",
+        "expire",
+        "request",
+        "share",
+        "unseal",
+    ]
     assert {"run", "setup.sh", "extras.sh"} <= {each.name for each in scripts()}
 
 
@@ -60,10 +73,21 @@ def test_actionlint() -> None:
 
 
 def test_zizmor_as_an_auditor() -> None:
-    lint("zizmor", "--offline", "--persona", "auditor", "--no-ignores", "--strict-collection", *WORKFLOWS, *ACTIONS)
+    lint(
+        "zizmor",
+        "--offline",
+        "--persona",
+        "auditor",
+        "--no-ignores",
+        "--strict-collection",
+        *WORKFLOWS,
+        *ACTIONS,
+    )
 
 
-@pytest.mark.parametrize(("schema", "files"), [("github-workflows", WORKFLOWS), ("github-actions", ACTIONS)])
+@pytest.mark.parametrize(
+    ("schema", "files"), [("github-workflows", WORKFLOWS), ("github-actions", ACTIONS)]
+)
 def test_the_schemas(schema: str, files: list[Path]) -> None:
     check_schema(f"vendor.{schema}", *files)
 
@@ -88,18 +112,26 @@ def test_a_workflow_is_pinned_bounded_and_has_no_right_that_a_job_does_not_name(
 
 def test_a_pin_says_its_version_and_one_version_has_one_pin() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in WORKFLOWS)
-    found = set(re.findall(r"uses: ((?!OWNER/sealpipe)[\w.-]+/[\w./-]+)@([0-9a-f]{40})  # v(\d+\.\d+\.\d+)\n", text))
+    found = set(
+        re.findall(
+            r"uses: ((?!OWNER/sealpipe)[\w.-]+/[\w./-]+)@([0-9a-f]{40})  # v(\d+\.\d+\.\d+)\n", text
+        )
+    )
     assert len(found) == len({name for name, *_ in found})
     assert len(re.findall(r"uses: (?!OWNER/sealpipe)[\w.-]+/[\w./-]+@", text)) == len(
         re.findall(r"uses: (?!OWNER/sealpipe)\S+@[0-9a-f]{40}  # v\d", text)
     )
 
 
-@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda file: f"{file.parent.name}-{file.stem}")
+@pytest.mark.parametrize(
+    "file", [*WORKFLOWS, *ACTIONS], ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
 def test_no_expression_stands_in_a_script(file: Path) -> None:
     read = yaml.safe_load(file.read_text(encoding="utf-8"))
     jobs = read["jobs"].values() if "jobs" in read else [read["runs"]]
-    assert [step for job in jobs for step in job.get("steps", []) if "${{" in step.get("run", "")] == []
+    assert [
+        step for job in jobs for step in job.get("steps", []) if "${{" in step.get("run", "")
+    ] == []
 
 
 def test_every_script_stops_at_what_fails_and_none_traces() -> None:

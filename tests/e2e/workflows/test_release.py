@@ -1,4 +1,6 @@
-"""The release's own steps: what comes after what, the build, the audit, the image, the release and the major tag."""
+"""The release's own steps: what comes after what, the build, the audit, the image, the release and
+the major tag.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import yaml
 
 from support.parts import ROOT
 
-JOBS: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
+JOBS: dict[str, Any] = yaml.safe_load(
+    (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+)["jobs"]
 
 GH = """#!/bin/sh
 echo "$*" >> calls
@@ -37,7 +41,11 @@ def test_the_major_tag_is_moved_or_made(tmp_path: Path, *, there: bool) -> None:
     (tmp_path / "gh").chmod(0o755)
     if there:
         (tmp_path / "there").touch()
-    environ = {"GITHUB_REPOSITORY": "acme/sealpipe", "GITHUB_REF_NAME": "v1.12.3", "GITHUB_SHA": "a" * 40}
+    environ = {
+        "GITHUB_REPOSITORY": "acme/sealpipe",
+        "GITHUB_REF_NAME": "v1.12.3",
+        "GITHUB_SHA": "a" * 40,
+    }
     assert run("major", "Move or create the tag", tmp_path, **environ) == 0
     refs = "repos/acme/sealpipe/git/refs"
     moved = f"api --silent --method PATCH {refs}/tags/v1 -f sha={'a' * 40} -F force=true"
@@ -48,41 +56,69 @@ def test_the_major_tag_is_moved_or_made(tmp_path: Path, *, there: bool) -> None:
 def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> None:
     assert JOBS["publish"]["needs"] == ["build", "audit", "attest", "image-index"]
     assert (JOBS["major"]["needs"], JOBS["release"]["needs"]) == ("publish", "publish")
-    assert {name: JOBS[name]["needs"] for name in ("build", "audit", "attest", "image", "image-index")} == {
-        "build": "ready", "audit": "ready", "attest": "build", "image": ["build", "audit"], "image-index": "image",
+    assert {name: JOBS[name]["needs"] for name in ("build", "audit", "attest", "image",
+        "image-index")} == {
+        "build": "ready", "audit": "ready", "attest": "build", "image": ["build", "audit"],
+        "image-index": "image",
     }  # fmt: skip
     approved = {name for name, job in JOBS.items() if job.get("environment") == "release"}
     assert approved == {"image", "image-index", "publish"}
-    assert {name: job["permissions"]["contents"] for name, job in JOBS.items() if "contents" in job["permissions"]} == {
-        "ready": "read", "build": "read", "audit": "read", "image": "read", "release": "write", "major": "write",
+    assert {name: job["permissions"]["contents"] for name,
+        job in JOBS.items() if "contents" in job["permissions"]} == {
+        "ready": "read", "build": "read", "audit": "read", "image": "read", "release": "write",
+        "major": "write",
     }  # fmt: skip
 
 
 def test_what_is_built_is_what_the_release_has(tmp_path: Path) -> None:
-    """With this interpreter in the place of the build's own environment, and of pip a program that installs nothing."""
+    """With this interpreter in the place of the build's own environment, and of pip a program that
+    installs nothing.
+    """
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
     here = tmp_path / "checkout"
     subprocess.run(["git", "clone", "-q", "--shared", ROOT, here], check=True)
     for name, script in {
-        "python": f'[ "$2" != venv ] && exec {sys.executable} "$@"; mkdir -p "$3/bin" && cp pip python "$3/bin"',
+        "python": (
+            f'[ "$2" != venv ] && exec {sys.executable} "$@"; mkdir -p "$3/bin" && cp pip '
+            'python "$3/bin"'
+        ),
         "pip": 'echo "$*" > pip.log',
         "gh": 'printf "%s\\n" "$@" > gh.log',
     }.items():
         (here / name).write_text(f"#!/bin/sh\n{script}\n")
         (here / name).chmod(0o755)
     version = tomllib.loads((here / "pyproject.toml").read_text())["project"]["version"]
-    github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/app", "RUNNER_TEMP": str(tmp_path)}
+    github = {
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "acme/app",
+        "RUNNER_TEMP": str(tmp_path),
+    }
     environ = {**github, "GITHUB_REF_NAME": f"v{version}"}
     assert run("build", "Build, with the locked build backend", here, **environ) == 0
-    assert "--require-hashes --only-binary :all: -r actions/_setup/locks/build.txt" in (here / "pip.log").read_text()
+    assert (
+        "--require-hashes --only-binary :all: -r actions/_setup/locks/build.txt"
+        in (here / "pip.log").read_text()
+    )
     assert run("release", "Make the release", here, **environ) == 0
     said = (here / "gh.log").read_text().splitlines()
     dist = [f"dist/sealpipe-{version}-py3-none-any.whl", f"dist/sealpipe-{version}.tar.gz"]
     attached = [*dist, "release/SHA256SUMS", "release/sealpipe.cdx.json"]
-    assert said == ["release", "create", f"v{version}", *attached, "--verify-tag", "--notes-file", "notes.md"]
-    subprocess.run(["sha256sum", "--check", "--strict", "../release/SHA256SUMS"], cwd=here / "dist", check=True)
-    assert json.loads((here / attached[-1]).read_text())["metadata"]["timestamp"], "the time of the commit"
+    assert said == [
+        "release",
+        "create",
+        f"v{version}",
+        *attached,
+        "--verify-tag",
+        "--notes-file",
+        "notes.md",
+    ]
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "../release/SHA256SUMS"], cwd=here / "dist", check=True
+    )
+    assert json.loads((here / attached[-1]).read_text())["metadata"]["timestamp"], (
+        "the time of the commit"
+    )
     assert f"](https://github.com/acme/app/blob/v{version}/docs/" in (here / "notes.md").read_text()
 
 
@@ -90,11 +126,14 @@ AUDITOR = """#!/bin/bash
 while (($#)); do [[ $1 != -r ]] || cat "$2" >> "$LOG"; shift; done
 [[ ! -e refuse ]] || ! grep -q "$(cat refuse)" "$LOG"
 """
-"""In the place of pip-audit: it keeps what it is to look at, and finds something where it is told to."""
+"""In the place of pip-audit: it keeps what it is to look at, and finds something where it is told
+to.
+"""
 
 
 @pytest.mark.parametrize(
-    ("refuse", "code"), [("", 0), ("cryptography==", 1), ("hatchling==", 1), ("starlette==1.3.1", 1)]
+    ("refuse", "code"),
+    [("", 0), ("cryptography==", 1), ("hatchling==", 1), ("starlette==1.3.1", 1)],
 )
 def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
     tmp_path: Path, refuse: str, code: int
@@ -106,7 +145,11 @@ def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
     }.items():
         (tmp_path / name).write_text(AUDITOR if name == "pip-audit" else f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
-    for place in ("actions/_setup/locks/all.txt", "actions/_setup/locks/build.txt", ".github/audit.txt"):
+    for place in (
+        "actions/_setup/locks/all.txt",
+        "actions/_setup/locks/build.txt",
+        ".github/audit.txt",
+    ):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text((ROOT / place).read_text())
     if refuse:
@@ -121,7 +164,9 @@ def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
     environ = {"RUNNER_TEMP": str(tmp_path), "LOG": str(tmp_path / "log")}
     assert run("audit", "Audit locked and lowest versions", tmp_path, **environ) == code
     if not code:
-        assert {"click==8.3.3", "starlette==1.3.1", "urllib3==2.7"} <= set((tmp_path / "log").read_text().splitlines())
+        assert {"click==8.3.3", "starlette==1.3.1", "urllib3==2.7"} <= set(
+            (tmp_path / "log").read_text().splitlines()
+        )
 
 
 def test_the_auditor_is_pinned_by_hash_and_names_no_index() -> None:
@@ -146,7 +191,9 @@ def test_an_image_is_built_on_the_newest_base_only(tmp_path: Path, *, moved: boo
     (tmp_path / "containers/Dockerfile").write_text(text)
     pinned = re.findall(r"^ARG BASE=(.+)@sha256:([0-9a-f]{64})$", text, re.MULTILINE)[0]
     environ = {"DIGEST": "0" * 64 if moved else pinned[1]}
-    assert run("image", "Check that the base is the newest of its tag", tmp_path, **environ) == moved
+    assert (
+        run("image", "Check that the base is the newest of its tag", tmp_path, **environ) == moved
+    )
     assert (tmp_path / "calls").read_text().startswith(f"buildx imagetools inspect {pinned[0]} ")
 
 
@@ -170,5 +217,7 @@ def test_the_images_of_both_architectures_become_one(tmp_path: Path) -> None:
     assert output.read_text() == f"image=images.example/acme/sealpipe\ndigest=sha256:{'1' * 64}\n"
     assert "canary" not in calls
     assert run("image", "Push it", tmp_path, **{**given, "REGISTRY": ""}, ARCHITECTURE="arm64") != 0
-    architectures = [each["architecture"] for each in JOBS["image"]["strategy"]["matrix"]["include"]]
+    architectures = [
+        each["architecture"] for each in JOBS["image"]["strategy"]["matrix"]["include"]
+    ]
     assert architectures == ["amd64", "arm64"]

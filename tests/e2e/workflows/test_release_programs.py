@@ -39,8 +39,12 @@ def test_two_builds_in_other_folders_and_times_give_the_same_bytes(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     sums = (tmp_path / "1/SHA256SUMS").read_text()
     assert sums == (tmp_path / "2/SHA256SUMS").read_text()
-    assert re.fullmatch(r"[0-9a-f]{64}  sealpipe-\S+\.whl\n[0-9a-f]{64}  sealpipe-\S+\.tar\.gz\n", sums)
-    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "1", check=True)
+    assert re.fullmatch(
+        r"[0-9a-f]{64}  sealpipe-\S+\.whl\n[0-9a-f]{64}  sealpipe-\S+\.tar\.gz\n", sums
+    )
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "1", check=True
+    )
     (wheel,), (sdist,) = (tmp_path / "1").glob("*.whl"), (tmp_path / "1").glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as zipped, tarfile.open(sdist) as tar:
         assert {each.date_time for each in zipped.infolist()} == {time.gmtime(EPOCH)[:6]}
@@ -69,7 +73,9 @@ def validate(sbom: dict[str, Any]) -> object:
     """What is wrong with it by the schema of CycloneDX; None for nothing."""
     json_validator = library("cyclonedx.validation.json", "cyclonedx-python-lib")
     schema = library("cyclonedx.schema", "cyclonedx-python-lib")
-    return json_validator.JsonStrictValidator(schema.SchemaVersion.V1_6).validate_str(json.dumps(sbom))
+    return json_validator.JsonStrictValidator(schema.SchemaVersion.V1_6).validate_str(
+        json.dumps(sbom)
+    )
 
 
 def test_the_sbom_is_of_the_schema_and_what_is_not_is_noticed() -> None:
@@ -85,10 +91,16 @@ def test_the_sbom_has_every_locked_package_with_purl_and_hashes() -> None:
     locked = re.findall(r"^([a-z0-9.-]+)==([^ ;\\\n]+)", whole, re.MULTILINE)
     assert len(locked) > 60
     assert set(components) == {f"pkg:pypi/{name}@{version}" for name, version in locked}
-    hashes = [each["content"] for purl in components for each in components[purl]["externalReferences"][0]["hashes"]]
+    hashes = [
+        each["content"]
+        for purl in components
+        for each in components[purl]["externalReferences"][0]["hashes"]
+    ]
     assert set(hashes) == set(re.findall(r"sha256:([0-9a-f]{64})", whole))
     assert all(each["externalReferences"][0]["hashes"] for each in components.values())
-    base = re.findall(r"^([a-z0-9.-]+)==([^ ;\\\n]+)", (LOCKS / "base.txt").read_text(), re.MULTILINE)
+    base = re.findall(
+        r"^([a-z0-9.-]+)==([^ ;\\\n]+)", (LOCKS / "base.txt").read_text(), re.MULTILINE
+    )
     required = {purl for purl, each in components.items() if each["scope"] == "required"}
     assert required == {f"pkg:pypi/{name}@{version}" for name, version in base}
     assert sbom["dependencies"][0]["dependsOn"] == sorted(components)
@@ -106,7 +118,9 @@ REPOSITORY = "OWNER/sealpipe"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of the tag's commit, which is on main, and GitHub's client, to which the tests have succeeded."""
+    """A checkout of the tag's commit, which is on main, and GitHub's client, to which the tests
+    have succeeded.
+    """
     tree = clone(tmp_path / "tree")
     git(tree, "update-ref", "refs/remotes/origin/main", "HEAD")
     (tmp_path / "gh").write_text(GH)
@@ -120,7 +134,13 @@ def ask(tree: Path, **environ: str) -> tuple[int, str]:
     here = tree.parent
     version = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["version"]
     tag = {"GITHUB_REF_NAME": f"v{version}", "GITHUB_SHA": git(tree, "rev-parse", "HEAD")}
-    given = {"PATH": f"{here}:/usr/bin:/bin", "HERE": str(here), "GITHUB_REPOSITORY": REPOSITORY, **tag, **environ}
+    given = {
+        "PATH": f"{here}:/usr/bin:/bin",
+        "HERE": str(here),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        **tag,
+        **environ,
+    }
     command = [sys.executable, "-I", tree / ".github/release/ready.py"]
     done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.strip() + done.stderr
@@ -148,14 +168,27 @@ def test_a_tag_that_is_not_the_version_is_held_back(checkout: Path, tag: str) ->
         [*GREEN, {"run_number": 3, "status": "completed", "conclusion": "failure"}],
     ],
 )
-def test_a_commit_whose_tests_have_not_succeeded_is_held_back(checkout: Path, runs: list[dict[str, Any]]) -> None:
+def test_a_commit_whose_tests_have_not_succeeded_is_held_back(
+    checkout: Path, runs: list[dict[str, Any]]
+) -> None:
     (checkout.parent / "runs").write_text(json.dumps({"workflow_runs": runs}))
     code, said = ask(checkout)
     assert (code, "have not succeeded: " in said) == (1, True)
 
 
 def test_a_commit_that_is_not_on_main_is_held_back(checkout: Path) -> None:
-    git(checkout, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "beside")
+    git(
+        checkout,
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@x",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "beside",
+    )
     code, said = ask(checkout)
     assert (code, said.endswith(" is not on main")) == (1, True)
 
@@ -167,7 +200,9 @@ def test_the_addresses_of_another_repository_hold_it_back(checkout: Path) -> Non
 
 def test_a_changelog_without_the_version_holds_it_back(checkout: Path) -> None:
     file = checkout / "docs/CHANGELOG.md"
-    file.write_text(re.sub(r"^## \[0.*? - .*$", "## [9.9.9]", file.read_text(), count=1, flags=re.MULTILINE))
+    file.write_text(
+        re.sub(r"^## \[0.*? - .*$", "## [9.9.9]", file.read_text(), count=1, flags=re.MULTILINE)
+    )
     code, said = ask(checkout)
     assert (code, "notes.py: " in said) == (1, True)
 

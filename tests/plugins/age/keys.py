@@ -35,11 +35,25 @@ def ssh_key(folder: Path, kind: str, passphrase: str = "") -> Path:
     """A key of `ssh-keygen`; its public half ends in .pub."""
     path = folder / f"ssh-{kind}{'-locked' if passphrase else ''}"
     bits = ["-b", "2048"] if kind == "rsa" else []
-    words = [program("ssh-keygen"), "-q", "-t", kind, *bits, "-N", passphrase, "-C", "ann@example", "-f", str(path)]
+    words = [
+        program("ssh-keygen"),
+        "-q",
+        "-t",
+        kind,
+        *bits,
+        "-N",
+        passphrase,
+        "-C",
+        "ann@example",
+        "-f",
+        str(path),
+    ]
     subprocess.run(words, check=True)
     return path
 
 
 def age(*words: str | Path, given: bytes = b"") -> bytes:
     """Run Debian's `age`."""
-    return subprocess.run([program("age"), *words], input=given, capture_output=True, check=True).stdout
+    return subprocess.run(
+        [program("age"), *words], input=given, capture_output=True, check=True
+    ).stdout

@@ -1,4 +1,6 @@
-"""Files of age on both sides: what Debian's `age` writes is read, and it reads what is written here."""
+"""Files of age on both sides: what Debian's `age` writes is read, and it reads what is written
+here.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def keys(tmp_path: Path) -> Keys:
 
 class TestReading:
     @pytest.mark.parametrize("armor", [[], ["--armor"]], ids=["binary", "armored"])
-    def test_files_of_debians_age_are_read(self, armor: list[str], keys: Keys, tmp_path: Path) -> None:
+    def test_files_of_debians_age_are_read(
+        self, armor: list[str], keys: Keys, tmp_path: Path
+    ) -> None:
         file = tmp_path / "token.age"
         file.write_bytes(age(*armor, "-r", keys.recipient, given=PASSWORD.encode()))
         assert value_of(f"age:{file}", keys.environ()) == PASSWORD
@@ -58,7 +62,10 @@ class TestReading:
         key = ssh_key(tmp_path, kind)
         file = tmp_path / "token.age"
         file.write_bytes(age("-R", f"{key}.pub", given=PASSWORD.encode()))
-        ours = {f"{P}IDENTITY_FILE": str(key), f"{P}RECIPIENTS": key.with_suffix(".pub").read_text().rpartition(" ")[0]}
+        ours = {
+            f"{P}IDENTITY_FILE": str(key),
+            f"{P}RECIPIENTS": key.with_suffix(".pub").read_text().rpartition(" ")[0],
+        }
         assert value_of(f"age:{file}", ours) == PASSWORD
         put(ours, f"age:{tmp_path}/ours.age", {"": PASSWORD})
         assert age("-d", "-i", key, tmp_path / "ours.age") == PASSWORD.encode()
@@ -67,17 +74,24 @@ class TestReading:
         others, file = Keys(tmp_path, "theirs"), tmp_path / "token.age"
         file.write_bytes(age("-r", keys.recipient, "-r", others.recipient, given=b"x"))
         both = f"{keys.private}\n{others.private}"
-        assert [value_of(f"age:{file}", {f"{P}IDENTITY": each}) for each in (keys.private, others.private, both)] == [
-            "x"
-        ] * 3
+        assert [
+            value_of(f"age:{file}", {f"{P}IDENTITY": each})
+            for each in (keys.private, others.private, both)
+        ] == ["x"] * 3
 
     def test_the_core_selects_keys_by_format(self, keys: Keys, tmp_path: Path) -> None:
-        contents = {"json": '{"db": {"password": "%s"}}', "yaml": "db:\n  password: %s\n", "dotenv": "password=%s\n"}
+        contents = {
+            "json": '{"db": {"password": "%s"}}',
+            "yaml": "db:\n  password: %s\n",
+            "dotenv": "password=%s\n",
+        }
         for form, content in contents.items():
             file = tmp_path / form
             file.write_bytes(age("-r", keys.recipient, given=(content % PASSWORD).encode()))
             selector = "password" if form == "dotenv" else "/db/password"
-            assert values(keys.environ(), f"age:{file}?format={form}#{selector}") == [PASSWORD.encode()]
+            assert values(keys.environ(), f"age:{file}?format={form}#{selector}") == [
+                PASSWORD.encode()
+            ]
 
     def test_as_much_as_a_share_holds_is_read_and_no_more(self, keys: Keys, tmp_path: Path) -> None:
         recipients = [x25519.Recipient.from_str(keys.recipient)]
@@ -103,10 +117,17 @@ class TestReading:
         file, others = tmp_path / "token.age", Keys(tmp_path, "theirs")
         for content in (WITH_PASSPHRASE, armored(WITH_PASSPHRASE)):
             file.write_bytes(content)
-            refused(keys.environ(), f"age:{file}", UnsupportedError, "is encrypted with a passphrase")
+            refused(
+                keys.environ(), f"age:{file}", UnsupportedError, "is encrypted with a passphrase"
+            )
         for armor in ([], ["--armor"]):
             file.write_bytes(age(*armor, "-r", others.recipient))
-            refused(keys.environ(), f"age:{file}", AccessDeniedError, "for keys that are not available here")
+            refused(
+                keys.environ(),
+                f"age:{file}",
+                AccessDeniedError,
+                "for keys that are not available here",
+            )
 
 
 class TestKeys:
@@ -125,11 +146,16 @@ class TestKeys:
         refused({f"{P}IDENTITY": identity}, "age:x", NotConfiguredError, words)
 
     def test_a_locked_ssh_key_is_told_apart_from_another_kind(self, tmp_path: Path) -> None:
-        for kind, passphrase_, words in (("ed25519", "words", "with a passphrase"), ("ecdsa", "", "age can use")):
+        for kind, passphrase_, words in (
+            ("ed25519", "words", "with a passphrase"),
+            ("ecdsa", "", "age can use"),
+        ):
             key = ssh_key(tmp_path, kind, passphrase_)
             refused({f"{P}IDENTITY_FILE": str(key)}, "age:x", NotConfiguredError, words)
 
-    def test_doctor_is_content_with_a_machine_that_only_reads_or_writes(self, keys: Keys, tmp_path: Path) -> None:
+    def test_doctor_is_content_with_a_machine_that_only_reads_or_writes(
+        self, keys: Keys, tmp_path: Path
+    ) -> None:
         file, reading = tmp_path / "x.age", {f"{P}IDENTITY": keys.private}
         file.write_bytes(age("-r", keys.recipient, given=b"x"))
         for kind, environ, detail in (
@@ -140,25 +166,49 @@ class TestKeys:
         ):
             health = registry(environ).check(kind, "age")
             assert (health.ok, health.detail) == (True, detail)
-        refused(keys.writing(), f"age:{file}", NotConfiguredError, "has no identity to decrypt with")
+        refused(
+            keys.writing(), f"age:{file}", NotConfiguredError, "has no identity to decrypt with"
+        )
         for environ in (reading, {}):
-            put_refused(environ, f"age:{tmp_path}/y.age", {"": "v"}, NotConfiguredError, "has no recipients")
+            put_refused(
+                environ, f"age:{tmp_path}/y.age", {"": "v"}, NotConfiguredError, "has no recipients"
+            )
 
     def test_a_missing_identity_file_is_named(self, tmp_path: Path) -> None:
         environ = {f"{P}IDENTITY_FILE": str(tmp_path / "none")}
-        refused(environ, "age:x", NotConfiguredError, "the identity_file of age cannot be read: no such file")
+        refused(
+            environ,
+            "age:x",
+            NotConfiguredError,
+            "the identity_file of age cannot be read: no such file",
+        )
 
     def test_an_identity_in_the_config_file_is_refused(self, keys: Keys) -> None:
         found = registry({})
-        found = type(found)(environ={}, config=lambda: {"plugins": {"age": {"identity": keys.private}}})
+        found = type(found)(
+            environ={}, config=lambda: {"plugins": {"age": {"identity": keys.private}}}
+        )
         with pytest.raises(SettingError, match="identity in plain text"):
             found.source("age")
 
     @pytest.mark.parametrize(
-        "recipients", ["age1qqqq", "age1yubikey1q2w7u3vpya", "ssh-ed25519", "ecdsa-sha2-nistp256 AAAA", "AGE-SECRET"]
+        "recipients",
+        [
+            "age1qqqq",
+            "age1yubikey1q2w7u3vpya",
+            "ssh-ed25519",
+            "ecdsa-sha2-nistp256 AAAA",
+            "AGE-SECRET",
+        ],
     )
     def test_what_is_no_recipient_is_refused(self, recipients: str) -> None:
-        error = put_refused({f"{P}RECIPIENTS": recipients}, "age:x", {"": "v"}, NotConfiguredError, "not a recipient")
+        error = put_refused(
+            {f"{P}RECIPIENTS": recipients},
+            "age:x",
+            {"": "v"},
+            NotConfiguredError,
+            "not a recipient",
+        )
         assert "AGE-SECRET" not in error.message
 
     def test_recipients_stand_in_a_list_a_text_or_a_file(self, keys: Keys, tmp_path: Path) -> None:
@@ -166,28 +216,47 @@ class TestKeys:
         file = tmp_path / "recipients"
         file.write_text(f"# the team\n{keys.recipient}\n\n{key.read_text()}")
         file.chmod(0o644)
-        put({f"{P}RECIPIENTS_FILE": str(file), f"{P}RECIPIENTS": others.recipient}, f"age:{tmp_path}/x", {"": PASSWORD})
+        put(
+            {f"{P}RECIPIENTS_FILE": str(file), f"{P}RECIPIENTS": others.recipient},
+            f"age:{tmp_path}/x",
+            {"": PASSWORD},
+        )
         for identity in (keys.file, others.file, key.with_suffix("")):
             assert age("-d", "-i", identity, tmp_path / "x") == PASSWORD.encode()
 
-    def test_a_recipients_file_that_others_write_is_refused(self, keys: Keys, tmp_path: Path) -> None:
+    def test_a_recipients_file_that_others_write_is_refused(
+        self, keys: Keys, tmp_path: Path
+    ) -> None:
         file = tmp_path / "recipients"
         file.write_text(keys.recipient)
         file.chmod(0o666)
-        put_refused({f"{P}RECIPIENTS_FILE": str(file)}, "age:x", {"": "v"}, NotConfiguredError, "any user can write")
+        put_refused(
+            {f"{P}RECIPIENTS_FILE": str(file)},
+            "age:x",
+            {"": "v"},
+            NotConfiguredError,
+            "any user can write",
+        )
 
-    @given(st.lists(st.sampled_from(["age1abc", "ssh-ed25519 AAAA", "ssh-rsa BBBB"])), st.sampled_from([" ", "\n"]))
+    @given(
+        st.lists(st.sampled_from(["age1abc", "ssh-ed25519 AAAA", "ssh-rsa BBBB"])),
+        st.sampled_from([" ", "\n"]),
+    )
     def test_a_text_of_recipients_is_the_list(self, recipients: list[str], blank: str) -> None:
         assert split_recipients(blank.join(recipients)) == tuple(recipients)
 
 
 class TestWriting:
     @pytest.mark.parametrize("armor", ["", "?armor=1"])
-    def test_debians_age_reads_what_is_written(self, armor: str, keys: Keys, tmp_path: Path) -> None:
+    def test_debians_age_reads_what_is_written(
+        self, armor: str, keys: Keys, tmp_path: Path
+    ) -> None:
         assert not put(keys.writing(), f"age:{tmp_path}/new.age{armor}", {"": PASSWORD}).already
         file = tmp_path / "new.age"
         assert file.stat().st_mode & 0o777 == 0o600
-        assert file.read_bytes().startswith(b"-----BEGIN AGE" if armor else b"age-encryption.org/v1\n")
+        assert file.read_bytes().startswith(
+            b"-----BEGIN AGE" if armor else b"age-encryption.org/v1\n"
+        )
         assert age("-d", "-i", keys.file, file) == PASSWORD.encode()
 
     def test_who_can_only_encrypt_never_replaces_unseen(self, keys: Keys, tmp_path: Path) -> None:
@@ -198,14 +267,20 @@ class TestWriting:
         assert value_of(target, keys.environ()) == "second"
         assert put(keys.environ(), target, {"": "second"}, "create").already
 
-    def test_a_file_in_clear_with_the_same_value_is_not_stored(self, keys: Keys, tmp_path: Path) -> None:
+    def test_a_file_in_clear_with_the_same_value_is_not_stored(
+        self, keys: Keys, tmp_path: Path
+    ) -> None:
         file = tmp_path / "new.age"
         file.write_text(PASSWORD)
-        put_refused(keys.environ(), f"age:{file}", {"": PASSWORD}, WriteConflictError, "other content")
+        put_refused(
+            keys.environ(), f"age:{file}", {"": PASSWORD}, WriteConflictError, "other content"
+        )
         assert not put(keys.environ(), f"age:{file}", {"": PASSWORD}, "replace").already
         assert PASSWORD.encode() not in file.read_bytes()
 
-    def test_an_identity_that_is_no_recipient_confirms_the_bytes(self, keys: Keys, tmp_path: Path) -> None:
+    def test_an_identity_that_is_no_recipient_confirms_the_bytes(
+        self, keys: Keys, tmp_path: Path
+    ) -> None:
         others = Keys(tmp_path, "theirs")
         environ = {**others.environ(), **keys.writing()}
         assert not put(environ, f"age:{tmp_path}/new.age", {"": PASSWORD}).already
@@ -218,7 +293,9 @@ class TestWriting:
         outcomes = at_once(*(writer(number) for number in range(8)))  # type: ignore[arg-type]
         won = [number for number, each in enumerate(outcomes) if not isinstance(each, PluginError)]
         assert value_of(f"age:{tmp_path}/new.age", keys.environ()) == f"value {won[0]}"
-        assert {type(each) for each in outcomes if isinstance(each, PluginError)} == {WriteConflictError}
+        assert {type(each) for each in outcomes if isinstance(each, PluginError)} == {
+            WriteConflictError
+        }
         assert len(won) == 1
 
     def test_as_much_as_a_share_holds_is_written_armored(self, keys: Keys, tmp_path: Path) -> None:
@@ -239,11 +316,17 @@ class TestWriting:
         put_refused(keys.writing(), target, {"": "v"}, kind, words)
 
     def test_two_values_are_refused(self, keys: Keys) -> None:
-        put_refused(keys.writing(), "age:x", {"a": "v", "b": "w"}, ReferenceValueError, "holds one value")
+        put_refused(
+            keys.writing(), "age:x", {"a": "v", "b": "w"}, ReferenceValueError, "holds one value"
+        )
 
 
 @given(st.binary(max_size=300))
 def test_no_beginning_of_a_file_breaks_the_parser(content: bytes) -> None:
-    for data in (content, b"-----BEGIN AGE ENCRYPTED FILE-----\n" + content, b"age-encryption.org/v1\n" + content):
+    for data in (
+        content,
+        b"-----BEGIN AGE ENCRYPTED FILE-----\n" + content,
+        b"age-encryption.org/v1\n" + content,
+    ):
         file_format.has_passphrase(data)
         assert file_format.is_age(data) or data == content

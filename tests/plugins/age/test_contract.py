@@ -11,7 +11,7 @@ import pytest
 from pyrage import x25519
 
 from plugins.age.keys import Keys
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 
@@ -63,7 +63,9 @@ class TestAgeSink(OnFiles, SinkContract):
 
     def stored(self, body: str) -> Mapping[str, bytes]:
         content = Path(body).read_bytes()
-        return {self.keys[0]: pyrage.decrypt(content, [x25519.Identity.from_str(self.pair.private)])}
+        return {
+            self.keys[0]: pyrage.decrypt(content, [x25519.Identity.from_str(self.pair.private)])
+        }
 
     def _is_write_only(self, registry: Registry) -> bool:
         del registry

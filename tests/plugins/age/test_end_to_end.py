@@ -1,4 +1,6 @@
-"""A secret from a file of age to a recipient, and from a submitter into one; what fails; what shows anywhere."""
+"""A secret from a file of age to a recipient, and from a submitter into one; what fails; what shows
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,16 @@ def test_one_line_hands_a_secret_over(keys: Keys, user: Terminal, service: Runni
     assert opened(service, done.out) == {"Password": PASSWORD}
 
 
-def test_a_named_store_has_an_identity_of_its_own(keys: Keys, user: Terminal, service: RunningService) -> None:
-    config = user.file("config.toml", f'[stores.team]\nplugin = "age"\nidentity_file = "{keys.file}"\n')
-    settings = {"SEALPIPE_CONFIG": str(config), "SEALPIPE_PLUGIN_AGE__IDENTITY": "none of this store"}
+def test_a_named_store_has_an_identity_of_its_own(
+    keys: Keys, user: Terminal, service: RunningService
+) -> None:
+    config = user.file(
+        "config.toml", f'[stores.team]\nplugin = "age"\nidentity_file = "{keys.file}"\n'
+    )
+    settings = {
+        "SEALPIPE_CONFIG": str(config),
+        "SEALPIPE_PLUGIN_AGE__IDENTITY": "none of this store",
+    }
     done = user.sealpipe("share", "-f", "Password=team:token.age", **settings)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
@@ -54,14 +63,19 @@ def test_a_submission_is_stored_by_a_machine_that_cannot_read_it(job: Job) -> No
     targets = ("age:new.age#staging_password", "age:user.age?armor=1#user")
     request.stores(*targets, **keys.writing())
     names = {"new.age": "password", "user.age": "user"}
-    read = {key: age("-d", "-i", keys.file, job.terminal.here / name) for name, key in names.items()}
+    read = {
+        key: age("-d", "-i", keys.file, job.terminal.here / name) for name, key in names.items()
+    }
     assert read == given.values()
     done = request.stores(*targets, **keys.writing())  # the ledger knows
     assert "already there" in done.err + done.out, done
 
 
 def test_what_fails_is_told_apart(keys: Keys, user: Terminal, service: RunningService) -> None:
-    """No proxy, no certificate, no timeout and no login: these are files. What else may be wrong with one is here."""
+    """No proxy, no certificate, no timeout and no login: these are files.
+
+    What else may be wrong with one is here.
+    """
     others, ours = Keys(user.home, "theirs"), keys.environ()
     whole = (user.here / "token.age").read_bytes()
     user.file("clear.txt", "x")
@@ -79,8 +93,12 @@ def test_what_fails_is_told_apart(keys: Keys, user: Terminal, service: RunningSe
         "cut off": Failure("age:cut.age", ours),
         "a newer format": Failure("age:newer.age", ours),
         "no identity": Failure("age:token.age"),
-        "no identity file": Failure("age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": "none"}),
-        "a locked identity": Failure("age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": locked}),
+        "no identity file": Failure(
+            "age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": "none"}
+        ),
+        "a locked identity": Failure(
+            "age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": locked}
+        ),
         "missing library": Failure("age:token.age", {**ours, **without(user, "pyrage", "pyrage")}),
     }
     assert_told_apart(failures, user, service, secrets={keys.private, others.private, PASSWORD})
@@ -89,7 +107,11 @@ def test_what_fails_is_told_apart(keys: Keys, user: Terminal, service: RunningSe
 @pytest.mark.parametrize("name", ["token.age", "none.age"])
 def test_neither_key_nor_value_shows_in_any_place(name: str, keys: Keys, user: Terminal) -> None:
     environ = {"SEALPIPE_PLUGIN_AGE__IDENTITY": keys.private}
-    seen = watch(user, [*SEALPIPE, "share", "-f", f"Password=age:{name}", "--output", "json"], environ=environ)
+    seen = watch(
+        user,
+        [*SEALPIPE, "share", "-f", f"Password=age:{name}", "--output", "json"],
+        environ=environ,
+    )
     assert seen.done.code == (0 if name == "token.age" else 14), seen.done
     detector = Detector({"value": PASSWORD.encode(), "key": keys.private.encode()})
     assert {found for place, data in seen.places() for found in detector.find(data, place)} == set()
@@ -108,20 +130,27 @@ def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
     assert seen.executed == []
 
 
-def test_killed_at_any_step_a_file_is_whole_or_not_there(service: RunningService, tmp_path: Path) -> None:
+def test_killed_at_any_step_a_file_is_whole_or_not_there(
+    service: RunningService, tmp_path: Path
+) -> None:
     job = InProcess(tmp_path, service)
     keys, request = Keys(job.terminal.home), asked_at_once(job)
     given, file = request.answer(), job.terminal.here / "new.age"
     words = request.words("age:new.age?mode=replace#staging_password")
     job.terminal.environ |= keys.writing()
     identity = x25519.Identity.from_str(keys.private)
-    points = job.steps(tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job)))
+    points = job.steps(
+        tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job))
+    )
     assert len(points) > 5
     for point in points:
         file.unlink(missing_ok=True)
         machine = another_machine(job)
         job.run(*words, under=Killer(point), **machine)
-        assert not file.exists() or pyrage.decrypt(file.read_bytes(), [identity]) == given.password.encode()
+        assert (
+            not file.exists()
+            or pyrage.decrypt(file.read_bytes(), [identity]) == given.password.encode()
+        )
         done = job.run(*words, **machine)
         assert done.code == 0, (point, done)
         assert pyrage.decrypt(file.read_bytes(), [identity]) == given.password.encode()

@@ -1,4 +1,6 @@
-"""AWS as moto has it, seen through a front that notes what is asked; and a machine where nothing of AWS is set."""
+"""AWS as moto has it, seen through a front that notes what is asked; and a machine where nothing of
+AWS is set.
+"""
 
 from __future__ import annotations
 

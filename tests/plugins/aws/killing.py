@@ -12,11 +12,15 @@ from support.fake_web import dead_from, drop, drop_after
 
 
 def killed_everywhere(front: Front, put: Callable[[str], WriteResult]) -> Iterator[str]:
-    """A place for each call that a run may be killed before or after; each is then run again to its end.
+    """A place for each call that a run may be killed before or after; each is then run again to its
+    end.
 
-    `put` stores in the place that it is given, twice the same. Ends with the kill that comes too late.
+    `put` stores in the place that it is given, twice the same. Ends with the kill that comes too
+    late.
     """
-    for number, last in ((number, last) for number in itertools.count() for last in (drop, drop_after)):
+    for number, last in (
+        (number, last) for number in itertools.count() for last in (drop, drop_after)
+    ):
         place = f"killed-{number}-{last.__name__}"
         front.asked.clear()
         front.rule = dead_from(number, last)

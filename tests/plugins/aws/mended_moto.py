@@ -1,10 +1,11 @@
 """Moto's server, mended: the current version of a secret is the one that has the stage AWSCURRENT.
 
-Moto moves that stage (UpdateSecretVersionStage) and goes on giving the version that had it before; and it answers
-several at once where AWS does one change of a secret after the other.
+Moto moves that stage (UpdateSecretVersionStage) and goes on giving the version that had it before;
+and it answers several at once where AWS does one change of a secret after the other.
 
-And it is quicker: Parameter Store imports all of EC2, 1.5 s, for commands on machines, which no test gives; and for
-every request moto lists its folders and looks through the addresses of all services, for one host after the other.
+And it is quicker: Parameter Store imports all of EC2, 1.5 s, for commands on machines, which no
+test gives; and for every request moto lists its folders and looks through the addresses of all
+services, for one host after the other.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def in_turn(method: Any) -> Any:
 SecretsManagerBackend.update_secret_version_stage = in_turn(moved)
 SecretsManagerBackend.put_secret_value = in_turn(SecretsManagerBackend.put_secret_value)
 SecretsManagerBackend.create_secret = in_turn(SecretsManagerBackend.create_secret)
-DomainDispatcherApplication.get_backend_for_host = cache(DomainDispatcherApplication.get_backend_for_host)
+DomainDispatcherApplication.get_backend_for_host = cache(
+    DomainDispatcherApplication.get_backend_for_host
+)
 
 sys.modules["moto.ec2"] = ec2 = ModuleType("moto.ec2")
 ec2.ec2_backends = {}  # type: ignore[attr-defined]

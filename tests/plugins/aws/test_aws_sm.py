@@ -33,23 +33,37 @@ def test_bytes_are_kept_exactly(aws: Moto, environ: dict[str, str]) -> None:
     assert answer.content == data
 
 
-def test_a_json_object_is_a_map_and_its_numbers_keep_their_spelling(aws: Moto, environ: dict[str, str]) -> None:
+def test_a_json_object_is_a_map_and_its_numbers_keep_their_spelling(
+    aws: Moto, environ: dict[str, str]
+) -> None:
     text = '{"user": "app", "port": 1.10, "conn": [{"pw": "deep"}], "a.b/c": "odd"}'
     aws.client("secretsmanager").create_secret(Name="app/db", SecretString=text)
-    assert values(environ, "aws-sm:app/db#user,port,a.b/c,/conn/0/pw") == [b"app", b"1.10", b"odd", b"deep"]
-    assert values(environ, "aws-sm:app/db?format=json#user", "aws-sm:app/db?raw=1") == [b"app", text.encode()]
+    assert values(environ, "aws-sm:app/db#user,port,a.b/c,/conn/0/pw") == [
+        b"app",
+        b"1.10",
+        b"odd",
+        b"deep",
+    ]
+    assert values(environ, "aws-sm:app/db?format=json#user", "aws-sm:app/db?raw=1") == [
+        b"app",
+        text.encode(),
+    ]
     with pytest.raises(ReferenceValueError, match="is a map, and no key is selected") as caught:
         values(environ, "aws-sm:app/db")
     assert 'its keys: "user", "port", "conn", "a.b/c"' in caught.value.remedy
 
 
 @pytest.mark.parametrize("text", ['"text"', "[1]", "12", "{not json}", "null", ""])
-def test_other_text_is_a_value_even_where_it_is_json(text: str, aws: Moto, environ: dict[str, str]) -> None:
+def test_other_text_is_a_value_even_where_it_is_json(
+    text: str, aws: Moto, environ: dict[str, str]
+) -> None:
     aws.client("secretsmanager").create_secret(Name="plain", SecretString=text or " ")
     assert values(environ, "aws-sm:plain") == [(text or " ").encode()]
 
 
-def test_an_object_with_a_key_twice_is_refused_and_can_be_had_whole(aws: Moto, environ: dict[str, str]) -> None:
+def test_an_object_with_a_key_twice_is_refused_and_can_be_had_whole(
+    aws: Moto, environ: dict[str, str]
+) -> None:
     aws.client("secretsmanager").create_secret(Name="twice", SecretString='{"a": 1, "a": 2}')
     with pytest.raises(PluginError, match="two members of one name"):
         values(environ, "aws-sm:twice#a")
@@ -65,23 +79,33 @@ def test_a_version_is_named_by_its_id_or_its_stage(aws: Moto, environ: dict[str,
 
 
 def test_an_arn_names_its_region(aws: Moto, environ: dict[str, str]) -> None:
-    arn = aws.client("secretsmanager", "us-east-2").create_secret(Name="far", SecretString="away")["ARN"]
+    arn = aws.client("secretsmanager", "us-east-2").create_secret(Name="far", SecretString="away")[
+        "ARN"
+    ]
     aws.client("secretsmanager").create_secret(Name="near", SecretString="here")
     assert REGION not in arn
     assert values(environ, f"aws-sm:{arn}", "aws-sm:near") == [b"away", b"here"]
 
 
-def test_two_hundred_references_are_ten_calls(aws: Moto, environ: dict[str, str], front: Front) -> None:
+def test_two_hundred_references_are_ten_calls(
+    aws: Moto, environ: dict[str, str], front: Front
+) -> None:
     client = aws.client("secretsmanager")
     for number in range(200):
-        client.create_secret(Name=f"many/{number}", SecretString=f'{{"pw": "v{number}", "user": "u"}}')
+        client.create_secret(
+            Name=f"many/{number}", SecretString=f'{{"pw": "v{number}", "user": "u"}}'
+        )
     front.asked.clear()
-    found = values(environ, *[f"aws-sm:many/{number}#{key}" for number in range(200) for key in ("pw", "user")])
+    found = values(
+        environ, *[f"aws-sm:many/{number}#{key}" for number in range(200) for key in ("pw", "user")]
+    )
     assert found == [value for number in range(200) for value in (f"v{number}".encode(), b"u")]
     assert front.operations == ["BatchGetSecretValue"] * 10
 
 
-def test_one_alone_needs_no_permission_for_batches(aws: Moto, environ: dict[str, str], front: Front) -> None:
+def test_one_alone_needs_no_permission_for_batches(
+    aws: Moto, environ: dict[str, str], front: Front
+) -> None:
     aws.client("secretsmanager").create_secret(Name="one", SecretString="x")
     values(environ, "aws-sm:one")
     assert front.operations == ["GetSecretValue"]
@@ -98,7 +122,9 @@ def test_where_batches_are_not_allowed_each_is_asked_for(
     assert sorted(front.operations) == ["BatchGetSecretValue", *["GetSecretValue"] * 3]
 
 
-def test_a_batch_tells_each_of_its_failures(aws: Moto, environ: dict[str, str], front: Front) -> None:
+def test_a_batch_tells_each_of_its_failures(
+    aws: Moto, environ: dict[str, str], front: Front
+) -> None:
     client = aws.client("secretsmanager")
     client.create_secret(Name="there", SecretString="x")
     client.create_secret(Name="gone", SecretString="x")
@@ -124,12 +150,18 @@ def test_one_that_spoils_a_batch_spoils_no_other(aws: Moto, environ: dict[str, s
     assert isinstance(valueless, SecretNotFoundError)
 
 
-def test_a_batch_that_is_throttled_is_asked_for_again_whole(aws: Moto, environ: dict[str, str], front: Front) -> None:
+def test_a_batch_that_is_throttled_is_asked_for_again_whole(
+    aws: Moto, environ: dict[str, str], front: Front
+) -> None:
     for name in "ab":
         aws.client("secretsmanager").create_secret(Name=name, SecretString=name)
-    front.rule = lambda _: Refusal(400, "ThrottlingException", "Rate exceeded", {"retry-after": "3"})
+    front.rule = lambda _: Refusal(
+        400, "ThrottlingException", "Rate exceeded", {"retry-after": "3"}
+    )
     found = answers(registry(environ), "aws-sm:a", "aws-sm:b")
-    assert [(type(each), getattr(each, "retry_after", None)) for each in found] == [(UnavailableError, 3.0)] * 2
+    assert [(type(each), getattr(each, "retry_after", None)) for each in found] == [
+        (UnavailableError, 3.0)
+    ] * 2
     assert front.operations == ["BatchGetSecretValue"]
 
 
@@ -145,11 +177,27 @@ def denied(message: str) -> Refusal:
             AccessDeniedError,
             "does not allow secretsmanager:GetSecretValue",
         ),
-        (denied("Access to KMS is not allowed"), AccessDeniedError, "its KMS key does not exist or may not be used"),
-        (Refusal(400, "DecryptionFailure"), AccessDeniedError, "its KMS key does not exist or may not be used"),
+        (
+            denied("Access to KMS is not allowed"),
+            AccessDeniedError,
+            "its KMS key does not exist or may not be used",
+        ),
+        (
+            Refusal(400, "DecryptionFailure"),
+            AccessDeniedError,
+            "its KMS key does not exist or may not be used",
+        ),
         (Refusal(400, "ExpiredTokenException"), BackendAuthError, "the AWS session has expired"),
-        (Refusal(400, "UnrecognizedClientException"), BackendAuthError, "does not know the access key"),
-        (Refusal(400, "InvalidSignatureException"), BackendAuthError, "does not accept the signature"),
+        (
+            Refusal(400, "UnrecognizedClientException"),
+            BackendAuthError,
+            "does not know the access key",
+        ),
+        (
+            Refusal(400, "InvalidSignatureException"),
+            BackendAuthError,
+            "does not accept the signature",
+        ),
         (Refusal(400, "ValidationException"), ReferenceValueError, "is not valid for AWS"),
         (Refusal(400, "ThrottlingException"), UnavailableError, "asks to try again later"),
         (Refusal(503, "ServiceUnavailable"), UnavailableError, "asks to try again later"),
@@ -167,7 +215,9 @@ def test_every_refusal_reads_differently(
     assert refusal.message not in error.message or not refusal.message
 
 
-def test_a_call_that_was_throttled_is_made_again_by_the_core(aws: Moto, environ: dict[str, str], front: Front) -> None:
+def test_a_call_that_was_throttled_is_made_again_by_the_core(
+    aws: Moto, environ: dict[str, str], front: Front
+) -> None:
     aws.client("secretsmanager").create_secret(Name="busy", SecretString="x")
 
     def once(_: Call) -> Refusal | None:
@@ -181,12 +231,16 @@ def test_a_call_that_was_throttled_is_made_again_by_the_core(aws: Moto, environ:
 
 
 @pytest.mark.parametrize("reference", ["aws-sm:", "aws-sm:a?raw=yes"])
-def test_a_reference_that_makes_no_sense_is_refused(reference: str, aws: Moto, environ: dict[str, str]) -> None:
+def test_a_reference_that_makes_no_sense_is_refused(
+    reference: str, aws: Moto, environ: dict[str, str]
+) -> None:
     aws.client("secretsmanager").create_secret(Name="a", SecretString="x")
     assert isinstance(answers(registry(environ), reference)[0], ReferenceValueError)
 
 
-def test_the_check_tells_who_is_asking_and_reads_no_secret(environ: dict[str, str], front: Front) -> None:
+def test_the_check_tells_who_is_asking_and_reads_no_secret(
+    environ: dict[str, str], front: Front
+) -> None:
     health = registry(environ).check("source", "aws-sm")
     assert health.ok
     assert "arn:aws:sts::123456789012:user/moto, eu-west-1" in health.detail

@@ -1,4 +1,6 @@
-"""The sink aws-sm on moto's server, and what moto does not refuse, refused as AWS's interface has it."""
+"""The sink aws-sm on moto's server, and what moto does not refuse, refused as AWS's interface has
+it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def members(vendor: Any, name: str) -> dict[str, Any]:
 
 
 def markers(vendor: Any, name: str) -> list[str]:
-    tags = {tag["Key"]: tag["Value"] for tag in vendor.describe_secret(SecretId=name).get("Tags", [])}
+    tags = {
+        tag["Key"]: tag["Value"] for tag in vendor.describe_secret(SecretId=name).get("Tags", [])
+    }
     return tags.get(TAG, "").split()
 
 
@@ -74,33 +78,46 @@ class TestWhatIsStored:
         assert put(environ, "aws-sm:raw", {"": b"\xff\x00"}, marker="m2").already
         put_refused(environ, "aws-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
 
-    def test_a_merge_keeps_every_other_member_as_it_is_written(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_merge_keeps_every_other_member_as_it_is_written(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         text = (
-            '{ "n": 1.10,\n  "big": 123456789012345678901234567890, "é\\u0041": [1, {"a": null}],"pw":"old", "e":1E5 }'
+            '{ "n": 1.10,\n  "big": 123456789012345678901234567890, "é\\u0041": [1, {"a": '
+            'null}],"pw":"old", "e":1E5 }'
         )
         made(vendor, "db", text)
         put(environ, "aws-sm:db", {"pw": 'ne"w', "more": "x"}, "merge")
-        assert held(vendor, "db") == text.replace('"old"', '"ne\\"w"').replace("1E5", '1E5, "more": "x"')
+        assert held(vendor, "db") == text.replace('"old"', '"ne\\"w"').replace(
+            "1E5", '1E5, "more": "x"'
+        )
 
     def test_a_value_is_not_escaped_to_ascii(self, vendor: Any, environ: dict[str, str]) -> None:
         made(vendor, "db", '{"pw": "old"}')
         put(environ, "aws-sm:db", {"pw": "é"}, "merge")
         assert held(vendor, "db") == '{"pw": "é"}'
 
-    @pytest.mark.parametrize(("text", "after"), [("{}", '{"a": "x"}'), ('{"b":1}', '{"b":1, "a": "x"}')])
-    def test_a_new_member_comes_last(self, vendor: Any, environ: dict[str, str], text: str, after: str) -> None:
+    @pytest.mark.parametrize(
+        ("text", "after"), [("{}", '{"a": "x"}'), ('{"b":1}', '{"b":1, "a": "x"}')]
+    )
+    def test_a_new_member_comes_last(
+        self, vendor: Any, environ: dict[str, str], text: str, after: str
+    ) -> None:
         made(vendor, "db", text)
         put(environ, "aws-sm:db", {"a": "x"}, "merge")
         assert held(vendor, "db") == after
 
-    def test_a_secret_that_was_made_without_a_value_gets_its_first(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_secret_that_was_made_without_a_value_gets_its_first(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         for mode in ("create", "replace", "merge"):
             vendor.create_secret(Name=mode)
             assert not put(environ, f"aws-sm:{mode}", {"a": "x"}, mode).already
             assert put(environ, f"aws-sm:{mode}", {"a": "x"}, mode).already
             assert (members(vendor, mode), markers(vendor, mode)) == ({"a": "x"}, ["m1"])
 
-    def test_a_secret_is_named_by_its_arn_too_in_its_region(self, aws: Moto, environ: dict[str, str]) -> None:
+    def test_a_secret_is_named_by_its_arn_too_in_its_region(
+        self, aws: Moto, environ: dict[str, str]
+    ) -> None:
         far = aws.client("secretsmanager", "us-east-2")
         arn = far.create_secret(Name="far", SecretString='{"a": "1"}')["ARN"]
         put(environ, f"aws-sm:{arn}", {"b": "2"}, "merge")
@@ -110,7 +127,9 @@ class TestWhatIsStored:
 
     def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
         tags = [{"Key": "team", "Value": "a"}]
-        vendor.create_secret(Name="db", SecretString="{}", Description="ours", Tags=tags, KmsKeyId="alias/k")
+        vendor.create_secret(
+            Name="db", SecretString="{}", Description="ours", Tags=tags, KmsKeyId="alias/k"
+        )
         put(environ, "aws-sm:db", {"a": "x"}, "replace")
         found = vendor.describe_secret(SecretId="db")
         assert (found["Description"], found["KmsKeyId"]) == ("ours", "alias/k")
@@ -118,7 +137,9 @@ class TestWhatIsStored:
 
 
 class TestMarkers:
-    def test_of_all_submissions_are_kept_as_far_as_a_tag_goes(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_of_all_submissions_are_kept_as_far_as_a_tag_goes(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         names = [f"{number}-{'m' * 70}" for number in range(5)]
         for name in names:
             put(environ, "aws-sm:db", {name[0]: "x"}, "merge", marker=name)
@@ -126,23 +147,33 @@ class TestMarkers:
         assert put(environ, "aws-sm:db", {"4": "x"}, "merge", marker=names[4]).already
         assert markers(vendor, "db") == names[2:]
 
-    def test_the_token_tells_nothing_of_the_value(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_the_token_tells_nothing_of_the_value(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         for name, value in (("one", "1"), ("two", "2")):
             vendor.create_secret(
-                Name=name, SecretString="{}", ClientRequestToken="made-of-the-same-version-as-the-other"
+                Name=name,
+                SecretString="{}",
+                ClientRequestToken="made-of-the-same-version-as-the-other",
             )
             put(environ, f"aws-sm:{name}", {"pin": value}, "merge")
         tokens = [asked.parameters.get("ClientRequestToken") for asked in front.asked]
         assert len(set(filter(None, tokens))) == 1
 
-    def test_who_makes_a_secret_can_tell_whether_it_was_him(self, environ: dict[str, str], front: Front) -> None:
-        """AWS says yes to a token that it has seen with the same content, as if it had made the secret again."""
+    def test_who_makes_a_secret_can_tell_whether_it_was_him(
+        self, environ: dict[str, str], front: Front
+    ) -> None:
+        """AWS says yes to a token that it has seen with the same content, as if it had made the
+        secret again.
+        """
         for name in ("one", "two"):
             put(environ, f"aws-sm:{name}", {"pin": "1"})
         tokens = [asked.parameters.get("ClientRequestToken") for asked in front.asked]
         assert len(set(filter(None, tokens))) == 2
 
-    def test_a_value_that_was_set_back_can_be_replaced_again(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_value_that_was_set_back_can_be_replaced_again(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         first = made(vendor, "db", "old")
         ours = put(environ, "aws-sm:db", {"": "new"}, "replace").version
         stage = {"SecretId": "db", "VersionStage": "AWSCURRENT"}
@@ -153,48 +184,79 @@ class TestMarkers:
 
 
 class TestAtTheSameMoment:
-    def test_a_write_before_a_merge_is_kept(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_a_write_before_a_merge_is_kept(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         made(vendor, "db", '{"a": 1}')
-        other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
-        for mode, after in (("merge", {"a": 1, "theirs": "x", "ours": "y"}), ("replace", {"mine": "y"})):
+        other = partial(
+            vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}'
+        )
+        for mode, after in (
+            ("merge", {"a": 1, "theirs": "x", "ours": "y"}),
+            ("replace", {"mine": "y"}),
+        ):
             front.once("UpdateSecretVersionStage", meanwhile(other))
-            put(environ, "aws-sm:db", {"ours" if mode == "merge" else "mine": "y"}, mode, f"m-{mode}")
+            put(
+                environ,
+                "aws-sm:db",
+                {"ours" if mode == "merge" else "mine": "y"},
+                mode,
+                f"m-{mode}",
+            )
             assert members(vendor, "db") == after
 
-    def test_a_later_write_of_others_is_kept(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_a_later_write_of_others_is_kept(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         made(vendor, "db", "old")
         theirs = partial(vendor.put_secret_value, SecretId="db", SecretString="theirs")
         front.once("UpdateSecretVersionStage", meanwhile(theirs, after=True))
         assert not put(environ, "aws-sm:db", {"": "ours"}, "replace").already
-        assert put(environ, "aws-sm:db", {"": "ours"}, "replace").already, "it has our marker: it was rotated since"
+        assert put(environ, "aws-sm:db", {"": "ours"}, "replace").already, (
+            "it has our marker: it was rotated since"
+        )
         assert held(vendor, "db") == "theirs"
 
-    def test_merges_from_six_machines_are_all_there(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_merges_from_six_machines_are_all_there(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         made(vendor, "db", '{"a": 1.10}')
-        jobs = [partial(put, environ, "aws-sm:db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
+        jobs = [
+            partial(put, environ, "aws-sm:db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)
+        ]
         assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
         assert members(vendor, "db") == {"a": 1.1, **{f"k{n}": "x" for n in range(6)}}
 
-    def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_the_same_submission_from_four_machines_is_one_version(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         for mode in ("create", "merge"):
             outcomes = at_once(*[partial(put, environ, f"aws-sm:{mode}", {"a": "x"}, mode)] * 4)
             assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
             assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
 
-    def test_one_of_two_concurrent_creates_fails(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_one_of_two_concurrent_creates_fails(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
-        put_refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(
+            environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content"
+        )
         vendor.create_secret(Name="void")
         front.once(
-            "PutSecretValue", meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
+            "PutSecretValue",
+            meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs")),
         )
-        put_refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(
+            environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content"
+        )
         assert held(vendor, "void") == "theirs"
 
 
 class TestKilled:
     @pytest.mark.parametrize(
-        ("mode", "before"), [("create", ""), ("create", "void"), ("replace", '{"old": 1}'), ("merge", '{"old": 1}')]
+        ("mode", "before"),
+        [("create", ""), ("create", "void"), ("replace", '{"old": 1}'), ("merge", '{"old": 1}')],
     )
     def test_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
         self, vendor: Any, environ: dict[str, str], front: Front, before: str, mode: Mode
@@ -233,21 +295,35 @@ class TestKilled:
         assert (members(vendor, "db"), markers(vendor, "db")) == ({"a": "x"}, ["m1"])
         assert front.operations.count(operation) == 1
 
-    def test_an_unreadable_result_is_an_unknown_outcome(self, environ: dict[str, str], front: Front) -> None:
+    def test_an_unreadable_result_is_an_unknown_outcome(
+        self, environ: dict[str, str], front: Front
+    ) -> None:
         def answer(asked: Call) -> Fault | None:
             if asked.operation == "CreateSecret":
                 return drop_after
             return drop if "CreateSecret" in front.operations else None
 
         front.rule = answer
-        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
+        put_refused(
+            environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written"
+        )
 
-    def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
+    def test_where_it_was_not_written_it_is_to_be_tried_again(
+        self, environ: dict[str, str], front: Front
+    ) -> None:
         for code in ("InternalServiceError", "SomethingNew"):
             front.deny("CreateSecret", code, 500)
-            put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
+            put_refused(
+                environ,
+                "aws-sm:db",
+                {"a": SECRET},
+                UnavailableError,
+                "was not written: the store failed",
+            )
         front.deny("CreateSecret", "ThrottlingException")
-        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
+        put_refused(
+            environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later"
+        )
 
 
 class TestRefusals:
@@ -268,7 +344,9 @@ class TestRefusals:
             made(vendor, "db", "old")
         front.deny(operation)
         words = f"AWS does not allow {action} for this identity"
-        error = put_refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
+        error = put_refused(
+            environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace"
+        )
         assert f"allow {action} on it" in error.remedy
 
     def test_a_tag_that_may_not_be_set_leaves_the_value_there(
@@ -288,28 +366,56 @@ class TestRefusals:
         assert put(environ, "aws-sm:db", {"": SECRET}, "replace").already
         assert (markers(vendor, "db"), versions(vendor, "db")) == (["m1"], 2)
 
-    def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(self, environ: dict[str, str], front: Front) -> None:
+    def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(
+        self, environ: dict[str, str], front: Front
+    ) -> None:
         front.deny("CreateSecret", "EncryptionFailure")
-        error = put_refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, "cannot be encrypted: its KMS key")
+        error = put_refused(
+            environ,
+            "aws-sm:db",
+            {"a": SECRET},
+            AccessDeniedError,
+            "cannot be encrypted: its KMS key",
+        )
         assert "kms:GenerateDataKey" in error.remedy
 
-    def test_a_secret_that_is_to_be_deleted_is_not_written_to(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_secret_that_is_to_be_deleted_is_not_written_to(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         made(vendor, "gone", "old")
         vendor.delete_secret(SecretId="gone")
         for mode in ("create", "replace", "merge"):
             error = put_refused(
-                environ, "aws-sm:gone", {"a": SECRET}, WriteConflictError, "is marked for deletion", mode
+                environ,
+                "aws-sm:gone",
+                {"a": SECRET},
+                WriteConflictError,
+                "is marked for deletion",
+                mode,
             )
             assert "restore-secret" in error.remedy
 
-    def test_a_key_is_not_merged_into_what_has_none(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_key_is_not_merged_into_what_has_none(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         made(vendor, "plain", "text")
         vendor.create_secret(Name="binary", SecretBinary=b"\x00")
         made(vendor, "twice", '{"a": 1, "a": 2}')
         made(vendor, "keys", '{"a": 1}')
-        put_refused(environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge")
-        put_refused(environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge")
-        put_refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of the same name", "merge")
+        put_refused(
+            environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge"
+        )
+        put_refused(
+            environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge"
+        )
+        put_refused(
+            environ,
+            "aws-sm:twice",
+            {"a": SECRET},
+            UnsupportedError,
+            "two members of the same name",
+            "merge",
+        )
         put_refused(environ, "aws-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
         put(environ, "aws-sm:plain", {"a": "x"}, "replace")
         put(environ, "aws-sm:keys", {"": "x"}, "replace")
@@ -318,30 +424,57 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("target", "given", "kind", "words"),
         [
-            ("aws-sm:db", {"": SECRET, "a": SECRET}, ReferenceValueError, "values with and without a key"),
+            (
+                "aws-sm:db",
+                {"": SECRET, "a": SECRET},
+                ReferenceValueError,
+                "values with and without a key",
+            ),
             ("aws-sm:", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
             ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
-            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
-            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
+            (
+                f"aws-sm:{'x' * 513}",
+                {"": SECRET},
+                ReferenceValueError,
+                "is not a valid secret name",
+            ),
+            (
+                "aws-sm:arn:aws:s3:::bucket",
+                {"": SECRET},
+                ReferenceValueError,
+                "is not a valid secret name",
+            ),
             ("aws-sm:db", {"": SECRET * 9000}, UnsupportedError, "65536 bytes"),
             ("aws-sm:db", {"a": "é" * 32768}, UnsupportedError, "65536 bytes"),
             ("aws-sm:db", {"": ""}, UnsupportedError, "not store empty secrets"),
         ],
     )
     def test_an_invalid_write_fails_before_any_call(
-        self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
+        self,
+        environ: dict[str, str],
+        front: Front,
+        target: str,
+        given: Any,
+        kind: type[PluginError],
+        words: str,
     ) -> None:
         put_refused(environ, target, given, kind, words)
         assert front.asked == []
 
-    def test_a_different_value_read_back_is_an_error(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
+    def test_a_different_value_read_back_is_an_error(
+        self, environ: dict[str, str], vendor: Any, front: Front
+    ) -> None:
         # Somebody who may do all takes the version away and makes another one of its name.
         def swap() -> None:
             vendor.delete_secret(SecretId="db", ForceDeleteWithoutRecovery=True)
             (token,) = (
-                call.parameters["ClientRequestToken"] for call in front.asked if call.operation == "CreateSecret"
+                call.parameters["ClientRequestToken"]
+                for call in front.asked
+                if call.operation == "CreateSecret"
             )
             vendor.create_secret(Name="db", SecretString="other", ClientRequestToken=token)
 
         front.once("CreateSecret", meanwhile(swap, after=True))
-        put_refused(environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written")
+        put_refused(
+            environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written"
+        )

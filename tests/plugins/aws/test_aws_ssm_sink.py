@@ -1,4 +1,6 @@
-"""The sink aws-ssm on moto's server, and what moto does not refuse, refused as AWS's interface has it."""
+"""The sink aws-ssm on moto's server, and what moto does not refuse, refused as AWS's interface has
+it.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,14 @@ class TestWhatIsStored:
         made(vendor, "/big", "old", KeyId="alias/ours", Tier="Advanced")
         put(environ, "aws-ssm:/big", {"": "x" * 8192}, "replace")
         (asked,) = (asked.parameters for asked in front.asked if asked.operation == "PutParameter")
-        assert (asked["KeyId"], asked["Tier"], asked["Type"]) == ("alias/ours", "Advanced", "SecureString")
-        found = vendor.describe_parameters(ParameterFilters=[{"Key": "Name", "Values": ["/big"]}])["Parameters"][0]
+        assert (asked["KeyId"], asked["Tier"], asked["Type"]) == (
+            "alias/ours",
+            "Advanced",
+            "SecureString",
+        )
+        found = vendor.describe_parameters(ParameterFilters=[{"Key": "Name", "Values": ["/big"]}])[
+            "Parameters"
+        ][0]
         assert (found["KeyId"], found["Tier"]) == ("alias/ours", "Advanced")
 
     def test_below_a_path_nothing_is_written_where_one_key_stands_in_the_way(
@@ -71,19 +79,27 @@ class TestWhatIsStored:
     ) -> None:
         made(vendor, "/app/b", "theirs")
         put_refused(
-            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "already has other content"
+            environ,
+            "aws-ssm:/app/",
+            {"a": SECRET, "b": SECRET},
+            WriteConflictError,
+            "already has other content",
         )
         assert names(vendor, "/app/") == ["/app/b"]
         put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
         assert names(vendor, "/app/") == ["/app/a", "/app/b"]
         assert held(vendor, "/app/b") == ("theirs", 1)
 
-    def test_other_parameters_and_other_tags_stay(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_other_parameters_and_other_tags_stay(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         made(vendor, "/app/a", "old", Tags=[{"Key": "team", "Value": "us"}])
         made(vendor, "/app/b", "other")
         put(environ, "aws-ssm:/app/", {"a": "new"}, "replace")
         assert (held(vendor, "/app/a"), held(vendor, "/app/b")) == (("new", 2), ("other", 1))
-        tags = vendor.list_tags_for_resource(ResourceType="Parameter", ResourceId="/app/a")["TagList"]
+        tags = vendor.list_tags_for_resource(ResourceType="Parameter", ResourceId="/app/a")[
+            "TagList"
+        ]
         assert {"Key": "team", "Value": "us"} in tags
 
     def test_the_markers_of_all_submissions_are_kept_as_far_as_a_tag_goes(
@@ -96,12 +112,18 @@ class TestWhatIsStored:
 
 
 class TestAtTheSameMomentAndKilled:
-    def test_one_of_two_concurrent_creates_fails(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_one_of_two_concurrent_creates_fails(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
-        put_refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(
+            environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content"
+        )
         assert held(vendor, "/one") == ("theirs", 1)
 
-    def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_the_same_submission_from_four_machines_is_one_version(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
         outcomes = at_once(*[partial(put, environ, "aws-ssm:/one", {"": "x"})] * 4)
         assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
         assert held(vendor, "/one") == ("x", 1)
@@ -174,8 +196,16 @@ class TestRefusals:
             ("ThrottlingException", UnavailableError, "asks to try again later"),
             ("TooManyUpdates", UnavailableError, "asks to try again later"),
             ("ParameterLimitExceeded", UnsupportedError, "AWS's limit for the account or path"),
-            ("ParameterMaxVersionLimitExceeded", UnsupportedError, "AWS's limit for the account or path"),
-            ("ParameterPatternMismatchException", UnsupportedError, "its AllowedPattern does not match"),
+            (
+                "ParameterMaxVersionLimitExceeded",
+                UnsupportedError,
+                "AWS's limit for the account or path",
+            ),
+            (
+                "ParameterPatternMismatchException",
+                UnsupportedError,
+                "its AllowedPattern does not match",
+            ),
             ("InvalidKeyId", AccessDeniedError, "cannot be encrypted: its KMS key"),
             ("ValidationException", ReferenceValueError, "is not valid for AWS"),
         ],
@@ -192,17 +222,42 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/plain", SECRET, kind)
         for mode in ("create", "replace", "merge"):
-            put_refused(environ, "aws-ssm:/plain", {"": SECRET}, WriteConflictError, f"is not encrypted ({kind})", mode)
+            put_refused(
+                environ,
+                "aws-ssm:/plain",
+                {"": SECRET},
+                WriteConflictError,
+                f"is not encrypted ({kind})",
+                mode,
+            )
 
-    def test_more_than_the_tier_holds_is_refused(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_more_than_the_tier_holds_is_refused(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
         put(environ, "aws-ssm:/full", {"": "x" * 4096}, marker="m0")
-        put_refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS stores at most 4096 bytes")
         put_refused(
-            environ, "aws-ssm:/full", {"": "x" * 4097}, UnsupportedError, "AWS stores at most 4096 bytes", "replace"
+            environ,
+            "aws-ssm:/new",
+            {"": SECRET * 1000},
+            UnsupportedError,
+            "AWS stores at most 4096 bytes",
+        )
+        put_refused(
+            environ,
+            "aws-ssm:/full",
+            {"": "x" * 4097},
+            UnsupportedError,
+            "AWS stores at most 4096 bytes",
+            "replace",
         )
         made(vendor, "/big", "old", Tier="Advanced")
         put_refused(
-            environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS stores at most 8192 bytes", "replace"
+            environ,
+            "aws-ssm:/big",
+            {"": "x" * 8193},
+            UnsupportedError,
+            "AWS stores at most 8192 bytes",
+            "replace",
         )
         assert b"Overwrite" not in b"".join(asked.body for asked in front.asked)
 
@@ -212,7 +267,14 @@ class TestRefusals:
         made(vendor, "/app/there", "old")
         for long in ("new", "there"):
             values = {"user": "deploy", long: "x" * 4097}
-            put_refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS stores at most 4096 bytes", "replace")
+            put_refused(
+                environ,
+                "aws-ssm:/app/",
+                values,
+                UnsupportedError,
+                "AWS stores at most 4096 bytes",
+                "replace",
+            )
         assert [asked.operation for asked in front.asked if asked.operation.startswith("Put")] == []
 
     @pytest.mark.parametrize(
@@ -230,8 +292,18 @@ class TestRefusals:
             ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
             ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
             ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
-            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
-            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, ReferenceValueError, "is a single parameter"),
+            (
+                f"aws-ssm:{'/a' * 16}",
+                {"": SECRET},
+                ReferenceValueError,
+                "is not a valid parameter name",
+            ),
+            (
+                "aws-ssm:/a",
+                {"x": SECRET, "y": SECRET},
+                ReferenceValueError,
+                "is a single parameter",
+            ),
             ("aws-ssm:/a/", {"": SECRET}, ReferenceValueError, "is a path"),
             ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "is not a valid parameter name"),
             ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "is not a valid parameter name"),
@@ -241,7 +313,13 @@ class TestRefusals:
         ],
     )
     def test_an_invalid_write_fails_before_any_call(
-        self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
+        self,
+        environ: dict[str, str],
+        front: Front,
+        target: str,
+        given: Any,
+        kind: type[PluginError],
+        words: str,
     ) -> None:
         put_refused(environ, target, given, kind, words)
         assert front.asked == []

@@ -17,7 +17,13 @@ from pathlib import Path
 import pytest
 import trustme
 
-from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
+from sealpipe.errors import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SettingError,
+    UnavailableError,
+)
 from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
@@ -63,8 +69,12 @@ def job_token(audience: str) -> str:
 
 @pytest.mark.usefixtures("ambient")
 class TestANamedStore:
-    def test_never_takes_the_variables_that_serve_the_default_store(self, named: dict[str, str], front: Front) -> None:
-        error = refused(named, "other:db", NotConfiguredError, "AWS_* variables apply to the default store only")
+    def test_never_takes_the_variables_that_serve_the_default_store(
+        self, named: dict[str, str], front: Front
+    ) -> None:
+        error = refused(
+            named, "other:db", NotConfiguredError, "AWS_* variables apply to the default store only"
+        )
         assert "credential_source" in error.remedy
         assert front.asked == []
 
@@ -72,7 +82,9 @@ class TestANamedStore:
         assert values({**named, **KEYS}, "other:db") == [b"x"]
         assert [asked.signer for asked in front.asked] == ["AKIANAMED"]
 
-    def test_takes_the_variables_where_it_says_so(self, named: dict[str, str], front: Front) -> None:
+    def test_takes_the_variables_where_it_says_so(
+        self, named: dict[str, str], front: Front
+    ) -> None:
         assert values({**named, f"{STORE}CREDENTIAL_SOURCE": "Environment"}, "other:db") == [b"x"]
         assert [asked.signer for asked in front.asked] == ["AKIAMADEUP"]
 
@@ -82,7 +94,11 @@ class TestANamedStore:
         keys = "aws_access_key_id = AKIAPROFILE\naws_secret_access_key = made-up\n"
         config(f"[profile prod]\n{keys}region = us-east-2\n", monkeypatch, tmp_path)
         monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-1")
-        environ = {f"{STORE}PLUGIN": "aws-sm", f"{STORE}PROFILE": "prod", f"{STORE}ENDPOINT_URL": front.base_url}
+        environ = {
+            f"{STORE}PLUGIN": "aws-sm",
+            f"{STORE}PROFILE": "prod",
+            f"{STORE}ENDPOINT_URL": front.base_url,
+        }
         assert "us-east-2" in registry(environ).check("source", "other").detail
         assert [asked.signer for asked in front.asked] == ["AKIAPROFILE"]
 
@@ -96,7 +112,8 @@ class TestANamedStore:
         self, front: Front, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", front.base_url)
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent_port()}")  # nothing leaves this machine
+        # Nothing leaves this machine.
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent_port()}")
         failed(registry({**NAMED, **KEYS}), "other:db")
         assert front.asked == []
 
@@ -110,8 +127,14 @@ class TestANamedStore:
             ({f"{STORE}ACCESS_KEY_ID": "AKIA"}, "only half of an AWS access key"),
             ({f"{STORE}PROFILE": "nope"}, "there is no AWS profile nope"),
             ({f"{STORE}AUDIENCE": "sts.amazonaws.com", **KEYS}, "an audience but no role_arn"),
-            ({f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"}, "EcsContainer provides no credentials here"),
-            ({f"{STORE}ENDPOINT_URL": "http://aws.example", **KEYS}, "endpoint_url is not an https address"),
+            (
+                {f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"},
+                "EcsContainer provides no credentials here",
+            ),
+            (
+                {f"{STORE}ENDPOINT_URL": "http://aws.example", **KEYS},
+                "endpoint_url is not an https address",
+            ),
         ],
     )
     def test_says_what_is_wrong_with_its_settings(
@@ -120,7 +143,7 @@ class TestANamedStore:
         refused({**named, **more}, "other:db", NotConfiguredError, words)
 
     def test_takes_no_secret_from_the_config_file(self) -> None:
-        from sealpipe.registry.registry import Registry
+        from sealpipe.registry import Registry
 
         table = {"stores": {"other": {"plugin": "aws-sm", "secret_access_key": CANARY}}}
         with pytest.raises(SettingError, match="in plain text") as caught:
@@ -142,7 +165,12 @@ class TestTheDefaultStore:
         refused(environ, "aws-sm:db", NotConfiguredError, "no AWS credentials were found")
 
     def test_without_a_region_says_so(self, front: Front) -> None:
-        refused({f"{DEFAULT}ENDPOINT_URL": front.base_url}, "aws-sm:db", NotConfiguredError, "no AWS region is set")
+        refused(
+            {f"{DEFAULT}ENDPOINT_URL": front.base_url},
+            "aws-sm:db",
+            NotConfiguredError,
+            "no AWS region is set",
+        )
 
     @pytest.mark.usefixtures("ambient")
     def test_is_one_for_both_sources(self, aws: Moto, front: Front) -> None:
@@ -155,7 +183,10 @@ class TestARole:
     def test_is_assumed_once_by_the_stores_keys(self, named: dict[str, str], front: Front) -> None:
         environ = {**named, **KEYS, f"{STORE}ROLE_ARN": ROLE, f"{STORE}EXTERNAL_ID": "shared word"}
         found = registry(environ)
-        assert all(isinstance(each, Document) for each in answers(found, "other:db") + answers(found, "other:db"))
+        assert all(
+            isinstance(each, Document)
+            for each in answers(found, "other:db") + answers(found, "other:db")
+        )
         assert front.operations == ["AssumeRole", "GetSecretValue", "GetSecretValue"]
         assert front.asked[0].signer == "AKIANAMED"
         assert b"ExternalId=shared+word" in front.asked[0].body
@@ -173,7 +204,11 @@ class TestARole:
     @pytest.mark.parametrize(
         ("sign", "variable", "audience"),
         [
-            ("BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_OIDC_TOKEN", "ari:cloud:bitbucket::workspace/1"),
+            (
+                "BITBUCKET_BUILD_NUMBER",
+                "BITBUCKET_STEP_OIDC_TOKEN",
+                "ari:cloud:bitbucket::workspace/1",
+            ),
             ("CIRCLECI", "CIRCLE_OIDC_TOKEN_V2", "the-id-of-the-organization"),
             ("JENKINS_URL", "ID_TOKEN", "sts.amazonaws.com"),
         ],
@@ -182,11 +217,15 @@ class TestARole:
         self, sign: str, variable: str, audience: str, named: dict[str, str], front: Front
     ) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": audience}
-        assert values({**named, **role, sign: "7", variable: job_token(audience)}, "other:db") == [b"x"]
+        assert values({**named, **role, sign: "7", variable: job_token(audience)}, "other:db") == [
+            b"x"
+        ]
         assert front.operations == ["AssumeRoleWithWebIdentity", "GetSecretValue"]
         assert job_token(audience).encode() in front.asked[0].body
 
-    def test_a_token_for_another_audience_is_not_requested(self, named: dict[str, str], front: Front) -> None:
+    def test_a_token_for_another_audience_is_not_requested(
+        self, named: dict[str, str], front: Front
+    ) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
         error = failed(registry(environ), "other:db")
@@ -195,9 +234,16 @@ class TestARole:
         assert front.asked == []
 
     @pytest.mark.parametrize("code", ["AccessDenied", "InvalidIdentityToken"])
-    def test_that_aws_does_not_give_says_what_to_check(self, code: str, named: dict[str, str], front: Front) -> None:
+    def test_that_aws_does_not_give_says_what_to_check(
+        self, code: str, named: dict[str, str], front: Front
+    ) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
-        environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("sts.amazonaws.com")}
+        environ = {
+            **named,
+            **role,
+            "GITLAB_CI": "true",
+            "VAULT_ID_TOKEN": job_token("sts.amazonaws.com"),
+        }
         front.rule = lambda _: Refusal(403, code)
         error = failed(registry(environ), "other:db")
         assert isinstance(error, BackendAuthError)
@@ -217,16 +263,25 @@ class TestTheWay:
         with Front(aws.url, tls=context) as front:
             yield front
 
-    def test_a_ca_that_was_given_once_is_trusted(self, secure: Front, authority: trustme.CA, tmp_path: Path) -> None:
+    def test_a_ca_that_was_given_once_is_trusted(
+        self, secure: Front, authority: trustme.CA, tmp_path: Path
+    ) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url, f"{STORE}ROLE_ARN": ROLE}
+        environ = {
+            **NAMED,
+            **KEYS,
+            f"{STORE}ENDPOINT_URL": secure.base_url,
+            f"{STORE}ROLE_ARN": ROLE,
+        }
         (answer,) = answers(registry(environ, ca_file=tmp_path / "ca.pem"), "other:db")
         assert isinstance(answer, Document), answer
         assert secure.operations == ["AssumeRole", "GetSecretValue"]
 
     def test_an_unknown_ca_is_reported(self, secure: Front) -> None:
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url}
-        error = refused(environ, "other:db", NotConfiguredError, "an authority that is not trusted here")
+        error = refused(
+            environ, "other:db", NotConfiguredError, "an authority that is not trusted here"
+        )
         assert "SEALPIPE_CA_FILE" in error.remedy
         assert secure.asked == []
 
@@ -235,18 +290,25 @@ class TestTheWay:
         assert isinstance(error, NotConfiguredError)
         assert error.message == "the certificates to trust cannot be read"
 
-    def test_a_proxy_that_wants_a_login_is_named_as_that(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_proxy_that_wants_a_login_is_named_as_that(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         refusing = socket.create_server(("127.0.0.1", 0))
 
         def refuse() -> None:
             connection, _ = refusing.accept()
             connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+            connection.sendall(
+                b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
+            )
             connection.close()
 
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
-        monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}")
+        monkeypatch.setenv(
+            "HTTPS_PROXY",
+            f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}",
+        )
         error = refused({**NAMED, **KEYS}, "other:db", NotConfiguredError, "requires a login")
         assert "HTTPS_PROXY" in error.remedy
         assert CANARY.encode().hex() not in error.message
@@ -287,10 +349,14 @@ def test_the_sdk_alone_is_imported_where_it_is_used() -> None:
     import sys
 
     code = (
-        "import sys; from sealpipe.registry.registry import Registry; Registry().source_info('aws-sm');"
+        "import sys; from sealpipe.registry import Registry; "
+        "Registry().source_info('aws-sm');"
         "sys.exit('botocore' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], env={**os.environ}, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], env={**os.environ}, check=False).returncode
+        == 0
+    )
 
 
 def test_calls_that_hang_do_not_hold_an_interrupted_command() -> None:

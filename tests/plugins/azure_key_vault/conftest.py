@@ -1,4 +1,6 @@
-"""A fake of Azure, and the environment of an application that may use it: directly, or behind its real names."""
+"""A fake of Azure, and the environment of an application that may use it: directly, or behind its
+real names.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def azure() -> Iterator[FakeKeyVault]:
 
 @pytest.fixture
 def environ(azure: FakeKeyVault, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The default store's login, by the variables of Microsoft's own tools; the fake is where the login is."""
+    """The default store's login, by the variables of Microsoft's own tools; the fake is where the
+    login is.
+    """
 
     def endpoint(context: Any, name: str, url: str, **more: Any) -> Endpoint:
         return Endpoint(context, name, azure.base_url if url == f"https://{LOGIN}" else url, **more)

@@ -1,7 +1,8 @@
 """A fake of Azure Key Vault and of Microsoft's login, written from their public REST interfaces.
 
-Secrets, versions, tags and deleted secrets of a vault, version 7.4; client secrets and assertions of the tenant's token
-endpoint; the token service of a virtual machine. Microsoft's own client accepts it (test_official_client.py).
+Secrets, versions, tags and deleted secrets of a vault, version 7.4; client secrets and assertions
+of the tenant's token endpoint; the token service of a virtual machine. Microsoft's own client
+accepts it (test_official_client.py).
 """
 
 from __future__ import annotations
@@ -46,11 +47,16 @@ class RefusalError(Exception):
     def __init__(self, status: int, code: str, inner: str = "") -> None:
         super().__init__(code)
         error: dict[str, Any] = {"code": code, "message": "canary in a message"}
-        self.reply = Reply(status, {"error": {**error, **({"innererror": {"code": inner}} if inner else {})}})
+        self.reply = Reply(
+            status, {"error": {**error, **({"innererror": {"code": inner}} if inner else {})}}
+        )
 
 
 class FakeKeyVault(FakeWeb):
-    """One vault and one tenant; `secrets` by name. `tokens` are the resources of those that were issued."""
+    """One vault and one tenant; `secrets` by name.
+
+    `tokens` are the resources of those that were issued.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -100,14 +106,21 @@ class FakeKeyVault(FakeWeb):
             case ["metadata", "identity", "oauth2", "token"]:
                 assert asked.headers["metadata"] == "true"
                 token = self.issue(asked.query["resource"])
-                return Reply(200, {"access_token": token, "expires_in": "86400", "token_type": "Bearer"})
+                return Reply(
+                    200, {"access_token": token, "expires_in": "86400", "token_type": "Bearer"}
+                )
         if (challenge := self._challenge(asked)) is not None:
             return challenge
-        assert asked.query["api-version"] == "7.4" or asked.headers["user-agent"].startswith("azsdk")
+        assert asked.query["api-version"] == "7.4" or asked.headers["user-agent"].startswith(
+            "azsdk"
+        )
         host = asked.headers["host"]
         match asked.method, asked.parts:
             case "GET", ["secrets"]:
-                return Reply(200, {"value": [{"id": f"https://{host}/secrets/{name}"} for name in self.secrets]})
+                return Reply(
+                    200,
+                    {"value": [{"id": f"https://{host}/secrets/{name}"} for name in self.secrets]},
+                )
             case "GET", ["secrets", name, *version]:
                 return Reply(200, self._get(host, name, "".join(version)))
             case "PUT", ["secrets", name]:
@@ -116,7 +129,9 @@ class FakeKeyVault(FakeWeb):
                 found = self._find(name, "".join(version))
                 found["tags"] = asked.json["tags"]
                 return Reply(200, _bundle(host, name, found))
-            case "GET", ["deletedsecrets", name] if name in self.secrets and self.secrets[name].deleted:
+            case "GET", ["deletedsecrets", name] if (
+                name in self.secrets and self.secrets[name].deleted
+            ):
                 return Reply(200, {"recoveryId": f"https://{host}/deletedsecrets/{name}"})
         raise RefusalError(404, "SecretNotFound")
 
@@ -144,10 +159,15 @@ class FakeKeyVault(FakeWeb):
             assert form["client_assertion_type"] == _ASSERTION
             good, code = form["client_assertion"] == job_token(AUDIENCE), 700213
         else:
-            good, code = form["client_secret"] == SECRET, 7000222 if form["client_secret"] == EXPIRED else 7000215
+            good, code = (
+                form["client_secret"] == SECRET,
+                7000222 if form["client_secret"] == EXPIRED else 7000215,
+            )
         if not good:
             return _refuse("invalid_client", code)
-        return Reply(200, {"token_type": "Bearer", "expires_in": 3599, "access_token": self.issue(resource)})
+        return Reply(
+            200, {"token_type": "Bearer", "expires_in": 3599, "access_token": self.issue(resource)}
+        )
 
     def _challenge(self, asked: Asked) -> Reply | None:
         """What a request without a token for this vault gets."""
@@ -182,7 +202,10 @@ class FakeKeyVault(FakeWeb):
         if name in self.secrets and self.secrets[name].deleted:
             raise RefusalError(409, "Conflict", "ObjectIsDeletedButRecoverable")
         tags = members.get("tags") or {}
-        if not re.fullmatch("[0-9A-Za-z-]{1,127}", name) or not 0 < len(members["value"].encode()) <= 25600:
+        if (
+            not re.fullmatch("[0-9A-Za-z-]{1,127}", name)
+            or not 0 < len(members["value"].encode()) <= 25600
+        ):
             raise RefusalError(400, "BadParameter")
         if len(tags) > 15 or any(len(text) > 256 for tag in tags.items() for text in tag):
             raise RefusalError(400, "BadParameter")
@@ -192,7 +215,11 @@ class FakeKeyVault(FakeWeb):
 
 def _bundle(host: str, name: str, version: dict[str, Any]) -> dict[str, Any]:
     shown = {key: value for key, value in version.items() if key != "version"}
-    shown["attributes"] = {**version["attributes"], "created": int(time.time()), "recoveryLevel": "Recoverable"}
+    shown["attributes"] = {
+        **version["attributes"],
+        "created": int(time.time()),
+        "recoveryLevel": "Recoverable",
+    }
     return {**shown, "id": f"https://{host}/secrets/{name}/{version['version']}"}
 
 
@@ -201,4 +228,8 @@ def _refuse(code: str, number: int) -> Reply:
     return Reply(400, {"error": code, "error_description": description, "error_codes": [number]})
 
 
-_ENDPOINTS = (("authorization", "authorize"), ("token", "token"), ("device_authorization", "devicecode"))
+_ENDPOINTS = (
+    ("authorization", "authorize"),
+    ("token", "token"),
+    ("device_authorization", "devicecode"),
+)

@@ -1,4 +1,6 @@
-"""A secret of a vault's in a recipient's hands, and a submitter's in a vault, each by one command and Azure's names."""
+"""A secret of a vault's in a recipient's hands, and a submitter's in a vault, each by one command
+and Azure's names.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from plugins.azure_key_vault.fake_key_vault import AUDIENCE, CLIENT, HOST, SECRET, TENANT, TOKEN, VAULT, FakeKeyVault
+from plugins.azure_key_vault.fake_key_vault import (
+    AUDIENCE,
+    CLIENT,
+    HOST,
+    SECRET,
+    TENANT,
+    TOKEN,
+    VAULT,
+    FakeKeyVault,
+)
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import job_token
 from support.commands import SEALPIPE
@@ -27,7 +38,9 @@ def _stored(azure: FakeKeyVault) -> None:
     azure.hold("db", json.dumps({"password": PASSWORD}))
 
 
-def test_one_command_hands_a_secret_over(behind: dict[str, str], user: Terminal, service: RunningService) -> None:
+def test_one_command_hands_a_secret_over(
+    behind: dict[str, str], user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe("share", "-f", FIELD, **behind)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
@@ -39,7 +52,9 @@ def test_what_somebody_submits_is_stored_once(
     request = asked_at_once(Job(tmp_path / "job", service))
     given = request.answer()
     for _ in range(2):
-        request.stores(f"azure-kv:{VAULT}/vendor#password=Staging password,user=User name", **behind)
+        request.stores(
+            f"azure-kv:{VAULT}/vendor#password=Staging password,user=User name", **behind
+        )
     assert json.loads(azure.newest("vendor")) == {"password": given.password, "user": given.user}
     assert len(azure.secrets["vendor"].versions) == 1
 
@@ -49,9 +64,16 @@ def test_a_job_without_a_secret_reads_a_named_store(
 ) -> None:
     config = user.file(
         "config.toml",
-        f'[stores.prod]\nplugin = "azure-kv"\ntenant_id = "{TENANT}"\nclient_id = "{CLIENT}"\nurl = "https://{HOST}"\n',
+        (
+            f'[stores.prod]\nplugin = "azure-kv"\ntenant_id = "{TENANT}"\nclient_id = '
+            f'"{CLIENT}"\nurl = "https://{HOST}"\n'
+        ),
     )
-    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token(AUDIENCE), "SEALPIPE_CONFIG": str(config)}
+    job = {
+        "GITLAB_CI": "true",
+        "VAULT_ID_TOKEN": job_token(AUDIENCE),
+        "SEALPIPE_CONFIG": str(config),
+    }
     way = {name: value for name, value in behind.items() if not name.startswith("AZURE_")}
     done = user.sealpipe("share", "-f", "Password=prod:db#password", "--print", **job, **way)
     assert done.code == 0, done
@@ -64,14 +86,28 @@ def test_a_job_without_a_secret_reads_a_named_store(
 
 
 @pytest.mark.parametrize("name", ["db", "nothing"])
-def test_reading_shows_no_login_and_no_value(name: str, behind: dict[str, str], user: Terminal) -> None:
-    words = ["share", "-f", f"Password=azure-kv:{VAULT}/{name}#password", "--output", "json", "--debug"]
+def test_reading_shows_no_login_and_no_value(
+    name: str, behind: dict[str, str], user: Terminal
+) -> None:
+    words = [
+        "share",
+        "-f",
+        f"Password=azure-kv:{VAULT}/{name}#password",
+        "--output",
+        "json",
+        "--debug",
+    ]
     seen = watch(user, [*SEALPIPE, *words], environ=behind)
     assert seen.done.code == (0 if name == "db" else 14), seen.done
-    assert sides(seen.places(), 0, {"value": PASSWORD, "token": TOKEN, "secret": SECRET}) == (set(), set())
+    assert sides(seen.places(), 0, {"value": PASSWORD, "token": TOKEN, "secret": SECRET}) == (
+        set(),
+        set(),
+    )
 
 
-def test_storing_shows_no_login_and_no_value(behind: dict[str, str], service: RunningService, tmp_path: Path) -> None:
+def test_storing_shows_no_login_and_no_value(
+    behind: dict[str, str], service: RunningService, tmp_path: Path
+) -> None:
     job = Job(tmp_path / "job", service)
     job.terminal.environ |= behind
     request = asked_at_once(job)
@@ -79,4 +115,7 @@ def test_storing_shows_no_login_and_no_value(behind: dict[str, str], service: Ru
     words = request.words(f"azure-kv:{VAULT}/vendor#password=Staging password,user=User name")
     seen = watch(job.terminal, [*SEALPIPE, *words, "--debug"])
     assert seen.done.code == 0, seen.done
-    assert sides(seen.places(), 0, {"value": given.password, "token": TOKEN, "secret": SECRET}) == (set(), set())
+    assert sides(seen.places(), 0, {"value": given.password, "token": TOKEN, "secret": SECRET}) == (
+        set(),
+        set(),
+    )

@@ -18,7 +18,13 @@ from plugins.azure_key_vault.fake_key_vault import (
     TOKEN,
     FakeKeyVault,
 )
-from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
+from sealpipe.errors import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SettingError,
+    UnavailableError,
+)
 from sealpipe_plugins.azure_key_vault import transport
 from support.backends import failed, refused, registry, values
 from support.ci_jobs import job_token
@@ -48,7 +54,11 @@ def machine(azure: FakeKeyVault, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forms(azure: FakeKeyVault) -> list[dict[str, str]]:
-    return [asked.members for asked in azure.asked if asked.path.endswith("/token") and asked.method == "POST"]
+    return [
+        asked.members
+        for asked in azure.asked
+        if asked.path.endswith("/token") and asked.method == "POST"
+    ]
 
 
 class TestApplications:
@@ -61,7 +71,9 @@ class TestApplications:
             "https://127.0.0.1/.default",
         )
 
-    def test_log_in_by_the_token_of_the_job(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_log_in_by_the_token_of_the_job(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         del environ["AZURE_CLIENT_SECRET"]
         assert values({**environ, **JOB}, "azure-kv:db") == [b"x"]
         assert [form["client_assertion"] for form in forms(azure)] == [job_token(AUDIENCE)]
@@ -69,11 +81,17 @@ class TestApplications:
     def test_log_in_by_a_token_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         del environ["AZURE_CLIENT_SECRET"]
         (tmp_path / "token").write_text(job_token(AUDIENCE) + "\n")
-        assert values({**environ, "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "token")}, "azure-kv:db") == [b"x"]
+        assert values(
+            {**environ, "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "token")}, "azure-kv:db"
+        ) == [b"x"]
         absent = {"AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "absent")}
-        refused({**environ, **absent}, "azure-kv:db", NotConfiguredError, "cannot be read: No such file")
+        refused(
+            {**environ, **absent}, "azure-kv:db", NotConfiguredError, "cannot be read: No such file"
+        )
 
-    def test_take_no_region_from_a_variable(self, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_take_no_region_from_a_variable(
+        self, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("MSAL_FORCE_REGION", "westeurope")
         assert values(environ, "azure-kv:db") == [b"x"]
 
@@ -82,18 +100,24 @@ class TestApplications:
         assert isinstance(failed(registry(environ), "azure-kv:db"), NotConfiguredError)
 
     def test_need_their_id_and_an_encrypted_address(self, environ: dict[str, str]) -> None:
-        refused({**environ, "AZURE_CLIENT_ID": ""}, "azure-kv:db", NotConfiguredError, "no client_id")
+        refused(
+            {**environ, "AZURE_CLIENT_ID": ""}, "azure-kv:db", NotConfiguredError, "no client_id"
+        )
         plain = {**environ, "AZURE_AUTHORITY_HOST": "http://login.example"}
         refused(plain, "azure-kv:db", NotConfiguredError, "must be an https address")
 
 
 class TestNamedStores:
-    def test_never_take_what_serves_the_default_store(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
+    def test_never_take_what_serves_the_default_store(
+        self, azure: FakeKeyVault, named: dict[str, str]
+    ) -> None:
         refused(named, "other:db", NotConfiguredError, "apply to the default store only")
         assert azure.tokens == {}
 
     def test_take_their_own_application(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
-        own = {f"{STORE}{name.removeprefix('AZURE_')}": value for name, value in APPLICATION.items()}
+        own = {
+            f"{STORE}{name.removeprefix('AZURE_')}": value for name, value in APPLICATION.items()
+        }
         others = {**named, "AZURE_CLIENT_SECRET": "another", **own}
         assert values(others, "other:db") == [b"x"]
         assert [form["client_secret"] for form in forms(azure)] == [SECRET]
@@ -103,11 +127,17 @@ class TestNamedStores:
         assert values({**named, **JOB, **own}, "other:db") == [b"x"]
 
     @pytest.mark.usefixtures("machine")
-    def test_take_the_identity_of_the_machine_that_they_name(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
+    def test_take_the_identity_of_the_machine_that_they_name(
+        self, azure: FakeKeyVault, named: dict[str, str]
+    ) -> None:
         assert values({**named, f"{STORE}MANAGED_IDENTITY": "an-id"}, "other:db") == [b"x"]
-        assert "client_id=an-id" in next(target for target in azure.targets if target.startswith("/metadata"))
+        assert "client_id=an-id" in next(
+            target for target in azure.targets if target.startswith("/metadata")
+        )
 
-    def test_have_no_secret_in_the_config_file(self, environ: dict[str, str], tmp_path: Path) -> None:
+    def test_have_no_secret_in_the_config_file(
+        self, environ: dict[str, str], tmp_path: Path
+    ) -> None:
         del environ  # what is in the file is refused before anything else
         from sealpipe.registry.filling import fill_settings
         from sealpipe.registry.stores import Store
@@ -124,7 +154,9 @@ class TestMachines:
         return {name: value for name, value in environ.items() if name not in APPLICATION}
 
     @pytest.mark.usefixtures("machine")
-    def test_have_an_identity_for_the_default_store(self, azure: FakeKeyVault, bare: dict[str, str]) -> None:
+    def test_have_an_identity_for_the_default_store(
+        self, azure: FakeKeyVault, bare: dict[str, str]
+    ) -> None:
         assert values(bare, "azure-kv:db") == [b"x"]
         assert forms(azure) == []
         health = registry(bare).check("source", "azure-kv")
@@ -137,10 +169,14 @@ class TestMachines:
         found = refused(bare, "azure-kv:db", BackendAuthError, "Microsoft refused the login (400)")
         assert "Canary" not in str(found) + found.remedy
 
-    def test_that_do_not_answer_let_nothing_hang(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_that_do_not_answer_let_nothing_hang(
+        self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(transport, "_MACHINE_TIMEOUT", 0.1)
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            monkeypatch.setenv(
+                "AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{silent.getsockname()[1]}"
+            )
             refused(bare, "azure-kv:db", NotConfiguredError, "this machine has no managed identity")
 
 
@@ -151,7 +187,11 @@ class TestRefusedLogins:
             ({"AZURE_CLIENT_SECRET": EXPIRED}, BackendAuthError, "has expired (AADSTS7000222)"),
             ({"AZURE_CLIENT_SECRET": "wrong"}, BackendAuthError, "is wrong (AADSTS7000215)"),
             ({"AZURE_CLIENT_ID": "another"}, BackendAuthError, "no such application"),
-            ({"AZURE_TENANT_ID": "nobody.example"}, NotConfiguredError, "the tenant does not exist"),
+            (
+                {"AZURE_TENANT_ID": "nobody.example"},
+                NotConfiguredError,
+                "the tenant does not exist",
+            ),
         ],
     )
     def test_are_told_apart(
@@ -160,11 +200,15 @@ class TestRefusedLogins:
         found = refused({**environ, **changes}, "azure-kv:db", kind, words)
         assert "canary" not in str(found) + found.remedy
 
-    @pytest.mark.parametrize("member", [{"expires_in": float("inf")}, {"expires_in": []}, {"id_token": "x"}])
+    @pytest.mark.parametrize(
+        "member", [{"expires_in": float("inf")}, {"expires_in": []}, {"id_token": "x"}]
+    )
     def test_are_those_whose_response_is_odd(
         self, member: dict[str, Any], azure: FakeKeyVault, environ: dict[str, str]
     ) -> None:
-        odd = Reply(200, {"access_token": "Canary", "token_type": "Bearer", "expires_in": 1, **member})
+        odd = Reply(
+            200, {"access_token": "Canary", "token_type": "Bearer", "expires_in": 1, **member}
+        )
         azure.rule = lambda asked: odd if asked.path.endswith("/token") else None
         refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
 
@@ -172,7 +216,12 @@ class TestRefusedLogins:
         del environ["AZURE_CLIENT_SECRET"]
         job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token("another")}
         audience = {"SEALPIPE_PLUGIN_AZURE_KV__AUDIENCE": "another"}
-        refused({**environ, **job, **audience}, "azure-kv:db", BackendAuthError, "does not trust the CI's token")
+        refused(
+            {**environ, **job, **audience},
+            "azure-kv:db",
+            BackendAuthError,
+            "does not trust the CI's token",
+        )
 
     @pytest.mark.parametrize("fault", [Reply(503, ""), Reply(429, ""), drop])
     def test_by_a_server_that_fails_are_no_refusals(
@@ -182,16 +231,24 @@ class TestRefusedLogins:
         assert isinstance(failed(registry(environ), "azure-kv:db"), UnavailableError)
         assert len(azure.asked) == 2
 
-    @pytest.mark.parametrize("body", [{"expires_in": 1}, "Canary", {"error": "Canary"}, {"error_codes": "odd"}, []])
+    @pytest.mark.parametrize(
+        "body", [{"expires_in": 1}, "Canary", {"error": "Canary"}, {"error_codes": "odd"}, []]
+    )
     def test_in_any_other_way_quote_nothing(
-        self, body: object, azure: FakeKeyVault, environ: dict[str, str], caplog: pytest.LogCaptureFixture
+        self,
+        body: object,
+        azure: FakeKeyVault,
+        environ: dict[str, str],
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         azure.rule = lambda asked: Reply(200, body) if asked.path.endswith("/token") else None
         found = refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
         assert "Canary" not in str(found) + found.remedy + caplog.text
 
 
-def test_no_login_shows_in_a_log_or_an_error(environ: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+def test_no_login_shows_in_a_log_or_an_error(
+    environ: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(0)
     assert values(environ, "azure-kv:db") == [b"x"]
     shown = caplog.text + repr(failed(registry(environ), "azure-kv:nothing"))

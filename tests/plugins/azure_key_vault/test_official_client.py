@@ -1,4 +1,5 @@
-"""Microsoft's own client against the fake, under Azure's names and with TLS: proof that the fake speaks as documented.
+"""Microsoft's own client against the fake, under Azure's names and with TLS: proof that the fake
+speaks as documented.
 
 The client checks by itself that the challenge's resource is the vault's.
 """
@@ -10,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from plugins.azure_key_vault.fake_key_vault import CLIENT, FORBIDDEN, HOST, SECRET, TENANT, FakeKeyVault
+from plugins.azure_key_vault.fake_key_vault import (
+    CLIENT,
+    FORBIDDEN,
+    HOST,
+    SECRET,
+    TENANT,
+    FakeKeyVault,
+)
 from sealpipe_plugins.azure_key_vault.sink import TAG
 from support.backends import put, values
 from support.parts import missing
@@ -24,7 +32,11 @@ def client(proxy: Intercepting) -> Any:
         from azure.keyvault.secrets import SecretClient
     except ImportError:
         missing("azure-identity or azure-keyvault-secrets is not installed")
-    way: dict[str, Any] = {"proxies": {"https": proxy.url()}, "connection_verify": str(proxy.ca_file), "retry_total": 0}
+    way: dict[str, Any] = {
+        "proxies": {"https": proxy.url()},
+        "connection_verify": str(proxy.ca_file),
+        "retry_total": 0,
+    }
     credential = ClientSecretCredential(TENANT, CLIENT, SECRET, **way)
     return SecretClient(f"https://{HOST}", credential, **way)
 
@@ -32,8 +44,14 @@ def client(proxy: Intercepting) -> Any:
 def test_it_stores_and_reads(client: Any, azure: FakeKeyVault) -> None:
     stored = client.set_secret("db", "é", tags={"a": "b"}, content_type="text/plain")
     read = client.get_secret("db")
-    assert (read.value, read.properties.version, read.properties.tags) == ("é", stored.properties.version, {"a": "b"})
-    assert client.get_secret("db", stored.properties.version).properties.content_type == "text/plain"
+    assert (read.value, read.properties.version, read.properties.tags) == (
+        "é",
+        stored.properties.version,
+        {"a": "b"},
+    )
+    assert (
+        client.get_secret("db", stored.properties.version).properties.content_type == "text/plain"
+    )
     assert client.update_secret_properties("db", tags={"c": "d"}).tags == {"c": "d"}
     assert [each.name for each in client.list_properties_of_secrets()] == ["db"]
     assert azure.newest("db") == "é"
@@ -54,14 +72,18 @@ def test_it_understands_each_refusal(client: Any, azure: FakeKeyVault) -> None:
     assert client.get_deleted_secret("gone").recovery_id.endswith("/deletedsecrets/gone")
 
 
-def test_it_gives_no_token_to_a_server_that_wants_one_for_others(client: Any, azure: FakeKeyVault) -> None:
+def test_it_gives_no_token_to_a_server_that_wants_one_for_others(
+    client: Any, azure: FakeKeyVault
+) -> None:
     azure.resource = "https://graph.microsoft.com"
     with pytest.raises(ValueError, match="does not match the requested domain"):
         client.get_secret("db")
     assert azure.resource not in azure.tokens.values()
 
 
-def test_each_reads_what_the_other_stores(client: Any, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+def test_each_reads_what_the_other_stores(
+    client: Any, azure: FakeKeyVault, environ: dict[str, str]
+) -> None:
     put(environ, "azure-kv:db", {"a": "é"})
     read = client.get_secret("db")
     assert (json.loads(read.value), read.properties.tags) == ({"a": "é"}, {TAG: "m1"})

@@ -10,7 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plugins.azure_key_vault.conftest import APPLICATION, DEFAULT
-from plugins.azure_key_vault.fake_key_vault import FORBIDDEN, HOST, OTHER_TENANT, TENANT, VAULT, FakeKeyVault
+from plugins.azure_key_vault.fake_key_vault import (
+    FORBIDDEN,
+    HOST,
+    OTHER_TENANT,
+    TENANT,
+    VAULT,
+    FakeKeyVault,
+)
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -20,7 +27,11 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe_plugins.azure_key_vault.challenge import Challenge, parse_challenge, require_own_resource
+from sealpipe_plugins.azure_key_vault.challenge import (
+    Challenge,
+    parse_challenge,
+    require_own_resource,
+)
 from support.backends import answers, opened, refused, registry, resolved, values
 from support.fake_web import Reply
 from support.wires import Intercepting
@@ -35,12 +46,20 @@ class TestReferences:
         azure.hold("db", "x")
         monkeypatch.setenv("HTTPS_PROXY", proxy.url())
         found = registry(APPLICATION, ca_file=Path(proxy.ca_file))
-        assert [opened(field) for field in resolved(found, f"azure-kv:{VAULT.upper()}/db")] == [b"x"]
+        assert [opened(field) for field in resolved(found, f"azure-kv:{VAULT.upper()}/db")] == [
+            b"x"
+        ]
         assert set(proxy.asked) == {HOST, "login.microsoftonline.com"}
 
-    def test_an_object_is_a_map_unless_it_is_read_raw(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_an_object_is_a_map_unless_it_is_read_raw(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.hold("db", '{"n": 1.10, "a.b": "x"}')
-        assert values(environ, "azure-kv:db#n,a.b", "azure-kv:db?raw=1") == [b"1.10", b"x", b'{"n": 1.10, "a.b": "x"}']
+        assert values(environ, "azure-kv:db#n,a.b", "azure-kv:db?raw=1") == [
+            b"1.10",
+            b"x",
+            b'{"n": 1.10, "a.b": "x"}',
+        ]
 
     def test_a_version_is_named_and_the_newest_is_read_without(
         self, azure: FakeKeyVault, environ: dict[str, str]
@@ -48,8 +67,12 @@ class TestReferences:
         old = azure.hold("db", "old", "new").versions[0]["version"]
         assert values(environ, f"azure-kv:db?version={old}", "azure-kv:db") == [b"old", b"new"]
 
-    @pytest.mark.parametrize("body", ["", "a/b/c", "A B", "v/", "a_b", "../x", "x/y", "-v/n", f"{HOST}/db", "vault/é"])
-    def test_any_other_name_is_refused(self, body: str, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    @pytest.mark.parametrize(
+        "body", ["", "a/b/c", "A B", "v/", "a_b", "../x", "x/y", "-v/n", f"{HOST}/db", "vault/é"]
+    )
+    def test_any_other_name_is_refused(
+        self, body: str, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         refused(environ, f"azure-kv:{body}", ReferenceValueError, "is not a valid name")
         refused(environ, "azure-kv:db?version=1", ReferenceValueError, "version=")
         assert azure.asked == []
@@ -59,11 +82,15 @@ class TestReferences:
         assert "azure-kv:VAULT/db" in error.remedy
 
 
-def test_fifty_secrets_need_one_login_and_one_challenge(azure: FakeKeyVault, environ: dict[str, str]) -> None:
+def test_fifty_secrets_need_one_login_and_one_challenge(
+    azure: FakeKeyVault, environ: dict[str, str]
+) -> None:
     for number in range(50):
         azure.hold(f"s{number}", str(number))
     found = answers(registry(environ), *(f"azure-kv:s{number}" for number in range(50)))
-    assert [getattr(each, "content", each) for each in found] == [str(number) for number in range(50)]
+    assert [getattr(each, "content", each) for each in found] == [
+        str(number) for number in range(50)
+    ]
     assert len(azure.asked) == 53
 
 
@@ -75,12 +102,20 @@ class TestChallenges:
         refused(environ, "azure-kv:db", NotConfiguredError, "for another service")
         assert (len(azure.asked), azure.tokens) == (1, {})
 
-    def test_a_vault_of_another_tenant_is_told(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_vault_of_another_tenant_is_told(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.tenant = OTHER_TENANT
         refused(environ, "azure-kv:db", NotConfiguredError, "belongs to another tenant")
 
-    def test_a_server_without_one_is_no_vault(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
-        for answer in (Reply(200, {}), Reply(401, {}), Reply(401, {}, {"www-authenticate": "Basic realm=x"})):
+    def test_a_server_without_one_is_no_vault(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        for answer in (
+            Reply(200, {}),
+            Reply(401, {}),
+            Reply(401, {}, {"www-authenticate": "Basic realm=x"}),
+        ):
             azure.rule = lambda _, answer=answer: answer  # type: ignore[misc]
             refused(environ, "azure-kv:db", NotConfiguredError, "is not Azure Key Vault")
 
@@ -88,14 +123,23 @@ class TestChallenges:
         ("header", "found"),
         [
             (
-                f'Bearer authorization="https://login.windows.net/{TENANT}", resource="https://vault.azure.net"',
+                (
+                    f'Bearer authorization="https://login.windows.net/{TENANT}", '
+                    'resource="https://vault.azure.net"'
+                ),
                 Challenge(TENANT, "https://vault.azure.net"),
             ),
             (
-                f"bearer authorization_uri=https://x/{TENANT.upper()}/, scope=https://vault.azure.cn/.default",
+                (
+                    f"bearer authorization_uri=https://x/{TENANT.upper()}/, "
+                    "scope=https://vault.azure.cn/.default"
+                ),
                 Challenge(TENANT, "https://vault.azure.cn"),
             ),
-            ('Bearer resource="https://vault.azure.net/"', Challenge("", "https://vault.azure.net")),
+            (
+                'Bearer resource="https://vault.azure.net/"',
+                Challenge("", "https://vault.azure.net"),
+            ),
             ('Bearer authorization="https://x/common", resource="r"', Challenge("", "r")),
             ("Bearer", None),
             ("Bearer authorization=x", None),
@@ -152,7 +196,12 @@ class TestRefusals:
         ],
     )
     def test_are_told_apart(
-        self, name: str, kind: type[PluginError], words: str, azure: FakeKeyVault, environ: dict[str, str]
+        self,
+        name: str,
+        kind: type[PluginError],
+        words: str,
+        azure: FakeKeyVault,
+        environ: dict[str, str],
     ) -> None:
         azure.hold("db", "x")
         azure.hold("gone", "x").deleted = True
@@ -189,7 +238,9 @@ class TestRefusals:
         assert words in found.message
         assert CANARY not in str(found) + found.remedy
 
-    def test_a_token_that_is_refused_is_not_used_again(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_token_that_is_refused_is_not_used_again(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.hold("db", "x")
         found = registry(environ)
         assert not isinstance(answers(found, "azure-kv:db")[0], PluginError)
@@ -203,7 +254,9 @@ class TestDoctor:
         health = registry(environ).check("source", "azure-kv")
         assert (health.ok, "application aaaaaaaa" in health.detail) == (True, True)
 
-    def test_a_login_that_may_not_list_may_still_read(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_login_that_may_not_list_may_still_read(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.rule = lambda asked: Reply(403, {}) if "authorization" in asked.headers else None
         health = registry(environ).check("sink", "azure-kv")
         assert health.ok

@@ -1,4 +1,6 @@
-"""What the sink azure-kv leaves in a vault, however others write and whatever is lost on the way."""
+"""What the sink azure-kv leaves in a vault, however others write and whatever is lost on the
+way.
+"""
 
 from __future__ import annotations
 
@@ -50,37 +52,73 @@ class TestWhatIsStored:
         put_refused(environ, "azure-kv:db", {"": value}, UnsupportedError, "azure-kv:db")
         assert azure.asked == []
 
-    def test_a_merge_keeps_members_tags_and_content_type(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
-        azure.hold("db", '{ "n": 1.10,\n "pw":"old" }', tags={"team": "a"}, contentType="application/json")
+    def test_a_merge_keeps_members_tags_and_content_type(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        azure.hold(
+            "db", '{ "n": 1.10,\n "pw":"old" }', tags={"team": "a"}, contentType="application/json"
+        )
         put(environ, "azure-kv:db", {"pw": "new"}, "merge")
         assert azure.newest("db") == '{ "n": 1.10,\n "pw":"new" }'
         assert azure.tags("db") == {"team": "a", TAG: "m1"}
         assert azure.secrets["db"].versions[-1]["contentType"] == "application/json"
 
-    def test_equal_content_only_gets_the_tag(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_equal_content_only_gets_the_tag(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.hold("db", '{"a": "x"}', tags={"team": "a"})
         assert put(environ, "azure-kv:db", {"a": "x"}).already
-        assert (len(azure.secrets["db"].versions), azure.tags("db")) == (1, {"team": "a", TAG: "m1"})
+        assert (len(azure.secrets["db"].versions), azure.tags("db")) == (
+            1,
+            {"team": "a", TAG: "m1"},
+        )
 
-    def test_values_with_and_without_a_key_do_not_mix(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
-        put_refused(environ, "azure-kv:db", {"": "x", "a": "y"}, ReferenceValueError, "cannot be mixed")
+    def test_values_with_and_without_a_key_do_not_mix(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        put_refused(
+            environ, "azure-kv:db", {"": "x", "a": "y"}, ReferenceValueError, "cannot be mixed"
+        )
         azure.hold("text", "text")
-        put_refused(environ, "azure-kv:text", {"a": SECRET}, WriteConflictError, "has a value without keys", "merge")
+        put_refused(
+            environ,
+            "azure-kv:text",
+            {"a": SECRET},
+            WriteConflictError,
+            "has a value without keys",
+            "merge",
+        )
 
-    def test_a_deleted_secret_keeps_its_name(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_deleted_secret_keeps_its_name(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.hold("gone", "x").deleted = True
-        put_refused(environ, "azure-kv:gone", {"a": SECRET}, WriteConflictError, "is deleted and can be recovered")
+        put_refused(
+            environ,
+            "azure-kv:gone",
+            {"a": SECRET},
+            WriteConflictError,
+            "is deleted and can be recovered",
+        )
 
-    def test_a_login_is_told_which_permission_it_lacks(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_login_is_told_which_permission_it_lacks(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.hold("db", '{"a": "x"}')
-        for permission, value, method in (("get", "x", "GET"), ("set", "y", "PUT"), ("set", "x", "PATCH")):
+        for permission, value, method in (
+            ("get", "x", "GET"),
+            ("set", "y", "PUT"),
+            ("set", "x", "PATCH"),
+        ):
             azure.rule = first(is_call(method), Reply(403, {}))
             words = f"secrets/{permission}"
             put_refused(environ, "azure-kv:db", {"a": value}, AccessDeniedError, words, "merge")
 
 
 class TestAtTheSameMoment:
-    def test_merges_that_do_not_cross_lose_nothing(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_merges_that_do_not_cross_lose_nothing(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         theirs = meanwhile(partial(azure.add, "db", '{"theirs": "2"}'), after=True)
         azure.rule = first(is_call("PUT"), theirs)
         azure.hold("db", '{"a": "1"}')
@@ -88,37 +126,54 @@ class TestAtTheSameMoment:
         assert members(azure, "db") == {"theirs": "2", "ours": "3"}
         assert markers(azure, "db") == ["m1"]
 
-    def test_a_create_that_is_overtaken_is_a_conflict(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
-        azure.rule = first(is_call("PUT"), meanwhile(partial(azure.add, "db", '{"a": "2"}'), after=True))
+    def test_a_create_that_is_overtaken_is_a_conflict(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        azure.rule = first(
+            is_call("PUT"), meanwhile(partial(azure.add, "db", '{"a": "2"}'), after=True)
+        )
         put_refused(environ, "azure-kv:db", {"a": SECRET}, WriteConflictError, "other content")
         assert members(azure, "db") == {"a": "2"}
 
     def test_of_many_writers_each_ends(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
-        found = at_once(*(partial(put, environ, "azure-kv:db", {"a": str(n)}, "replace", f"m{n}") for n in range(4)))
+        found = at_once(
+            *(
+                partial(put, environ, "azure-kv:db", {"a": str(n)}, "replace", f"m{n}")
+                for n in range(4)
+            )
+        )
         assert [each for each in found if isinstance(each, PluginError)] == []
         assert members(azure, "db")["a"] in {str(n) for n in range(4)}
 
 
 class TestLostResponses:
     @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-    def test_the_write_of_one_is_found(self, mode: Mode, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_the_write_of_one_is_found(
+        self, mode: Mode, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.rule = first(is_call("PUT"), drop_after)
         put(environ, "azure-kv:db", {"a": "x"}, mode)
         assert (len(azure.secrets["db"].versions), markers(azure, "db")) == (1, ["m1"])
 
-    def test_a_write_that_never_arrived_is_no_success(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_a_write_that_never_arrived_is_no_success(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         azure.rule = first(is_call("PUT"), drop)
         put_refused(environ, "azure-kv:db", {"a": "x"}, UnavailableError, "was not written")
         assert not put(environ, "azure-kv:db", {"a": "x"}).already
 
-    def test_who_cannot_look_does_not_know(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_who_cannot_look_does_not_know(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         def rule(_: Asked) -> Any:
             return drop if any(asked.method == "PUT" for asked in azure.asked) else None
 
         azure.rule = rule
         put_refused(environ, "azure-kv:db", {"a": "x"}, UnknownOutcomeError, "did not respond")
 
-    def test_killed_at_any_call_it_comes_to_the_same_end(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+    def test_killed_at_any_call_it_comes_to_the_same_end(
+        self, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
         for number, last in itertools.product(range(6), (drop, drop_after)):
             name = f"killed-{number}-{last.__name__.replace('_', '-')}"
             azure.hold(name, '{"old": "1"}')

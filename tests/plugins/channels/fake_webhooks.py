@@ -1,6 +1,7 @@
 """Fakes of Mattermost and Discord: their incoming webhooks, written from public documentation.
 
-Mattermost answers `ok` in plain text, errors as JSON with an id. Discord answers the message if `wait=true`, else 204.
+Mattermost answers `ok` in plain text, errors as JSON with an id. Discord answers the message if
+`wait=true`, else 204.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ DISCORD_HOOK = "/api/webhooks/1195938472610394112/Canary-wEbHoOk_t0ken-9c41"
 
 
 class FakeMattermost(FakeWeb):
-    """A server with one webhook. `texts` are what was posted: a post's own text, and those of its attachments."""
+    """A server with one webhook.
+
+    `texts` are what was posted: a post's own text, and those of its attachments.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -35,12 +39,19 @@ class FakeMattermost(FakeWeb):
 
     @property
     def texts(self) -> list[str]:
-        return ["\n".join([post["text"], *(each["text"] for each in post["attachments"])]) for post in self.posts]
+        return [
+            "\n".join([post["text"], *(each["text"] for each in post["attachments"])])
+            for post in self.posts
+        ]
 
 
 def refusal(identifier: str, status: int) -> Reply:
     """An error as Mattermost tells it: it quotes the webhook."""
-    members = {"message": f"Invalid webhook {MATTERMOST_HOOK}", "detailed_error": "", "request_id": "x"}
+    members = {
+        "message": f"Invalid webhook {MATTERMOST_HOOK}",
+        "detailed_error": "",
+        "request_id": "x",
+    }
     return Reply(status, {"id": identifier, **members, "status_code": status})
 
 
@@ -61,7 +72,14 @@ class FakeDiscord(FakeWeb):
         if asked.path != DISCORD_HOOK:
             return Reply(401, {"message": "Invalid Webhook Token", "code": 50027})
         if asked.method == "GET":
-            return Reply(200, {"id": "1195938472610394112", "name": "ops", "token": DISCORD_HOOK.rpartition("/")[2]})
+            return Reply(
+                200,
+                {
+                    "id": "1195938472610394112",
+                    "name": "ops",
+                    "token": DISCORD_HOOK.rpartition("/")[2],
+                },
+            )
         sent = asked.json
         if not 1 <= len(sent.get("content", "")) <= 2000:
             return Reply(400, {"message": "Invalid Form Body", "code": 50035, "errors": {}})

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from plugins.channels.fake_webhooks import DISCORD_HOOK, MATTERMOST_HOOK, FakeDiscord, FakeMattermost, refusal
+from plugins.channels.fake_webhooks import (
+    DISCORD_HOOK,
+    MATTERMOST_HOOK,
+    FakeDiscord,
+    FakeMattermost,
+    refusal,
+)
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.fake_web import Fault, Reply, hang
@@ -38,7 +44,10 @@ def discord() -> Iterator[FakeDiscord]:
 @pytest.fixture
 def chatting(user: Terminal, mattermost: FakeMattermost, discord: FakeDiscord) -> Terminal:
     """A user with a webhook of each."""
-    user.environ |= {"MATTERMOST_WEBHOOK_URL": mattermost.webhook_url, "DISCORD_WEBHOOK_URL": discord.webhook_url}
+    user.environ |= {
+        "MATTERMOST_WEBHOOK_URL": mattermost.webhook_url,
+        "DISCORD_WEBHOOK_URL": discord.webhook_url,
+    }
     user.environ["DB_PASSWORD"] = "s3cret"
     return user
 
@@ -46,7 +55,9 @@ def chatting(user: Terminal, mattermost: FakeMattermost, discord: FakeDiscord) -
 def test_the_link_goes_to_one_and_its_passcode_to_the_other(
     chatting: Terminal, mattermost: FakeMattermost, discord: FakeDiscord, service: RunningService
 ) -> None:
-    done = chatting.sealpipe(*SHARE, "--passcode-generate", "--send", "mattermost:", "--passcode-to", "discord:")
+    done = chatting.sealpipe(
+        *SHARE, "--passcode-generate", "--send", "mattermost:", "--passcode-to", "discord:"
+    )
     assert (done.code, done.out) == (0, ""), done
     [post], [message] = mattermost.texts, discord.messages
     [link], [code] = LINK.findall(post), re.findall("`([^`]*)`", message["content"])
@@ -55,11 +66,15 @@ def test_the_link_goes_to_one_and_its_passcode_to_the_other(
     assert link.partition("#")[2] not in message["content"]
 
 
-def test_a_link_goes_to_discord(chatting: Terminal, discord: FakeDiscord, service: RunningService) -> None:
+def test_a_link_goes_to_discord(
+    chatting: Terminal, discord: FakeDiscord, service: RunningService
+) -> None:
     discord.instead.append(Reply(429, {"retry_after": 0.01}))
     done = chatting.sealpipe(*SHARE, "--send", "discord:")
     assert (done.code, done.out) == (0, ""), done
-    assert opened(service, LINK.findall(discord.messages[0]["content"])[0]) == {"DB_PASSWORD": "s3cret"}
+    assert opened(service, LINK.findall(discord.messages[0]["content"])[0]) == {
+        "DB_PASSWORD": "s3cret"
+    }
 
 
 HOST = "chat.example"
@@ -73,20 +88,34 @@ def test_link_and_address_show_in_no_other_place(
     fake = mattermost if name == "mattermost" else discord
     for reply in (None, Reply(400), Reply(500)):
         fake.instead += [] if reply is None else [reply]
-        seen = watch(chatting, [*SEALPIPE, *SHARE, "--send", f"{name}:", "--views", "unlimited", "--debug"])
+        seen = watch(
+            chatting, [*SEALPIPE, *SHARE, "--send", f"{name}:", "--views", "unlimited", "--debug"]
+        )
         assert seen.done.code == (11 if reply else 0), seen.done
         [link] = LINK.findall(str(fake.asked[-1].json))
-        secrets = {"link": link.partition("#")[2], "address": MATTERMOST_HOOK[-26:], "token": DISCORD_HOOK[-27:]}
+        secrets = {
+            "link": link.partition("#")[2],
+            "address": MATTERMOST_HOOK[-26:],
+            "token": DISCORD_HOOK[-27:],
+        }
         detector = Detector({each: value.encode() for each, value in secrets.items()})
         mine = f"ost: 127.0.0.1:{fake.port}\r\n".encode()
-        places = [(where, data) for where, data in seen.places() if not (where.startswith("TCP") and mine in data)]
+        places = [
+            (where, data)
+            for where, data in seen.places()
+            if not (where.startswith("TCP") and mine in data)
+        ]
         assert {found for where, data in places for found in detector.find(data, where)} == set()
         assert seen.executed == []
 
 
 @pytest.fixture
-def failures(mattermost: FakeMattermost, discord: FakeDiscord, tmp_path: Path) -> Iterator[dict[str, Cases]]:
-    """Of each channel, what its server does and the environment. A webhook needs no library, and no login expires.
+def failures(
+    mattermost: FakeMattermost, discord: FakeDiscord, tmp_path: Path
+) -> Iterator[dict[str, Cases]]:
+    """Of each channel, what its server does and the environment.
+
+    A webhook needs no library, and no login expires.
 
     In place of these stand webhooks that are switched off, posts that are refused, and rate limits.
     """
@@ -114,7 +143,10 @@ def failures(mattermost: FakeMattermost, discord: FakeDiscord, tmp_path: Path) -
             },
             "discord": {
                 **common(discord, "DISCORD_WEBHOOK_URL", DISCORD_HOOK),
-                "wrong path": (None, {"DISCORD_WEBHOOK_URL": f"{discord.base_url}/api/webhooks/1/x"}),
+                "wrong path": (
+                    None,
+                    {"DISCORD_WEBHOOK_URL": f"{discord.base_url}/api/webhooks/1/x"},
+                ),
                 "denied": (Reply(403, {"code": 40333}), {}),
                 "wrong account": (None, {"DISCORD_WEBHOOK_URL": f"{discord.webhook_url}x"}),
                 "timeout": (hang, {}),
@@ -141,6 +173,12 @@ def test_nine_failures_are_told_apart(
         done = chatting.sealpipe(*SHARE, "--send", f"{name}:", "--output", "json", **environ)
         assert (done.code, done.json["delivered"]) == (11, []), (failure, done)
         told[failure] = done.error["message"].partition(": ")[2]
-        assert [value for value in ("s3cret", "canary", "Canary", Intercepting.password) if value in done.err] == []
-    reasons, remedies = zip(*(each.rstrip(")").rpartition(" (")[::2] for each in told.values()), strict=True)
+        assert [
+            value
+            for value in ("s3cret", "canary", "Canary", Intercepting.password)
+            if value in done.err
+        ] == []
+    reasons, remedies = zip(
+        *(each.rstrip(")").rpartition(" (")[::2] for each in told.values()), strict=True
+    )
     assert len(set(reasons)) == len(set(remedies)) == 9, told

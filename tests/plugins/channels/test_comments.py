@@ -1,5 +1,6 @@
-"""github-comment: and gitlab-note: on fakes from the vendors' public documentation; PyGithub and python-gitlab, which
-their users use, get on with the same fakes. What both channels promise is tested of both."""
+"""github-comment: and gitlab-note: on fakes from the vendors' public documentation; PyGithub and
+python-gitlab, which their users use, get on with the same fakes. What both channels promise is
+tested of both."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ from support.fake_web import FakeWeb, Reply, drop, drop_after
 
 @dataclass
 class Place:
-    """Where comments go: a fake, the channel that uses it, its recipients, and what was written there."""
+    """Where comments go: a fake, the channel that uses it, its recipients, and what was written
+    there.
+    """
 
     fake: FakeWeb
     using: Using
@@ -131,7 +134,9 @@ class TestBoth:
             (Reply(500, ""), UnavailableError),
         ],
     )
-    def test_a_reading_that_fails_writes_nothing(self, place: Place, reply: Any, kind: type[PluginError]) -> None:
+    def test_a_reading_that_fails_writes_nothing(
+        self, place: Place, reply: Any, kind: type[PluginError]
+    ) -> None:
         place.fake.instead.append(reply)
         error = place.using.fails(kind, place.to)
         if isinstance(error, UnavailableError) and isinstance(reply, Reply) and reply.headers:
@@ -141,7 +146,10 @@ class TestBoth:
 
     def test_markup_mentions_and_commands_of_the_text_are_none(self, place: Place) -> None:
         commands = "/close\n  /deploy now\n"
-        text = f"{commands}@everyone see [x](https://evil.example) ![i](y) <img src=z>\n# big\n---\n    {LINK}"
+        text = (
+            f"{commands}@everyone see [x](https://evil.example) ![i](y) <img src=z>\n# big\n"
+            f"---\n    {LINK}"
+        )
         place.using.send(place.to, share(text))
         lines = [line.rstrip() for line in place.bodies()[0].split("\n")]
         assert lines == [
@@ -155,7 +163,12 @@ class TestBoth:
 
     @pytest.mark.parametrize(
         ("code", "shown"),
-        [("a*b_c", "`a*b_c`"), ("tick`ed", "``tick`ed``"), ("`x``", "``` `x`` ```"), ("@ann", "`@ann`")],
+        [
+            ("a*b_c", "`a*b_c`"),
+            ("tick`ed", "``tick`ed``"),
+            ("`x``", "``` `x`` ```"),
+            ("@ann", "`@ann`"),
+        ],
     )
     def test_a_passcode_is_code_and_exact(self, place: Place, code: str, shown: str) -> None:
         place.using.send(place.to, passcode(code))
@@ -168,10 +181,19 @@ class TestBoth:
         place.using.send(place.to)
         place.fake.instead.append(Reply(403, f"{place.token} {LINK}"))
         error = place.using.fails(AccessDeniedError, place.to)
-        wrong = place.make(GITHUB_TOKEN="Wrong-Canary", GITLAB_TOKEN="Wrong-Canary").fails(BackendAuthError, place.to)
+        wrong = place.make(GITHUB_TOKEN="Wrong-Canary", GITLAB_TOKEN="Wrong-Canary").fails(
+            BackendAuthError, place.to
+        )
         made = place.using.registry.channel(place.using.name)
         shown = "".join(
-            [caplog.text, *capfd.readouterr(), told(error), told(wrong), repr(made.settings), repr(vars(made))]
+            [
+                caplog.text,
+                *capfd.readouterr(),
+                told(error),
+                told(wrong),
+                repr(made.settings),
+                repr(vars(made)),
+            ]
         )
         assert not [secret for secret in (place.token, FRAGMENT, "Wrong-Canary") if secret in shown]
         assert f"127.0.0.1:{place.fake.port}" in caplog.text
@@ -180,13 +202,17 @@ class TestBoth:
         error = place.make(GITHUB_TOKEN="", GITLAB_TOKEN="").fails(NotConfiguredError, place.to)
         assert error.message.startswith("no Git")
         for token in ("two\nlines Canary", "a b c Canary", "schlüssel-Canary"):
-            error = place.make(GITHUB_TOKEN=token, GITLAB_TOKEN=token).fails(NotConfiguredError, place.to)
+            error = place.make(GITHUB_TOKEN=token, GITLAB_TOKEN=token).fails(
+                NotConfiguredError, place.to
+            )
             assert "contains invalid characters" in error.message
             assert "Canary" not in told(error)
 
     def test_no_token_goes_out_in_clear(self, place: Place) -> None:
         url = "http://git.acme.example/api"
-        error = place.make(GITHUB_API_URL=url, CI_API_V4_URL=url).fails(NotConfiguredError, place.to)
+        error = place.make(GITHUB_API_URL=url, CI_API_V4_URL=url).fails(
+            NotConfiguredError, place.to
+        )
         assert "https" in error.message
 
     def test_check_writes_nothing(self, place: Place) -> None:
@@ -201,7 +227,10 @@ class TestGitHub:
 
     def test_pygithub_reads_what_we_write_and_we_find_what_it_writes(self, hub: FakeGitHub) -> None:
         theirs = Github(
-            auth=Auth.Token(fake_github.TOKEN), base_url=hub.base_url, retry=None, seconds_between_requests=0
+            auth=Auth.Token(fake_github.TOKEN),
+            base_url=hub.base_url,
+            retry=None,
+            seconds_between_requests=0,
         )
         repo = theirs.get_repo("acme/app")
         assert repo.private
@@ -217,18 +246,28 @@ class TestGitHub:
 
     @pytest.mark.parametrize(
         "to",
-        ["", "acme/app", "acme/app#", "acme/app#0", "acme/app#7,acme/app#8", "acme/app#7\n", "acme/app#7?x=y",
-         "app#7", "/app#7", "acme/#7", "acme/..#7", "acme/.#7", "acme/a/b#7", "acme/app#7/../8", "acme%2fapp#7",
-         "-acme/app#7", "acme/app#-7", "acme/app #7", "acme/app#7#8", "acme/app#\u0667", "../acme/app#7"],
+        ["", "acme/app", "acme/app#", "acme/app#0", "acme/app#7,acme/app#8", "acme/app#7\n",
+            "acme/app#7?x=y",
+         "app#7", "/app#7", "acme/#7", "acme/..#7", "acme/.#7", "acme/a/b#7", "acme/app#7/../8",
+         "acme%2fapp#7",
+         "-acme/app#7", "acme/app#-7", "acme/app #7", "acme/app#7#8", "acme/app#\u0667",
+         "../acme/app#7"],
     )  # fmt: skip
-    def test_what_is_not_one_issue_is_refused_before_anything_is_sent(self, hub: FakeGitHub, to: str) -> None:
+    def test_what_is_not_one_issue_is_refused_before_anything_is_sent(
+        self, hub: FakeGitHub, to: str
+    ) -> None:
         error = github_comment(hub).fails(ReferenceValueError, to)
         assert error.remedy == "write it as github-comment:owner/repo#123"
         assert not hub.asked
 
-    def test_what_is_not_there_and_what_may_not_be_written_read_differently(self, hub: FakeGitHub) -> None:
+    def test_what_is_not_there_and_what_may_not_be_written_read_differently(
+        self, hub: FakeGitHub
+    ) -> None:
         channel = github_comment(hub)
-        assert "has no repository acme/nosuch" in channel.fails(SecretNotFoundError, "acme/nosuch#7").message
+        assert (
+            "has no repository acme/nosuch"
+            in channel.fails(SecretNotFoundError, "acme/nosuch#7").message
+        )
         assert "has no acme/app#8" in channel.fails(SecretNotFoundError, "acme/app#8").message
         hub.may_write = False
         error = channel.fails(AccessDeniedError, "acme/app#7")
@@ -239,7 +278,9 @@ class TestGitHub:
         "headers",
         [{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, {"Retry-After": "60"}],
     )
-    def test_a_rate_limit_that_answers_403_is_no_refusal(self, hub: FakeGitHub, headers: dict[str, str]) -> None:
+    def test_a_rate_limit_that_answers_403_is_no_refusal(
+        self, hub: FakeGitHub, headers: dict[str, str]
+    ) -> None:
         hub.instead += [None, None, Reply(403, {"message": "rate limit exceeded"}, headers)]
         error = github_comment(hub).fails(UnavailableError, "acme/app#7")
         assert error.retry_after is not None
@@ -260,7 +301,9 @@ class TestGitHub:
 class TestGitLab:
     """gitlab-note:"""
 
-    def test_python_gitlab_reads_what_we_write_and_writes_in_the_same_form(self, lab: FakeGitLab) -> None:
+    def test_python_gitlab_reads_what_we_write_and_writes_in_the_same_form(
+        self, lab: FakeGitLab
+    ) -> None:
         theirs = gitlab.Gitlab(lab.base_url, private_token=fake_gitlab.TOKEN)
         project = theirs.projects.get("acme/sub/app")
         assert project.visibility == "private"
@@ -276,7 +319,9 @@ class TestGitLab:
         assert ours.json.keys() == other.json.keys()
         theirs.session.close()
 
-    @pytest.mark.parametrize(("to", "kind"), [("acme/sub/app!4", "merge_requests"), ("acme/sub/app#4", "issues")])
+    @pytest.mark.parametrize(
+        ("to", "kind"), [("acme/sub/app!4", "merge_requests"), ("acme/sub/app#4", "issues")]
+    )
     def test_merge_requests_and_issues(self, lab: FakeGitLab, to: str, kind: str) -> None:
         gitlab_note(lab).send(to)
         assert len(lab.bodies(kind=kind)) == 1
@@ -287,18 +332,24 @@ class TestGitLab:
         error = gitlab_note(lab).fails(AccessDeniedError, "acme/sub/app!4")
         assert "internal = false" in error.remedy
         gitlab_note(lab, SEALPIPE_PLUGIN_GITLAB_NOTE__INTERNAL="false").send("acme/sub/app!4")
-        assert [note["internal"] for note in lab.notes["acme/sub/app", "merge_requests", 4]] == [False]
+        assert [note["internal"] for note in lab.notes["acme/sub/app", "merge_requests", 4]] == [
+            False
+        ]
 
     def test_an_internal_project_is_not_public(self, lab: FakeGitLab) -> None:
         assert gitlab_note(lab).send("acme/house#4").confirmed
 
     @pytest.mark.parametrize(
         "to",
-        ["", "acme/app", "app!4", "acme/app!", "acme/app!0", "acme/app!4,acme/app!5", "acme/app!4\n", "acme/app!4?x=y",
-         "acme/../app!4", "acme/app!4#5", "acme//app!4", "acme/app/!4", "/acme/app!4", "acme/app~4", "acme/app !4",
+        ["", "acme/app", "app!4", "acme/app!", "acme/app!0", "acme/app!4,acme/app!5",
+            "acme/app!4\n", "acme/app!4?x=y",
+         "acme/../app!4", "acme/app!4#5", "acme//app!4", "acme/app/!4", "/acme/app!4", "acme/app~4",
+         "acme/app !4",
          "acme%2Fapp!4", "acme/-app!4", "acme/app!4/notes"],
     )  # fmt: skip
-    def test_what_is_not_one_place_is_refused_before_anything_is_sent(self, lab: FakeGitLab, to: str) -> None:
+    def test_what_is_not_one_place_is_refused_before_anything_is_sent(
+        self, lab: FakeGitLab, to: str
+    ) -> None:
         gitlab_note(lab).fails(ReferenceValueError, to)
         assert not lab.asked
 

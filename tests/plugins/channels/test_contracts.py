@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from plugins.channels.fake_webhooks import DISCORD_HOOK, MATTERMOST_HOOK, FakeDiscord, FakeMattermost
+from plugins.channels.fake_webhooks import (
+    DISCORD_HOOK,
+    MATTERMOST_HOOK,
+    FakeDiscord,
+    FakeMattermost,
+)
 from plugins.channels.using import Using
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import ChannelContract
 from support import (
     fake_chat,
@@ -22,7 +27,13 @@ from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.mailbox import PASSWORD, USER, Mailbox
 
-TWO = ("a@example.com,b@example.com", "acme/app#7,acme/app#8", "acme/app!4 acme/app!5", "#a,#b", "ops;dev")
+TWO = (
+    "a@example.com,b@example.com",
+    "acme/app#7,acme/app#8",
+    "acme/app!4 acme/app!5",
+    "#a,#b",
+    "ops;dev",
+)
 MORE = (
     "a@example.com?cc=b@example.com",
     "a@example.com\nBcc: b@example.com",
@@ -53,9 +64,15 @@ class TestEmail(Kit):
     def environ(self, tmp_path: Path) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Mailbox(tmp_path) as self.box:
             self.ca_file = self.box.ca_file
-            settings = {"host": self.box.host, "port": f"{self.box.port}", "sender": "ci@acme.example"}
+            settings = {
+                "host": self.box.host,
+                "port": f"{self.box.port}",
+                "sender": "ci@acme.example",
+            }
             settings |= {"username": USER, "password": PASSWORD}
-            yield {f"SEALPIPE_PLUGIN_EMAIL__{name.upper()}": value for name, value in settings.items()}
+            yield {
+                f"SEALPIPE_PLUGIN_EMAIL__{name.upper()}": value for name, value in settings.items()
+            }
 
     def recipient(self) -> str:
         return "ann@example.com"
@@ -103,7 +120,10 @@ class TestTeams(Kit):
         return "ops"
 
     def received(self) -> Sequence[str]:
-        return ["\n".join(run["text"] for b in card["body"] for run in b["inlines"]) for _, card in self.fake.cards]
+        return [
+            "\n".join(run["text"] for b in card["body"] for run in b["inlines"])
+            for _, card in self.fake.cards
+        ]
 
     def secrets(self) -> Sequence[str]:
         return ["Sig-7Hc9"]

@@ -1,4 +1,6 @@
-"""discord: on a fake from Discord's public documentation; discord_webhook, a client of others, works with it, too."""
+"""discord: on a fake from Discord's public documentation; discord_webhook, a client of others,
+works with it, too.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def discord() -> Iterator[FakeDiscord]:
 
 def using(discord: FakeDiscord, **more: str) -> Using:
     settings = {"webhook_url": discord.webhook_url, **more}
-    return Using("discord", {f"SEALPIPE_PLUGIN_DISCORD__{k.upper()}": v for k, v in settings.items()})
+    return Using(
+        "discord", {f"SEALPIPE_PLUGIN_DISCORD__{k.upper()}": v for k, v in settings.items()}
+    )
 
 
 def test_a_client_of_others_gets_on_with_the_fake(discord: FakeDiscord) -> None:
@@ -54,7 +58,17 @@ def test_a_message_has_no_preview_and_mentions_nobody(discord: FakeDiscord) -> N
 
 @pytest.mark.parametrize(
     "word",
-    ["@everyone", "@here", "<@123>", "<@&123>", "<#123>", "<t:0:R>", "# big", "-# small", "[a](https://b.example)"],
+    [
+        "@everyone",
+        "@here",
+        "<@123>",
+        "<@&123>",
+        "<#123>",
+        "<t:0:R>",
+        "# big",
+        "-# small",
+        "[a](https://b.example)",
+    ],
 )
 def test_a_title_is_text(discord: FakeDiscord, word: str) -> None:
     using(discord).send("", share(f"{word}\n{LINK}", title=word))
@@ -74,10 +88,14 @@ def test_an_address_with_a_thread_keeps_it(discord: FakeDiscord) -> None:
 
 
 def test_a_name_chooses_one_of_several_webhooks(discord: FakeDiscord) -> None:
-    found = using(discord, webhooks=f"ops={discord.webhook_url} other={discord.base_url}/api/webhooks/1/x")
+    found = using(
+        discord, webhooks=f"ops={discord.webhook_url} other={discord.base_url}/api/webhooks/1/x"
+    )
     found.send("ops")
     assert [found.canonical(to) for to in ("", "ops", "other")] == ["", "", "other"]
-    assert found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Discord"
+    assert (
+        found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Discord"
+    )
     assert "no longer knows this webhook" in found.fails(SecretNotFoundError, "other").message
     wrong = using(discord, webhook_url=f"{discord.webhook_url}x")
     assert "refused the webhook's token" in wrong.fails(BackendAuthError, "").message
@@ -104,20 +122,29 @@ def test_anything_else_is_refused_before_anything_is_sent(discord: FakeDiscord, 
         (drop, UnknownOutcomeError),
     ],
 )
-def test_what_is_not_taken(discord: FakeDiscord, reply: Reply | Fault, kind: type[PluginError]) -> None:
+def test_what_is_not_taken(
+    discord: FakeDiscord, reply: Reply | Fault, kind: type[PluginError]
+) -> None:
     discord.instead.append(reply)
     using(discord).fails(kind, "")
     assert len(discord.asked) == 1
 
 
-@pytest.mark.parametrize(("reply", "seconds"), [(limited(0.35), 0.35), (Reply(429, {"retry_after": "x"}), None)])
-def test_it_says_how_long_to_wait(discord: FakeDiscord, reply: Reply, seconds: float | None) -> None:
+@pytest.mark.parametrize(
+    ("reply", "seconds"), [(limited(0.35), 0.35), (Reply(429, {"retry_after": "x"}), None)]
+)
+def test_it_says_how_long_to_wait(
+    discord: FakeDiscord, reply: Reply, seconds: float | None
+) -> None:
     discord.instead.append(reply)
     assert using(discord).fails(UnavailableError, "").retry_after == seconds
 
 
 def test_what_is_too_long_is_not_sent(discord: FakeDiscord) -> None:
-    assert "2000 characters" in using(discord).fails(UnsupportedError, "", share("\U0001f511" * 1000 + LINK)).message
+    assert (
+        "2000 characters"
+        in using(discord).fails(UnsupportedError, "", share("\U0001f511" * 1000 + LINK)).message
+    )
     assert not discord.asked
 
 
@@ -131,7 +158,13 @@ def test_neither_message_nor_address_is_shown(
     error = found.fails(UnsupportedError, "")
     made = found.registry.channel("discord")
     found.check()
-    shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
+    shown = (
+        caplog.text
+        + "".join(capfd.readouterr())
+        + told(error)
+        + repr(made.settings)
+        + repr(vars(made))
+    )
     for secret in ("Canary-wEb", "/api/webhooks", FRAGMENT):
         assert secret not in shown
 

@@ -1,4 +1,6 @@
-"""email: on a real mail server (aiosmtpd) with STARTTLS, logins and a certificate authority of its own."""
+"""email: on a real mail server (aiosmtpd) with STARTTLS, logins and a certificate authority of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from typing import Any
 
 import pytest
 
-from plugins.channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
+from plugins.channels.using import (
+    FRAGMENT,
+    LINK,
+    TITLE,
+    Using,
+    everything_logged,
+    passcode,
+    share,
+    told,
+)
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -32,7 +43,9 @@ TO = "ann@example.com"
 LONGEST = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.ccc"
 """254 octets, with the most that may stand before the @."""
 ELSEWHERE = "127.1"
-"""Another spelling of this machine, which is not taken for it: what goes there is as good as on the network."""
+"""Another spelling of this machine, which is not taken for it: what goes there is as good as on the
+network.
+"""
 
 Start = Callable[..., Mailbox]
 
@@ -49,7 +62,9 @@ def mailbox(started: Start) -> Mailbox:
     return started()
 
 
-def email(mailbox: Mailbox, *, trusting: bool = True, login: bool = True, **more: str | None) -> Using:
+def email(
+    mailbox: Mailbox, *, trusting: bool = True, login: bool = True, **more: str | None
+) -> Using:
     """The channel, set up for a server; keyword arguments change its settings."""
     settings = {
         "host": mailbox.host,
@@ -59,7 +74,11 @@ def email(mailbox: Mailbox, *, trusting: bool = True, login: bool = True, **more
     }
     if login:
         settings |= {"username": USER, "password": PASSWORD}
-    environ = {f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v for k, v in {**settings, **more}.items() if v is not None}
+    environ = {
+        f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v
+        for k, v in {**settings, **more}.items()
+        if v is not None
+    }
     return Using("email", environ, mailbox.ca_file if trusting else None)
 
 
@@ -69,7 +88,12 @@ class TestTheMessage:
     def test_it_arrives_by_starttls_with_a_login_at_one_address(self, mailbox: Mailbox) -> None:
         delivery = email(mailbox).send(TO)
         [got] = mailbox.received
-        assert (got.sender, got.recipients, got.user, got.encrypted) == ("ci@acme.example", [TO], USER, True)
+        assert (got.sender, got.recipients, got.user, got.encrypted) == (
+            "ci@acme.example",
+            [TO],
+            USER,
+            True,
+        )
         assert delivery.id == got.mail["Message-ID"]
         assert not delivery.confirmed
 
@@ -78,7 +102,10 @@ class TestTheMessage:
         mail = mailbox.received[0].mail
         assert mail.get_content_type() == "multipart/alternative"
         text, page = [part.get_content() for part in mail.iter_parts()]
-        assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
+        assert [part.get_content_type() for part in mail.iter_parts()] == [
+            "text/plain",
+            "text/html",
+        ]
         assert f"\n{LINK}\n" in text.replace("\r\n", "\n")
         assert f'"{TITLE}"' in text
         assert f'<a href="{LINK}">{LINK}</a>' in page
@@ -91,11 +118,17 @@ class TestTheMessage:
         assert page.count("<a ") == 1
         assert "http" not in page.replace(LINK, "")
 
-    def test_its_headers_say_that_it_is_of_a_machine_and_whom_to_answer(self, mailbox: Mailbox) -> None:
+    def test_its_headers_say_that_it_is_of_a_machine_and_whom_to_answer(
+        self, mailbox: Mailbox
+    ) -> None:
         email(mailbox, reply_to="ops@acme.example").send(TO)
         mail = mailbox.received[0].mail
         assert mail["From"] == "CI of Acme <ci@acme.example>"
-        assert (mail["To"], mail["Reply-To"], mail["Subject"]) == (TO, "ops@acme.example", "A secret for you")
+        assert (mail["To"], mail["Reply-To"], mail["Subject"]) == (
+            TO,
+            "ops@acme.example",
+            "A secret for you",
+        )
         assert mail["Auto-Submitted"] == "auto-generated"
         assert mail["Message-ID"].endswith("@acme.example>")
         assert abs(mail["Date"].datetime.timestamp() - time.time()) < 60
@@ -108,7 +141,9 @@ class TestTheMessage:
         assert mailbox.received[0].mail["Subject"] == "A message from sealpipe"
 
     def test_a_subject_with_line_ends_adds_no_header(self, mailbox: Mailbox) -> None:
-        email(mailbox).send(TO, share(subject="For you\r\nBcc: eve@evil.example\n\nx\u2028y \u202e ü"))
+        email(mailbox).send(
+            TO, share(subject="For you\r\nBcc: eve@evil.example\n\nx\u2028y \u202e ü")
+        )
         mail = mailbox.received[0].mail
         assert mail["Subject"] == "For you Bcc: eve@evil.example x y ü"
         assert mail["Bcc"] is None
@@ -144,22 +179,28 @@ class TestTheRecipient:
     @pytest.mark.parametrize(
         "to",
         [
-            "", "ann", "@example.com", "ann@", "ann@localhost", "ann@@example.com", "ann@b@example.com",
-            "ann@example.com,eve@evil.example", "ann@example.com;eve@evil.example", "ann@example.com eve@evil.example",
-            "ann@example.com\n", "ann@example.com\r\nBcc: eve@evil.example", "ann@example.com\n\nhello",
-            "ann@example.com?cc=eve@evil.example", "ann@example.com?bcc=eve@evil.example&subject=x",
-            "ann?x@example.com", "Ann <ann@example.com>", "<ann@example.com>", "ann@example.com (Ann)",
+            "", "ann", "@example.com", "ann@", "ann@localhost", "ann@@example.com",
+            "ann@b@example.com", "ann@example.com,eve@evil.example",
+            "ann@example.com;eve@evil.example", "ann@example.com eve@evil.example",
+            "ann@example.com\n", "ann@example.com\r\nBcc: eve@evil.example",
+            "ann@example.com\n\nhello", "ann@example.com?cc=eve@evil.example",
+            "ann@example.com?bcc=eve@evil.example&subject=x", "ann?x@example.com",
+            "Ann <ann@example.com>", "<ann@example.com>", "ann@example.com (Ann)",
             '"ann"@example.com', '"a@evil.example> "@example.com', "ann%evil.example@example.com",
-            "evil.example!ann@example.com", "@evil.example:ann@example.com", "mailto:ann@example.com",
-            "ann@[127.0.0.1]", "ann@127.0.0.1", "ann@example.com.", "ann@.example.com", "ann@exa_mple.com",
-            "ann@-example.com", "ann@example。com", "ann@example.com\x00", "ann@exam\u202eple.com", ".ann@example.com",
-            "ann.@example.com", "a..n@example.com", "-oQ/tmp@example.com", "|sh@example.com", "ann\u00a0@example.com",
+            "evil.example!ann@example.com", "@evil.example:ann@example.com",
+            "mailto:ann@example.com", "ann@[127.0.0.1]", "ann@127.0.0.1", "ann@example.com.",
+            "ann@.example.com", "ann@exa_mple.com", "ann@-example.com", "ann@example。com",
+            "ann@example.com\x00", "ann@exam\u202eple.com", ".ann@example.com", "ann.@example.com",
+            "a..n@example.com", "-oQ/tmp@example.com", "|sh@example.com", "ann\u00a0@example.com",
             "a\\@example.com", "ann\uff20example.com", "ﬁn@example.com", f"{'a' * 65}@example.com",
-            f"a@{'b.' * 130}example.com", "root:x@example.com", "a[b]@example.com", "ann\u200b@example.com",
+            f"a@{'b.' * 130}example.com", "root:x@example.com", "a[b]@example.com",
+            "ann\u200b@example.com",
             "a€@example.com", f"{LONGEST}c", "\u3000ann@example.com", "ann @example.com",
         ],
     )  # fmt: skip
-    def test_what_is_not_one_address_changes_nothing_but_gets_an_error(self, mailbox: Mailbox, to: str) -> None:
+    def test_what_is_not_one_address_changes_nothing_but_gets_an_error(
+        self, mailbox: Mailbox, to: str
+    ) -> None:
         error = email(mailbox).fails(ReferenceValueError, to)
         assert error.exit_code == 2
         assert error.message.startswith("the recipient is not a single address: it has ")
@@ -176,7 +217,9 @@ class TestTheRecipient:
             (LONGEST, LONGEST),
         ],
     )
-    def test_an_address_arrives_as_it_is_its_domain_in_ascii(self, mailbox: Mailbox, to: str, arrives_at: str) -> None:
+    def test_an_address_arrives_as_it_is_its_domain_in_ascii(
+        self, mailbox: Mailbox, to: str, arrives_at: str
+    ) -> None:
         channel = email(mailbox)
         channel.send(to)
         assert mailbox.received[0].recipients == [arrives_at]
@@ -213,7 +256,9 @@ class TestTheServer:
         email(box, login=False, security="none").send(TO)
         assert not box.received[0].encrypted
 
-    @pytest.mark.parametrize(("name", "client"), [("runner-1", "[127.0.0.1]"), ("ci.example.com", "ci.example.com")])
+    @pytest.mark.parametrize(
+        ("name", "client"), [("runner-1", "[127.0.0.1]"), ("ci.example.com", "ci.example.com")]
+    )
     def test_a_machine_says_its_name_if_that_has_a_domain(
         self, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, name: str, client: str
     ) -> None:
@@ -221,14 +266,25 @@ class TestTheServer:
         email(mailbox).send(TO)
         assert mailbox.received[0].client == client
 
-    def test_plain_to_anywhere_else_is_refused_before_any_connection(self, mailbox: Mailbox) -> None:
-        error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfiguredError, TO)
+    def test_plain_to_anywhere_else_is_refused_before_any_connection(
+        self, mailbox: Mailbox
+    ) -> None:
+        error = email(mailbox, security="none", host="mail.acme.example").fails(
+            NotConfiguredError, TO
+        )
         assert error.message == "mail to mail.acme.example would be sent unencrypted"
         assert 'write security = "plain-internal" into the config file' in error.remedy
 
-    def test_in_clear_to_a_relay_inside_a_network_where_the_config_file_says_so(self, started: Start) -> None:
+    def test_in_clear_to_a_relay_inside_a_network_where_the_config_file_says_so(
+        self, started: Start
+    ) -> None:
         box = started(starttls=False, login=False)
-        own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
+        own = {
+            "host": ELSEWHERE,
+            "port": box.port,
+            "sender": "ci@acme.example",
+            "security": "plain-internal",
+        }
         Using("email", {}, config={"plugins": {"email": own}}).send(TO)
         relay = {"stores": {"relay": {"plugin": "email", **own}}}
         Using("relay", {"SEALPIPE_STORE__RELAY__SENDER": "ops@acme.example"}, config=relay).send(TO)
@@ -238,7 +294,9 @@ class TestTheServer:
         ]
 
     @pytest.mark.parametrize("written", [{}, {"security": "starttls"}, {"security": None}])
-    def test_the_environment_cannot_say_so(self, started: Start, written: dict[str, str | None]) -> None:
+    def test_the_environment_cannot_say_so(
+        self, started: Start, written: dict[str, str | None]
+    ) -> None:
         box = started(starttls=False, login=False)
         environ = {
             "SEALPIPE_PLUGIN_EMAIL__HOST": ELSEWHERE,
@@ -249,29 +307,51 @@ class TestTheServer:
         with pytest.raises(SettingError) as caught:
             Using("email", environ, config={"plugins": {"email": written}}).send(TO)
         assert caught.value.message == (
-            "only the config file can set email's security to plain-internal, and SEALPIPE_PLUGIN_EMAIL__SECURITY does"
+            "only the config file can set email's security to plain-internal, and "
+            "SEALPIPE_PLUGIN_EMAIL__SECURITY does"
         )
         assert "[plugins.email]" in caught.value.remedy
-        store = {f"SEALPIPE_STORE__RELAY__{name.partition('__')[2]}": value for name, value in environ.items()}
-        with pytest.raises(SettingError, match="only the config file can set relay's security to plain-internal"):
+        store = {
+            f"SEALPIPE_STORE__RELAY__{name.partition('__')[2]}": value
+            for name, value in environ.items()
+        }
+        with pytest.raises(
+            SettingError, match="only the config file can set relay's security to plain-internal"
+        ):
             Using("relay", {**store, "SEALPIPE_STORE__RELAY__PLUGIN": "email"}).send(TO)
         assert not box.received
 
     def test_a_login_never_goes_in_clear(self, started: Start) -> None:
         box = started(starttls=False, login=False)
-        own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
-        login = {"SEALPIPE_PLUGIN_EMAIL__USERNAME": USER, "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD}
-        error = Using("email", login, config={"plugins": {"email": own}}).fails(NotConfiguredError, TO)
-        assert error.message == f"the login of email would be sent unencrypted to {ELSEWHERE}"
-        here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(
-            UnsupportedError, TO
+        own = {
+            "host": ELSEWHERE,
+            "port": box.port,
+            "sender": "ci@acme.example",
+            "security": "plain-internal",
+        }
+        login = {
+            "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
+            "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
+        }
+        error = Using("email", login, config={"plugins": {"email": own}}).fails(
+            NotConfiguredError, TO
         )
+        assert error.message == f"the login of email would be sent unencrypted to {ELSEWHERE}"
+        here = Using(
+            "email", login, config={"plugins": {"email": {**own, "host": box.host}}}
+        ).fails(UnsupportedError, TO)
         assert "offers no supported login" in here.message
 
     @pytest.mark.parametrize("implicit", [False, True])
-    def test_a_certificate_without_a_trusted_signature_is_refused(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
+    def test_a_certificate_without_a_trusted_signature_is_refused(
+        self,
+        started: Start,
+        implicit: bool,  # noqa: FBT001
+    ) -> None:
         box = started(implicit_tls=implicit)
-        error = email(box, trusting=False, security="tls" if implicit else None).fails(NotConfiguredError, TO)
+        error = email(box, trusting=False, security="tls" if implicit else None).fails(
+            NotConfiguredError, TO
+        )
         assert "from an authority that is not trusted here" in error.message
         assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
         assert not box.received
@@ -283,7 +363,10 @@ class TestTheServer:
 
     def test_a_wrong_password(self, mailbox: Mailbox) -> None:
         error = email(mailbox, password="Wrong-Canary-31").fails(BackendAuthError, TO)
-        assert re.fullmatch(rf"the mail server at 127\.0\.0\.1:{mailbox.port} refused the login \(535\)", error.message)
+        assert re.fullmatch(
+            rf"the mail server at 127\.0\.0\.1:{mailbox.port} refused the login \(535\)",
+            error.message,
+        )
         assert "Wrong-Canary" not in told(error)
 
     def test_a_server_that_wants_a_login(self, mailbox: Mailbox) -> None:
@@ -306,12 +389,17 @@ class TestTheServer:
 
     def test_a_silent_server_times_out(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(UnavailableError, TO)
+            error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(
+                UnavailableError, TO
+            )
         assert "in time" in error.message
 
     def test_check_logs_in_and_sends_nothing(self, mailbox: Mailbox) -> None:
         health = email(mailbox).check()
-        assert (health.ok, health.detail) == (True, f"127.0.0.1:{mailbox.port}, starttls, logged in")
+        assert (health.ok, health.detail) == (
+            True,
+            f"127.0.0.1:{mailbox.port}, starttls, logged in",
+        )
         assert not mailbox.received
         with pytest.raises(BackendAuthError):
             email(mailbox, password="x").check()
@@ -324,12 +412,27 @@ class TestWhatTheServerAnswers:
         ("stage", "answer", "kind", "says"),
         [
             ("mail", "451 4.3.0 later", UnavailableError, "asks to try again later (451)"),
-            ("mail", "550 5.7.1 no", AccessDeniedError, "does not allow the sender ci@acme.example (550)"),
+            (
+                "mail",
+                "550 5.7.1 no",
+                AccessDeniedError,
+                "does not allow the sender ci@acme.example (550)",
+            ),
             ("rcpt", "450 4.2.0 greylisted", UnavailableError, "asks to try again later (450)"),
             ("rcpt", "550 5.1.1 unknown", ReferenceValueError, f"has no mailbox {TO} (550)"),
             ("rcpt", "550 no such user", ReferenceValueError, f"has no mailbox {TO} (550)"),
-            ("rcpt", "554 5.7.1 relay access denied", AccessDeniedError, f"does not accept mail for {TO} (554)"),
-            ("rcpt", "550 5.7.26 policy", AccessDeniedError, f"does not accept mail for {TO} (550)"),
+            (
+                "rcpt",
+                "554 5.7.1 relay access denied",
+                AccessDeniedError,
+                f"does not accept mail for {TO} (554)",
+            ),
+            (
+                "rcpt",
+                "550 5.7.26 policy",
+                AccessDeniedError,
+                f"does not accept mail for {TO} (550)",
+            ),
             ("data", "452 4.3.1 full", UnavailableError, "asks to try again later (452)"),
             ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
@@ -344,7 +447,9 @@ class TestWhatTheServerAnswers:
         assert not mailbox.received
 
     @pytest.mark.parametrize("stage", ["mail", "rcpt"])
-    def test_a_connection_lost_before_the_last_dot_sent_nothing(self, mailbox: Mailbox, stage: str) -> None:
+    def test_a_connection_lost_before_the_last_dot_sent_nothing(
+        self, mailbox: Mailbox, stage: str
+    ) -> None:
         mailbox.answers.breaks.add(stage)
         error = email(mailbox).fails(UnavailableError, TO)
         assert error.message.endswith("closed the connection before it received the message")
@@ -376,7 +481,9 @@ class TestSettings:
             Using("email", {"SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example"}).send(TO)
         assert caught.value.remedy == "set SEALPIPE_PLUGIN_EMAIL__HOST"
 
-    @pytest.mark.parametrize("sender", ["ci", "ci@acme.example, b@acme.example", "ci@acme.example\nBcc: x@y.example"])
+    @pytest.mark.parametrize(
+        "sender", ["ci", "ci@acme.example, b@acme.example", "ci@acme.example\nBcc: x@y.example"]
+    )
     def test_a_sender_is_one_address(self, mailbox: Mailbox, sender: str) -> None:
         error = email(mailbox, sender=sender).fails(NotConfiguredError, TO)
         assert error.message == "the setting sender is not a single address"
@@ -392,7 +499,9 @@ class TestSettings:
     )
     def test_port_465_means_tls(self, given: dict[str, str], port: int, security: str) -> None:
         settings = {"host": "mail.acme.example", "sender": "ci@acme.example", **given}
-        using = Using("email", {f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v for k, v in settings.items()})
+        using = Using(
+            "email", {f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v for k, v in settings.items()}
+        )
         server: Any = using.registry.channel("email")._server  # type: ignore[attr-defined]
         assert (server._port, server._security) == (port, security)
 

@@ -1,4 +1,6 @@
-"""`sealpipe share --send` to a real mail server and to the fakes: processes, sockets, TLS, nothing in between."""
+"""`sealpipe share --send` to a real mail server and to the fakes: processes, sockets, TLS, nothing
+in between.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,21 @@ def mailing(user: Terminal, mailbox: Mailbox) -> Terminal:
 
 
 def share(user: Terminal, recipient: str) -> Done:
-    words = ("share", "-f", "Password=env:DB_PASSWORD", "--send", "email:{to}", "--param", "to=env:RECIPIENT")
+    words = (
+        "share",
+        "-f",
+        "Password=env:DB_PASSWORD",
+        "--send",
+        "email:{to}",
+        "--param",
+        "to=env:RECIPIENT",
+    )
     return user.sealpipe(*words, RECIPIENT=recipient)
 
 
-def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service: RunningService) -> None:
+def test_a_link_is_mailed_and_opens(
+    mailing: Terminal, mailbox: Mailbox, service: RunningService
+) -> None:
     done = share(mailing, "ann@example.com")
     assert (done.code, done.out) == (0, ""), done
     [got] = mailbox.received
@@ -53,7 +65,9 @@ def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service
     assert mailing.outbox() == []
 
 
-def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mailbox, service: RunningService) -> None:
+def test_a_title_that_an_attacker_wrote_is_text(
+    mailing: Terminal, mailbox: Mailbox, service: RunningService
+) -> None:
     title = (
         "v1 =?utf-8?q?=0D=0AContent-Type:_text/html=0D=0ABcc:_eve@evil.example=0D=0A=0D=0A"
         "<form_action=3Dhttps://evil.example>?="
@@ -64,7 +78,8 @@ def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mail
     [got] = mailbox.received
     assert got.recipients == ["ann@example.com"]
     assert [name for name, _ in got.mail.items()] == [
-        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type",
+        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version",
+        "Content-Type",
     ]  # fmt: skip
     assert got.mail["Subject"] == f"A secret for you: {title}"
     text, page = [part.get_content() for part in got.mail.iter_parts()]
@@ -110,12 +125,24 @@ def test_a_mailbox_that_is_not_there_keeps_the_link_for_resume(
     assert mailing.outbox() == []
 
 
-def test_a_comment_whose_answer_was_lost_is_there_once(user: Terminal, service: RunningService) -> None:
+def test_a_comment_whose_answer_was_lost_is_there_once(
+    user: Terminal, service: RunningService
+) -> None:
     with FakeGitHub() as hub:
-        user.environ |= {"GITHUB_API_URL": hub.base_url, "GITHUB_TOKEN": fake_github.TOKEN, "DB_PASSWORD": "s3cret"}
+        user.environ |= {
+            "GITHUB_API_URL": hub.base_url,
+            "GITHUB_TOKEN": fake_github.TOKEN,
+            "DB_PASSWORD": "s3cret",
+        }
         hub.instead += [None, None, drop_after]
         done = user.sealpipe(
-            "share", "-f", "env:DB_PASSWORD", "--send", "github-comment:{r}#7", "--param", "r=text:acme/app"
+            "share",
+            "-f",
+            "env:DB_PASSWORD",
+            "--send",
+            "github-comment:{r}#7",
+            "--param",
+            "r=text:acme/app",
         )
         assert (done.code, done.out) == (0, ""), done
         [body] = hub.bodies()
@@ -136,7 +163,10 @@ def test_link_and_passcode_go_two_ways_and_never_one(
         "--passcode-to",
     )
     with FakeSlack() as slack:
-        mailing.environ |= {"SLACK_BOT_TOKEN": fake_chat.TOKEN, "SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url}
+        mailing.environ |= {
+            "SLACK_BOT_TOKEN": fake_chat.TOKEN,
+            "SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url,
+        }
         done = mailing.sealpipe(*words, "slack:@U024BE7LH")
         assert (done.code, done.out) == (0, ""), done
         elements = slack.messages[0]["blocks"][0]["elements"][0]["elements"]

@@ -1,7 +1,8 @@
-"""A mail that an attacker writes: whatever a title, a name or a text holds, the mail is the one that was meant.
+"""A mail that an attacker writes: whatever a title, a name or a text holds, the mail is the one
+that was meant.
 
-What arrived is read here by hand, and once more by the standard library's reader, which is what many mail programs
-and ticket systems use.
+What arrived is read here by hand, and once more by the standard library's reader, which is what
+many mail programs and ticket systems use.
 """
 
 from __future__ import annotations
@@ -26,7 +27,17 @@ from support.mailbox import Mailbox, Received
 from support.outside_text import COMMANDS, MAIL, MARKUP, outside
 
 TO = "ann@example.com"
-HEADERS = ["From", "To", "Reply-To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type"]
+HEADERS = [
+    "From",
+    "To",
+    "Reply-To",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Auto-Submitted",
+    "MIME-Version",
+    "Content-Type",
+]
 ENDS = datetime(2026, 12, 1, tzinfo=UTC)
 PART = ["Content-Type", "Content-Transfer-Encoding"]
 
@@ -46,14 +57,17 @@ def send(mailbox: Mailbox, message: Message, to: str = TO, **more: str) -> Recei
     }
     environ = {**own, "reply_to": "ops@acme.example", **more}
     mailbox.received.clear()
-    Using("email", {f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v for k, v in environ.items()}).send(to, message)
+    Using("email", {f"SEALPIPE_PLUGIN_EMAIL__{k.upper()}": v for k, v in environ.items()}).send(
+        to, message
+    )
     [got] = mailbox.received
     return got
 
 
 def titled(title: str, *, template: str | None = None, kind: str = "share") -> Message:
     return build_link_message(
-        Secret(LINK), MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=False, template=template)
+        Secret(LINK),
+        MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=False, template=template),
     )
 
 
@@ -91,7 +105,9 @@ def is_as_meant(got: Received, message: Message, to: str = TO) -> str:
     values = dict(found)
     assert values["From"] == "CI of Acme <ci@acme.example>"
     assert (values["To"], values["Reply-To"]) == (to, "ops@acme.example")
-    match = re.fullmatch(r'multipart/alternative; boundary="(=_[0-9a-f]{32})"', values["Content-Type"])
+    match = re.fullmatch(
+        r'multipart/alternative; boundary="(=_[0-9a-f]{32})"', values["Content-Type"]
+    )
     assert match is not None
     empty, plain, page, end = body.split(f"--{match[1]}".encode())
     assert (empty, end.strip()) == (b"", b"--")
@@ -101,12 +117,17 @@ def is_as_meant(got: Received, message: Message, to: str = TO) -> str:
         assert dict(fields(top))["Content-Type"] == f'text/{kind}; charset="utf-8"'
         text = quopri.decodestring(content).decode()
         assert text.count(message.secret.reveal()) == (1 if kind == "plain" else 2)
-    assert set(re.findall(r"<\s*/?([a-z!]+)", quopri.decodestring(page).decode(), re.IGNORECASE)) <= {
+    assert set(re.findall(r"<\s*/?([a-z!]+)", quopri.decodestring(page).decode(),
+        re.IGNORECASE)) <= {
         "!DOCTYPE", "html", "head", "meta", "title", "body", "p", "br", "a", "code"}  # fmt: skip
     read = got.mail
     assert [name for name, _ in read.items()] == HEADERS
     assert [each.addr_spec for each in read["To"].addresses] == [to]
-    assert [part.get_content_type() for part in read.walk()] == ["multipart/alternative", "text/plain", "text/html"]
+    assert [part.get_content_type() for part in read.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+    ]
     assert not any(part.defects for part in read.walk())  # type: ignore[attr-defined]
     subject = said(values["Subject"])
     assert str(read["Subject"]) == subject
@@ -121,11 +142,17 @@ def test_a_title_writes_no_header_no_part_and_no_recipient(mailbox: Mailbox, tit
 
 
 @pytest.mark.parametrize(
-    "title", [text for text in MAIL if text.isprintable() and len(text) < 180 and "\u202e" not in text]
+    "title",
+    [text for text in MAIL if text.isprintable() and len(text) < 180 and "\u202e" not in text],
 )
-def test_words_of_rfc_2047_in_a_title_stay_the_text_that_they_are(mailbox: Mailbox, title: str) -> None:
+def test_words_of_rfc_2047_in_a_title_stay_the_text_that_they_are(
+    mailbox: Mailbox, title: str
+) -> None:
     message = titled(title)
-    assert is_as_meant(send(mailbox, message), message) == f"A secret for you: {' '.join(title.split())}"
+    assert (
+        is_as_meant(send(mailbox, message), message)
+        == f"A secret for you: {' '.join(title.split())}"
+    )
 
 
 @given(title=outside(), text=outside())
@@ -133,7 +160,9 @@ def test_words_of_rfc_2047_in_a_title_stay_the_text_that_they_are(mailbox: Mailb
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_title_and_no_text_does(mailbox: Mailbox, title: str, text: str) -> None:
     about = titled(title, kind="request")
-    message = about._replace(text=Secret(f"{text.replace(LINK, '')}\n{LINK}\n{text}"), subject=title)
+    message = about._replace(
+        text=Secret(f"{text.replace(LINK, '')}\n{LINK}\n{text}"), subject=title
+    )
     is_as_meant(send(mailbox, message), message)
 
 
@@ -148,7 +177,8 @@ def test_no_title_in_a_text_of_the_users_own_does(mailbox: Mailbox, title: str) 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_title_beside_a_passcode_does(mailbox: Mailbox, title: str) -> None:
     message = build_passcode_message(
-        Secret("Passcode-Canary-3"), MessageContext("share", title, "aB3", None, None, with_passcode=True)
+        Secret("Passcode-Canary-3"),
+        MessageContext("share", title, "aB3", None, None, with_passcode=True),
     )
     got = send(mailbox, message)
     assert [name for name, _ in got.mail.items()] == HEADERS
@@ -157,7 +187,8 @@ def test_no_title_beside_a_passcode_does(mailbox: Mailbox, title: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["=?utf-8?q?=0D=0ABcc:_eve@evil.example?=", "Äcme, GmbH; (CI) \\ : @", "a@b.example,", "CI of Acme " * 20,
+    ["=?utf-8?q?=0D=0ABcc:_eve@evil.example?=", "Äcme, GmbH; (CI) \\ : @", "a@b.example,",
+        "CI of Acme " * 20,
      "\U0001f511"],
 )  # fmt: skip
 def test_a_senders_name_is_no_header_and_no_address(mailbox: Mailbox, name: str) -> None:
@@ -171,14 +202,18 @@ def test_a_senders_name_is_no_header_and_no_address(mailbox: Mailbox, name: str)
 @pytest.mark.parametrize("sign", [*"#$&'*+/=^_{}~-aZ0", "\u00fc", "\u65e5", "a" * 60])
 def test_every_address_that_is_taken_can_be_written(mailbox: Mailbox, sign: str) -> None:
     to = f"x{sign}y@{'b' * 60}.{'c' * 60}.example"
-    got = send(mailbox, titled("T"), to=to, sender=f"CI <{to}>", reply_to=f"{'Long name, ' * 9} <{to}>")
+    got = send(
+        mailbox, titled("T"), to=to, sender=f"CI <{to}>", reply_to=f"{'Long name, ' * 9} <{to}>"
+    )
     assert (got.sender, got.recipients) == (to, [to])
     assert [each for each, _ in got.mail.items()] == HEADERS
     assert got.mail["Message-ID"].endswith(f"@{'b' * 60}.{'c' * 60}.example>")
 
 
 class TestReadOnceMore:
-    """What was written is read before it is sent: where it reads as something else, nothing is sent."""
+    """What was written is read before it is sent: where it reads as something else, nothing is
+    sent.
+    """
 
     @pytest.mark.parametrize(
         ("written", "says"),
@@ -195,7 +230,9 @@ class TestReadOnceMore:
     def test_a_header_that_was_written_wrongly_is_not_sent(
         self, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, written: str, says: str
     ) -> None:
-        monkeypatch.setattr(mails, "_encode_text", lambda text: written if text.startswith("A secret") else text)
+        monkeypatch.setattr(
+            mails, "_encode_text", lambda text: written if text.startswith("A secret") else text
+        )
         mailbox.received.clear()
         with pytest.raises(PluginError, match="would arrive changed") as caught:
             send(mailbox, titled("x"))
@@ -204,7 +241,12 @@ class TestReadOnceMore:
         assert mailbox.received == []
 
     def test_nor_is_a_second_address(self) -> None:
-        for address in ("a@b.example, c@d.example", "a@b.example (c)", "g: a@b.example;", "<a@b.example>"):
+        for address in (
+            "a@b.example, c@d.example",
+            "a@b.example (c)",
+            "g: a@b.example;",
+            "<a@b.example>",
+        ):
             with pytest.raises(UnsupportedError):
                 write_mail([Header("To", NamedAddress("", address))], "x\n", "x\n")
 

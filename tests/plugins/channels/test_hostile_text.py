@@ -1,5 +1,6 @@
-"""Whatever a title or a text holds, a message is the one that was meant: the link is whole, and nothing else is a link,
-markup, a mention, a command or a field. Of every channel but email (`test_hostile_mail.py`)."""
+"""Whatever a title or a text holds, a message is the one that was meant: the link is whole, and
+nothing else is a link, markup, a mention, a command or a field. Of every channel but email
+(`test_hostile_mail.py`)."""
 
 from __future__ import annotations
 
@@ -64,10 +65,13 @@ def world() -> Iterator[dict[str, Any]]:
 
 def messages() -> st.SearchStrategy[Message]:
     """A share's, a request's and a passcode's message: with our text, or one of the user's own."""
-    templates = st.sampled_from([None, AROUND, "{title}{link}{title}\n{title}", "See {link} for {title}."])
+    templates = st.sampled_from(
+        [None, AROUND, "{title}{link}{title}\n{title}", "See {link} for {title}."]
+    )
     shares = st.builds(
         lambda kind, title, template: build_link_message(
-            Secret(LINK), MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=True, template=template)
+            Secret(LINK),
+            MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=True, template=template),
         ),
         st.sampled_from(["share", "request"]),
         outside(),
@@ -75,7 +79,12 @@ def messages() -> st.SearchStrategy[Message]:
     )
     raw = st.builds(
         lambda title, before, after: Message(
-            "share", Secret(LINK), Secret(f"{before}\n{LINK} {after}".replace(f"{LINK}{LINK}", "")), title, title, "aB3"
+            "share",
+            Secret(LINK),
+            Secret(f"{before}\n{LINK} {after}".replace(f"{LINK}{LINK}", "")),
+            title,
+            title,
+            "aB3",
         ),
         outside(),
         outside(),
@@ -86,7 +95,8 @@ def messages() -> st.SearchStrategy[Message]:
 
 def of_title(title: str) -> Message:
     return build_link_message(
-        Secret(LINK), MessageContext("share", title, "aB3", ENDS, 1, with_passcode=False, template=AROUND)
+        Secret(LINK),
+        MessageContext("share", title, "aB3", ENDS, 1, with_passcode=False, template=AROUND),
     )
 
 
@@ -96,31 +106,45 @@ def words(message: Message) -> list[str]:
 
 
 class TestMarkdown:
-    """Comments at GitHub and GitLab, posts in Mattermost and Discord: read by a Markdown reader, and by the words that
-    all find in what is shown."""
+    """Comments at GitHub and GitLab, posts in Mattermost and Discord: read by a Markdown reader,
+    and by the words that all find in what is shown."""
 
     READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     FOUND = re.compile(
-        r"""https?://|\bwww\.|@\w|(?<!\w)[#!$%~&^](?=[\w"'{])|\bGH-\d|\[\w+:|:[\w+-]+:""", re.ASCII | re.IGNORECASE
+        r"""https?://|\bwww\.|@\w|(?<!\w)[#!$%~&^](?=[\w"'{])|\bGH-\d|\[\w+:|:[\w+-]+:""",
+        re.ASCII | re.IGNORECASE,
     )
 
     def shown(self, message: Message) -> str:
-        """The text that is shown, each link as LINK between marks. Only paragraphs, line ends and links are there."""
+        """The text that is shown, each link as LINK between marks.
+
+        Only paragraphs, line ends and links are there.
+        """
         body = as_markdown(message)
         said = ""
         for block in self.READER.parse(body):
             assert block.type in ("paragraph_open", "paragraph_close", "inline"), (block.type, body)
             said += "\n" if block.type == "paragraph_close" else ""
             for token in block.children or ():
-                assert token.type in ("text", "text_special", "softbreak", "hardbreak", "link_open", "link_close"), (
+                assert token.type in (
+                    "text",
+                    "text_special",
+                    "softbreak",
+                    "hardbreak",
+                    "link_open",
+                    "link_close",
+                ), (
                     token.type,
                     body,
                 )
                 if token.type == "link_open":
                     assert (token.info, token.attrs) == ("auto", {"href": LINK})
-                said += {"softbreak": "\n", "hardbreak": "\n", "link_open": "\ue000", "link_close": "\ue001"}.get(
-                    token.type, token.content
-                )
+                said += {
+                    "softbreak": "\n",
+                    "hardbreak": "\n",
+                    "link_open": "\ue000",
+                    "link_close": "\ue001",
+                }.get(token.type, token.content)
         for line in body.split("\n"):
             assert not re.match(r"\s*(?:/|>>>|---|\+\+\+|;;;|```|~~~|::)", line), line
         return said
@@ -137,7 +161,8 @@ class TestMarkdown:
     def is_text_and_the_link(self, message: Message) -> None:
         said = self.shown(message)
         assert said.count(f"\ue000{LINK}\ue001") == sum(line.count(LINK) for line in words(message))
-        rest = said.replace(f"\ue000{LINK}\ue001", "\ue002")  # what stands on either side of it does not meet
+        # What stands on either side of it does not meet.
+        rest = said.replace(f"\ue000{LINK}\ue001", "\ue002")
         assert "\ue000" not in rest
         assert not self.FOUND.search(rest), (self.FOUND.search(rest), rest)
         meant = [" ".join(line.split()) for line in words(message)]
@@ -148,7 +173,9 @@ class TestMarkdown:
 
     @given(message=messages())
     @settings(SEEN, max_examples=15)
-    def test_it_is_what_a_webhook_gets_with_nothing_beside(self, world: dict[str, Any], message: Message) -> None:
+    def test_it_is_what_a_webhook_gets_with_nothing_beside(
+        self, world: dict[str, Any], message: Message
+    ) -> None:
         text = as_markdown(message)
         mattermost, discord = world["mattermost"], world["discord"]
         Using("mattermost", {"MATTERMOST_WEBHOOK_URL": mattermost.webhook_url}).send("", message)
@@ -156,7 +183,11 @@ class TestMarkdown:
         assert mattermost.asked[-1].json == {"text": "", "attachments": [attachment]}
         with suppress(UnsupportedError):  # more than 2,000 characters
             Using("discord", {"DISCORD_WEBHOOK_URL": discord.webhook_url}).send("", message)
-            assert discord.asked[-1].json == {"content": text, "allowed_mentions": {"parse": []}, "flags": 4}
+            assert discord.asked[-1].json == {
+                "content": text,
+                "allowed_mentions": {"parse": []},
+                "flags": 4,
+            }
 
     @pytest.mark.parametrize("name", ["github", "gitlab"])
     @given(message=messages())
@@ -169,15 +200,22 @@ class TestMarkdown:
             environ = {"GITHUB_TOKEN": fake_github.TOKEN, "GITHUB_API_URL": fake.base_url}
             Using("github-comment", environ).send("acme/app#7", message)
         else:
-            environ = {"GITLAB_TOKEN": fake_gitlab.TOKEN, "CI_API_V4_URL": f"{fake.base_url}/api/v4"}
+            environ = {
+                "GITLAB_TOKEN": fake_gitlab.TOKEN,
+                "CI_API_V4_URL": f"{fake.base_url}/api/v4",
+            }
             Using("gitlab-note", environ).send("acme/sub/app!4", message)
         sent = [asked.json for asked in fake.asked if asked.method == "POST"]
         assert all(set(each) <= {"body", "internal"} for each in sent)
         assert as_markdown(message).strip() in [each["body"].strip() for each in sent]
 
 
-@pytest.mark.parametrize("title", ["w" * 100_000, "\U0001f511 " * 20_000, "<" * 100_000, "@" * 50_000])
-def test_a_title_that_is_too_long_keeps_no_link_from_anybody(world: dict[str, Any], title: str) -> None:
+@pytest.mark.parametrize(
+    "title", ["w" * 100_000, "\U0001f511 " * 20_000, "<" * 100_000, "@" * 50_000]
+)
+def test_a_title_that_is_too_long_keeps_no_link_from_anybody(
+    world: dict[str, Any], title: str
+) -> None:
     message = of_title(title)
     assert len(message.text.reveal()) < 1000
     assert message.text.reveal().split("\n")[1] == LINK
@@ -196,22 +234,34 @@ class TestHtml:
         tags = re.findall(r"<[^>]*>", page)
         link = '<a href="' + LINK + '">'
         assert {re.sub(r"[\s>].*", "", tag) for tag in tags} <= {
-            "<!DOCTYPE", "<html", "<head", "<meta", "<title", "</title", "</head", "<body", "</body", "</html",
+            "<!DOCTYPE", "<html", "<head", "<meta", "<title", "</title", "</head", "<body",
+            "</body", "</html",
             "<p", "</p", "<br", "<a", "</a"}  # fmt: skip
         assert {tag for tag in tags if tag.startswith("<a")} == {link}
         assert page.count(f"{link}{LINK}</a>") == page.count("<a ")
 
 
 class TestSlack:
-    """Blocks, in which text is text; and the text for notifications, with Slack's markup switched off."""
+    """Blocks, in which text is text; and the text for notifications, with Slack's markup switched
+    off.
+    """
 
     @pytest.mark.parametrize("to", ["#ops", ""])
     @given(message=messages())
-    @example(message=of_title("<!channel> <@U024BE7LH> <https://evil.example|link> &lt;!here&gt; *b* `c`"))
+    @example(
+        message=of_title(
+            "<!channel> <@U024BE7LH> <https://evil.example|link> &lt;!here&gt; *b* `c`"
+        )
+    )
     @settings(SEEN)
-    def test_nothing_but_the_link_is_anything(self, world: dict[str, Any], to: str, message: Message) -> None:
+    def test_nothing_but_the_link_is_anything(
+        self, world: dict[str, Any], to: str, message: Message
+    ) -> None:
         slack = world["slack"]
-        environ = {"SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url, "SLACK_BOT_TOKEN": fake_chat.TOKEN}
+        environ = {
+            "SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url,
+            "SLACK_BOT_TOKEN": fake_chat.TOKEN,
+        }
         Using("slack", {**environ, "SLACK_WEBHOOK_URL": slack.webhook_url}).send(to, message)
         sent = slack.asked[-1].json
         assert set(sent) == {"text", "blocks", "mrkdwn", "unfurl_links", "unfurl_media"} | (
@@ -220,10 +270,19 @@ class TestSlack:
         assert (sent["mrkdwn"], sent["unfurl_links"], sent["unfurl_media"]) == (False, False, False)
         [block] = sent["blocks"]
         [section] = block["elements"]
-        assert (block["type"], set(block), section["type"]) == ("rich_text", {"type", "elements"}, "rich_text_section")
+        assert (block["type"], set(block), section["type"]) == (
+            "rich_text",
+            {"type", "elements"},
+            "rich_text_section",
+        )
         for each in section["elements"]:
-            assert each in ({"type": "link", "url": LINK}, {"type": "text", "text": each.get("text")})
-        assert "".join(each.get("url") or each["text"] for each in section["elements"]) == "\n".join(words(message))
+            assert each in (
+                {"type": "link", "url": LINK},
+                {"type": "text", "text": each.get("text")},
+            )
+        assert "".join(
+            each.get("url") or each["text"] for each in section["elements"]
+        ) == "\n".join(words(message))
         assert sum(each["type"] == "link" for each in section["elements"]) >= 1
         text = sent["text"]
         assert re.findall(r"<[^>]*>?", text) == [f"<{LINK}>"] * len(re.findall("<", text))
@@ -235,9 +294,15 @@ class TestTeams:
     """A card of text runs, and one button."""
 
     @given(message=messages())
-    @example(message=of_title("{{DATE(2026-01-01T00:00:00Z)}} **b** [l](https://evil.example) <at>Ann</at>"))
+    @example(
+        message=of_title(
+            "{{DATE(2026-01-01T00:00:00Z)}} **b** [l](https://evil.example) <at>Ann</at>"
+        )
+    )
     @settings(SEEN)
-    def test_nothing_but_the_link_is_anything(self, world: dict[str, Any], message: Message) -> None:
+    def test_nothing_but_the_link_is_anything(
+        self, world: dict[str, Any], message: Message
+    ) -> None:
         teams = world["teams"]
         try:
             Using("teams", {"TEAMS_WEBHOOK_URL": teams.base_url + WORKFLOW}).send("", message)
@@ -246,18 +311,31 @@ class TestTeams:
         sent = teams.asked[-1].json
         [attachment] = sent["attachments"]
         card = attachment["content"]
-        assert (set(sent), set(attachment)) == ({"type", "attachments"}, {"contentType", "contentUrl", "content"})
+        assert (set(sent), set(attachment)) == (
+            {"type", "attachments"},
+            {"contentType", "contentUrl", "content"},
+        )
         assert set(card) == {"$schema", "type", "version", "body", "actions"}
         assert card["actions"] == [{"type": "Action.OpenUrl", "title": "Open", "url": LINK}]
         runs = [list(block["inlines"]) for block in card["body"]]
         for block in card["body"]:
-            assert (block["type"], set(block) - {"spacing"}) == ("RichTextBlock", {"type", "inlines"})
+            assert (block["type"], set(block) - {"spacing"}) == (
+                "RichTextBlock",
+                {"type", "inlines"},
+            )
             for run in block["inlines"]:
-                assert (run["type"], set(run) - {"weight", "fontType"}) == ("TextRun", {"type", "text"})
+                assert (run["type"], set(run) - {"weight", "fontType"}) == (
+                    "TextRun",
+                    {"type", "text"},
+                )
                 assert "{{" not in run["text"]
         said = ["".join(run["text"] for run in block).replace("\u2060", "") for block in runs][1:]
         assert said == [line.replace("\u2060", "") for line in words(message) if line]
-        assert any(run == {"type": "TextRun", "text": LINK, "fontType": "Monospace"} for block in runs for run in block)
+        assert any(
+            run == {"type": "TextRun", "text": LINK, "fontType": "Monospace"}
+            for block in runs
+            for run in block
+        )
 
 
 class TestWebhook:
@@ -266,15 +344,32 @@ class TestWebhook:
     @given(message=messages())
     @example(message=of_title('", "link": "https://evil.example", "x": "'))
     @settings(SEEN)
-    def test_every_member_is_there_once_and_holds_what_was_meant(self, world: dict[str, Any], message: Message) -> None:
+    def test_every_member_is_there_once_and_holds_what_was_meant(
+        self, world: dict[str, Any], message: Message
+    ) -> None:
         hook = world["webhook"]
-        Using("webhook", {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s"}).send(f"{hook.base_url}/x", message)
+        Using("webhook", {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s"}).send(
+            f"{hook.base_url}/x", message
+        )
         asked = hook.asked[-1]
         assert (asked.method, asked.target) == ("POST", "/x")
         pairs = json.loads(asked.body.decode("utf-8"), object_pairs_hook=list)
         body = dict(pairs)
-        assert [name for name, _ in pairs] == ["schema", "event", "short_code", "link", "title", "expires_at", "text"]
-        assert (body["schema"], body["event"], body["short_code"], body["link"]) == (1, message.what, "aB3", LINK)
+        assert [name for name, _ in pairs] == [
+            "schema",
+            "event",
+            "short_code",
+            "link",
+            "title",
+            "expires_at",
+            "text",
+        ]
+        assert (body["schema"], body["event"], body["short_code"], body["link"]) == (
+            1,
+            message.what,
+            "aB3",
+            LINK,
+        )
         assert body["title"] == _whole(message.title or "")
         assert body["text"] == _whole(message.text.reveal())
 
@@ -298,7 +393,8 @@ class TestThePasscode:
     @settings(max_examples=100)
     def test_it_stands_there_exactly_and_nothing_is_a_link(self, title: str) -> None:
         message = build_passcode_message(
-            Secret("Pass_*code*-Canary"), MessageContext("share", title, "aB3", None, None, with_passcode=True)
+            Secret("Pass_*code*-Canary"),
+            MessageContext("share", title, "aB3", None, None, with_passcode=True),
         )
         assert not [
             token
@@ -313,9 +409,23 @@ class TestThePasscode:
 class TestTheRecipient:
     """What fills {to} is exactly one recipient, or refused."""
 
-    NAMES = ("email", "slack", "teams", "mattermost", "discord", "github-comment", "gitlab-note", "webhook")
+    NAMES = (
+        "email",
+        "slack",
+        "teams",
+        "mattermost",
+        "discord",
+        "github-comment",
+        "gitlab-note",
+        "webhook",
+    )
 
-    @given(outside() | st.builds("{}@{}".format, outside(), st.sampled_from(["example.com", "bücher.example", "x"])))
+    @given(
+        outside()
+        | st.builds(
+            "{}@{}".format, outside(), st.sampled_from(["example.com", "bücher.example", "x"])
+        )
+    )
     @example("ann@example.com, eve@evil.example")
     @example("Ann <ann@example.com>")
     @example("ann@exämple.com\nBcc: eve@evil.example")
@@ -336,10 +446,13 @@ class TestTheRecipient:
     @settings(SEEN, max_examples=60)
     def test_of_every_channel(self, name: str, to: str) -> None:
         environ = {
-            "SLACK_BOT_TOKEN": "xoxb-x", "TEAMS_WEBHOOK_URL": "https://h.example/x", "GITHUB_TOKEN": "x",
+            "SLACK_BOT_TOKEN": "xoxb-x", "TEAMS_WEBHOOK_URL": "https://h.example/x",
+            "GITHUB_TOKEN": "x",
             "GITLAB_TOKEN": "x",
-            "MATTERMOST_WEBHOOK_URL": "https://h.example/x", "DISCORD_WEBHOOK_URL": "https://h.example/x",
-            "SEALPIPE_PLUGIN_EMAIL__HOST": "h.example", "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
+            "MATTERMOST_WEBHOOK_URL": "https://h.example/x",
+            "DISCORD_WEBHOOK_URL": "https://h.example/x",
+            "SEALPIPE_PLUGIN_EMAIL__HOST": "h.example",
+            "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
             "SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s",
         }  # fmt: skip
         try:

@@ -1,4 +1,6 @@
-"""mattermost: on a fake from Mattermost's public documentation; matterhook, a client of others, works with it, too."""
+"""mattermost: on a fake from Mattermost's public documentation; matterhook, a client of others,
+works with it, too.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def mattermost() -> Iterator[FakeMattermost]:
 
 def using(mattermost: FakeMattermost, **more: str) -> Using:
     settings = {"webhook_url": mattermost.webhook_url, **more}
-    return Using("mattermost", {f"SEALPIPE_PLUGIN_MATTERMOST__{k.upper()}": v for k, v in settings.items()})
+    return Using(
+        "mattermost", {f"SEALPIPE_PLUGIN_MATTERMOST__{k.upper()}": v for k, v in settings.items()}
+    )
 
 
 def test_a_client_of_others_gets_on_with_the_fake(mattermost: FakeMattermost) -> None:
@@ -53,7 +57,9 @@ def test_the_link_stands_where_no_preview_opens_it(mattermost: FakeMattermost) -
     assert FRAGMENT not in attachment["fallback"]
 
 
-@pytest.mark.parametrize("word", ["@channel", "@all", "@here", "@ann", "<!channel>", "<@U024BE7LH>", "~town-square"])
+@pytest.mark.parametrize(
+    "word", ["@channel", "@all", "@here", "@ann", "<!channel>", "<@U024BE7LH>", "~town-square"]
+)
 def test_a_title_mentions_nobody(mattermost: FakeMattermost, word: str) -> None:
     using(mattermost).send("", share(f"{word} {LINK}", title=word))
     [text] = mattermost.texts
@@ -67,16 +73,26 @@ def test_a_passcode_is_exact(mattermost: FakeMattermost) -> None:
 
 
 def test_a_name_chooses_one_of_several_webhooks(mattermost: FakeMattermost) -> None:
-    found = using(mattermost, webhooks=f"ops={mattermost.webhook_url} other={mattermost.base_url}/hooks/none")
+    found = using(
+        mattermost, webhooks=f"ops={mattermost.webhook_url} other={mattermost.base_url}/hooks/none"
+    )
     found.send("ops")
     assert [found.canonical(to) for to in ("", "ops", "other")] == ["", "", "other"]
-    assert found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Mattermost"
-    assert found.fails(SecretNotFoundError, "other").message == "Mattermost does not know this webhook (400)"
+    assert (
+        found.fails(NotConfiguredError, "dev").message
+        == "no webhook dev is configured for Mattermost"
+    )
+    assert (
+        found.fails(SecretNotFoundError, "other").message
+        == "Mattermost does not know this webhook (400)"
+    )
     assert len(mattermost.posts) == 1
 
 
 @pytest.mark.parametrize("to", ["#ops", "@ann", "ops,dev", "ops\n", "https://h/"])
-def test_anything_else_is_refused_before_anything_is_sent(mattermost: FakeMattermost, to: str) -> None:
+def test_anything_else_is_refused_before_anything_is_sent(
+    mattermost: FakeMattermost, to: str
+) -> None:
     using(mattermost).fails(ReferenceValueError, to)
     assert not mattermost.asked
 
@@ -96,14 +112,19 @@ def test_anything_else_is_refused_before_anything_is_sent(mattermost: FakeMatter
         (drop, UnknownOutcomeError),
     ],
 )
-def test_what_is_not_taken(mattermost: FakeMattermost, reply: Reply | Fault, kind: type[PluginError]) -> None:
+def test_what_is_not_taken(
+    mattermost: FakeMattermost, reply: Reply | Fault, kind: type[PluginError]
+) -> None:
     mattermost.instead.append(reply)
     using(mattermost).fails(kind, "")
     assert len(mattermost.asked) == 1
 
 
 def test_what_is_too_long_is_not_sent(mattermost: FakeMattermost) -> None:
-    assert "7000 characters" in using(mattermost).fails(UnsupportedError, "", share("long " * 1400 + LINK)).message
+    assert (
+        "7000 characters"
+        in using(mattermost).fails(UnsupportedError, "", share("long " * 1400 + LINK)).message
+    )
     assert not mattermost.asked
 
 
@@ -116,7 +137,13 @@ def test_neither_message_nor_address_is_shown(
     mattermost.instead.append(refusal(f"{MATTERMOST_HOOK} {LINK}", 400))
     error = found.fails(PluginError, "")
     made = found.registry.channel("mattermost")
-    shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
+    shown = (
+        caplog.text
+        + "".join(capfd.readouterr())
+        + told(error)
+        + repr(made.settings)
+        + repr(vars(made))
+    )
     for secret in ("kq3canary", "/hooks", FRAGMENT):
         assert secret not in shown
 

@@ -1,4 +1,6 @@
-"""How channels reach a system by HTTP: what was certainly not sent, and why, reads differently each time."""
+"""How channels reach a system by HTTP: what was certainly not sent, and why, reads differently each
+time.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_a_ca_that_sealpipe_trusts_serves(serving: FakeSlack, tmp_path: Path) ->
 def test_one_that_it_does_not_trust_is_named(serving: FakeSlack) -> None:
     error = at(serving, None).fails(NotConfiguredError, "")
     at_host = f"Slack at 127.0.0.1:{serving.port}"
-    assert error.message == f"{at_host} has a certificate from an authority that is not trusted here"
+    assert (
+        error.message == f"{at_host} has a certificate from an authority that is not trusted here"
+    )
     assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
     assert not serving.asked
 
@@ -66,14 +70,18 @@ def test_tls_where_there_is_none() -> None:
 
 def test_no_server_is_an_error() -> None:
     port = silent_port()
-    error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(UnavailableError, "")
+    error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(
+        UnavailableError, ""
+    )
     assert error.message == f"Slack at 127.0.0.1:{port}: connection refused"
 
 
 def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    error = Using("slack", {"SLACK_WEBHOOK_URL": "https://nosuch.invalid/x"}).fails(UnavailableError, "")
+    error = Using("slack", {"SLACK_WEBHOOK_URL": "https://nosuch.invalid/x"}).fails(
+        UnavailableError, ""
+    )
     assert error.message == "Slack at nosuch.invalid: the host does not exist"
 
 
@@ -82,32 +90,44 @@ def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HTTPS_PROXY", proxy.base_url)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        using = Using("slack", {"SLACK_WEBHOOK_URL": "https://hooks.acme.example/services/Hook-Canary"})
+        using = Using(
+            "slack", {"SLACK_WEBHOOK_URL": "https://hooks.acme.example/services/Hook-Canary"}
+        )
         proxy.instead.append(Reply(407, "", {"Proxy-Authenticate": "Basic"}))
         error = using.fails(NotConfiguredError, "")
         assert error.message == "the proxy to Slack at hooks.acme.example requires a login"
         assert "HTTPS_PROXY" in error.remedy
         proxy.instead.append(Reply(502))
         assert "refused the connection" in using.fails(UnavailableError, "").message
-        assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "hooks.acme.example:443")] * 2
+        assert [(asked.method, asked.target) for asked in proxy.asked] == [
+            ("CONNECT", "hooks.acme.example:443")
+        ] * 2
 
 
 @pytest.mark.parametrize("fault", [hang, hang_after])
-def test_a_timeout_after_the_request_was_sent_is_unclear(fault: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_after_the_request_was_sent_is_unclear(
+    fault: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sealpipe.network.plugin_network.TIMEOUT", 0.3)
     with FakeSlack() as slack:
         slack.instead.append(fault)  # type: ignore[arg-type]
-        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnknownOutcomeError, "")
+        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(
+            UnknownOutcomeError, ""
+        )
     assert "was sent the message and did not respond" in error.message
 
 
-def test_a_hidden_address_arrives_whole_though_only_its_host_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hidden_address_arrives_whole_though_only_its_host_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("DEBUG")
     network = PluginNetwork(None)
     with FakeSlack() as slack:
         url = f"{slack.base_url}/a%2Fb/c;d?sig=x%2By&sp=%2Fz"
         slack.instead.append(Reply(200, "ok"))
-        Endpoint(Context("t", network=lambda: network), "T", url, setting="u", hidden=True).post("", {})
+        Endpoint(Context("t", network=lambda: network), "T", url, setting="u", hidden=True).post(
+            "", {}
+        )
         assert slack.asked[0].target == "/a%2Fb/c;d?sig=x%2By&sp=%2Fz"
     network.http().close()
     assert "HTTP Request: POST http://127.0.0.1" in caplog.text
@@ -116,7 +136,13 @@ def test_a_hidden_address_arrives_whole_though_only_its_host_is_logged(caplog: p
 
 @pytest.mark.parametrize(
     ("asked", "seconds"),
-    [("30", 30.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", None), ("-1", None), ("", None)],
+    [
+        ("30", 30.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("soon", None),
+        ("-1", None),
+        ("", None),
+    ],
 )
 def test_how_long_to_wait_is_read_in_either_form(asked: str, seconds: float | None) -> None:
     with FakeSlack() as slack:

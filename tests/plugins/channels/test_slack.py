@@ -1,4 +1,6 @@
-"""slack: on a fake from Slack's public documentation; slack_sdk, Slack's own client, gets on with the same fake."""
+"""slack: on a fake from Slack's public documentation; slack_sdk, Slack's own client, gets on with
+the same fake.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 from slack_sdk.webhook import WebhookClient
 
-from plugins.channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
+from plugins.channels.using import (
+    FRAGMENT,
+    LINK,
+    TITLE,
+    Using,
+    everything_logged,
+    passcode,
+    share,
+    told,
+)
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -34,12 +45,17 @@ def slack() -> Iterator[FakeSlack]:
 
 def bot(slack: FakeSlack, token: str | None = TOKEN, **more: str) -> Using:
     settings = {"api_url": slack.api_url, "token": token, **more}
-    return Using("slack", {f"SEALPIPE_PLUGIN_SLACK__{k.upper()}": v for k, v in settings.items() if v is not None})
+    return Using(
+        "slack",
+        {f"SEALPIPE_PLUGIN_SLACK__{k.upper()}": v for k, v in settings.items() if v is not None},
+    )
 
 
 def hook(slack: FakeSlack, url: str = "", webhooks: str | None = None) -> Using:
     environ = {"SLACK_WEBHOOK_URL": url or slack.webhook_url}
-    return Using("slack", environ if webhooks is None else {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": webhooks})
+    return Using(
+        "slack", environ if webhooks is None else {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": webhooks}
+    )
 
 
 class TestSlacksOwnClient:
@@ -48,7 +64,9 @@ class TestSlacksOwnClient:
     def test_it_posts_and_our_message_is_kept_in_the_same_form(self, slack: FakeSlack) -> None:
         theirs = WebClient(TOKEN, base_url=f"{slack.api_url}/")
         assert theirs.auth_test()["user"] == "bot"
-        done = theirs.chat_postMessage(channel="#ops", text="hello", unfurl_links=False, unfurl_media=False)
+        done = theirs.chat_postMessage(
+            channel="#ops", text="hello", unfurl_links=False, unfurl_media=False
+        )
         ours = bot(slack).send("#ops")
         assert ours.id == f"{done['channel']}/1503435956.000002"
         assert [message["channel"] for message in slack.messages] == ["C024BE91L", "C024BE91L"]
@@ -80,19 +98,27 @@ class TestTheMessage:
         message = slack.messages[0]
         [section] = message["blocks"][0]["elements"]
         assert message["blocks"][0]["type"] == "rich_text"
-        assert [e for e in section["elements"] if e["type"] != "text"] == [{"type": "link", "url": LINK}]
+        assert [e for e in section["elements"] if e["type"] != "text"] == [
+            {"type": "link", "url": LINK}
+        ]
         whole = "".join(e.get("url") or e["text"] for e in section["elements"])
         assert f'shares "{TITLE}" with you:\n/close\n{LINK}\n\nIt opens once' in whole
-        assert all(e["text"] and "style" not in e for e in section["elements"] if e["type"] == "text")
+        assert all(
+            e["text"] and "style" not in e for e in section["elements"] if e["type"] == "text"
+        )
 
     def test_its_text_is_escaped_for_those_who_see_no_blocks(self, slack: FakeSlack) -> None:
         bot(slack).send("#ops", share(f"<!channel> <@U024BE7LH> a & b\n{LINK}"))
-        assert slack.messages[0]["text"] == f"&lt;!channel&gt; &lt;@U024BE7LH&gt; a &amp; b\n<{LINK}>"
+        assert (
+            slack.messages[0]["text"] == f"&lt;!channel&gt; &lt;@U024BE7LH&gt; a &amp; b\n<{LINK}>"
+        )
 
     def test_no_preview_opens_the_link(self, slack: FakeSlack) -> None:
         bot(slack).send("#ops")
         hook(slack).send("")
-        assert [(m["unfurl_links"], m["unfurl_media"]) for m in slack.messages] == [(False, False)] * 2
+        assert [(m["unfurl_links"], m["unfurl_media"]) for m in slack.messages] == [
+            (False, False)
+        ] * 2
 
     @pytest.mark.parametrize("code", ["a*b_c~d <e>&", "with ` a tick", "1234"])
     def test_a_passcode_is_exact(self, slack: FakeSlack, code: str) -> None:
@@ -112,16 +138,24 @@ class TestTheRecipient:
 
     @pytest.mark.parametrize(
         "to",
-        ["#ops,#all", "#ops #all", "#ops\n", "#ops?cc=#all", "@ann", "#", "@", "#a/b", "ops all", "#ops&text=x",
-         "https://hooks.slack.com/x", "#ops\x00", "C024BE91L,C024BE92L", "../auth.test", "Ops", "ann@example.com"],
+        ["#ops,#all", "#ops #all", "#ops\n", "#ops?cc=#all", "@ann", "#", "@", "#a/b", "ops all",
+            "#ops&text=x",
+         "https://hooks.slack.com/x", "#ops\x00", "C024BE91L,C024BE92L", "../auth.test", "Ops",
+         "ann@example.com"],
     )  # fmt: skip
-    def test_anything_else_is_refused_before_anything_is_sent(self, slack: FakeSlack, to: str) -> None:
+    def test_anything_else_is_refused_before_anything_is_sent(
+        self, slack: FakeSlack, to: str
+    ) -> None:
         error = bot(slack).fails(ReferenceValueError, to)
-        assert error.message.startswith("the recipient is neither a channel (#ops) nor a member's id")
+        assert error.message.startswith(
+            "the recipient is neither a channel (#ops) nor a member's id"
+        )
         assert not slack.asked
 
     def test_one_member_has_one_spelling(self, slack: FakeSlack) -> None:
-        assert bot(slack).canonical("U024BE7LH") == bot(slack).canonical("@U024BE7LH") == "@U024BE7LH"
+        assert (
+            bot(slack).canonical("U024BE7LH") == bot(slack).canonical("@U024BE7LH") == "@U024BE7LH"
+        )
 
     def test_webhooks_by_name(self, slack: FakeSlack) -> None:
         named = hook(slack, webhooks=f"ops={slack.webhook_url}\nold={slack.webhook_url}x")
@@ -129,12 +163,18 @@ class TestTheRecipient:
         assert len(slack.messages) == 1
         error = named.fails(SecretNotFoundError, "old")
         assert error.message == "Slack no longer knows this webhook (no_service)"
-        assert "no webhook dev is configured for Slack" in named.fails(NotConfiguredError, "dev").message
+        assert (
+            "no webhook dev is configured for Slack"
+            in named.fails(NotConfiguredError, "dev").message
+        )
         assert named.fails(ReferenceValueError, "").message.startswith("the recipient is missing")
 
     def test_two_names_of_one_webhook_are_one_recipient(self, slack: FakeSlack) -> None:
         url = slack.webhook_url
-        environ = {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": f"b={url} a={url} c={url}x", "SLACK_WEBHOOK_URL": f"{url}x"}
+        environ = {
+            "SEALPIPE_PLUGIN_SLACK__WEBHOOKS": f"b={url} a={url} c={url}x",
+            "SLACK_WEBHOOK_URL": f"{url}x",
+        }
         found = Using("slack", environ)
         assert [found.canonical(to) for to in ("a", "b", "c", "")] == ["a", "a", "", ""]
 
@@ -149,8 +189,16 @@ class TestWhatSlackAnswers:
     @pytest.mark.parametrize(
         ("to", "kind", "says"),
         [
-            ("#nosuch", SecretNotFoundError, "Slack has no such channel, or hides it (channel_not_found)"),
-            ("#secret", AccessDeniedError, "Slack does not have the bot in that channel (not_in_channel)"),
+            (
+                "#nosuch",
+                SecretNotFoundError,
+                "Slack has no such channel, or hides it (channel_not_found)",
+            ),
+            (
+                "#secret",
+                AccessDeniedError,
+                "Slack does not have the bot in that channel (not_in_channel)",
+            ),
             ("#old", AccessDeniedError, "Slack has archived that channel (is_archived)"),
         ],
     )
@@ -173,7 +221,10 @@ class TestWhatSlackAnswers:
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
-            (Reply(429, {"ok": False, "error": "ratelimited"}, {"Retry-After": "30"}), UnavailableError),
+            (
+                Reply(429, {"ok": False, "error": "ratelimited"}, {"Retry-After": "30"}),
+                UnavailableError,
+            ),
             (Reply(200, {"ok": False, "error": "service_unavailable"}), UnavailableError),
             (Reply(503, "", {"Retry-After": "30"}), UnavailableError),
             (Reply(200, {"ok": False, "error": "fatal_error"}), UnknownOutcomeError),
@@ -192,7 +243,9 @@ class TestWhatSlackAnswers:
             (drop_after, UnknownOutcomeError),
         ],
     )
-    def test_later_refused_or_unclear(self, slack: FakeSlack, reply: Any, kind: type[PluginError]) -> None:
+    def test_later_refused_or_unclear(
+        self, slack: FakeSlack, reply: Any, kind: type[PluginError]
+    ) -> None:
         slack.instead.append(reply)
         error = bot(slack).fails(kind, "#ops")
         if isinstance(error, UnavailableError) and isinstance(reply, Reply) and reply.headers:
@@ -213,7 +266,9 @@ class TestWhatSlackAnswers:
             (drop, UnknownOutcomeError),
         ],
     )
-    def test_the_same_of_a_webhook(self, slack: FakeSlack, reply: Any, kind: type[PluginError]) -> None:
+    def test_the_same_of_a_webhook(
+        self, slack: FakeSlack, reply: Any, kind: type[PluginError]
+    ) -> None:
         slack.instead.append(reply)
         hook(slack).fails(kind, "")
 
@@ -238,7 +293,13 @@ class TestNothingLeaks:
             slack.instead.append(Reply(500, f"{TOKEN} {HOOK} {LINK}"))
             error = using.fails(UnknownOutcomeError, to)
             made = using.registry.channel("slack")
-            shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
+            shown = (
+                caplog.text
+                + "".join(capfd.readouterr())
+                + told(error)
+                + repr(made.settings)
+                + repr(vars(made))
+            )
             for secret in (TOKEN, HOOK, FRAGMENT):
                 assert secret not in shown
         assert f"127.0.0.1:{slack.port}" in caplog.text  # a log there was

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from plugins.channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
+from plugins.channels.using import (
+    FRAGMENT,
+    LINK,
+    TITLE,
+    Using,
+    everything_logged,
+    passcode,
+    share,
+    told,
+)
 from sealpipe.errors import (
     BackendAuthError,
     NotConfiguredError,
@@ -57,7 +66,9 @@ def test_nothing_in_the_card_is_markup_and_the_link_stands_in_it(teams: FakeTeam
 def test_a_passcode_is_exact_and_has_no_button(teams: FakeTeams) -> None:
     using(teams).send("", passcode("a*b_{{c}} <d>"))
     card = teams.cards[0][1]
-    assert {"type": "TextRun", "text": "a*b_{{c}} <d>", "fontType": "Monospace"} in card["body"][2]["inlines"]
+    assert {"type": "TextRun", "text": "a*b_{{c}} <d>", "fontType": "Monospace"} in card["body"][2][
+        "inlines"
+    ]
     assert card["actions"] == []
 
 
@@ -67,8 +78,12 @@ def test_a_name_chooses_one_of_several_webhooks(teams: FakeTeams) -> None:
     found.send("ops")
     assert [where for where, _ in teams.cards] == [CONNECTOR]
     assert [found.canonical(to) for to in ("", "ops", "same")] == ["", "ops", ""]
-    assert found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Teams"
-    assert found.fails(BackendAuthError, "other").message.startswith("Teams refused the token (401)")
+    assert (
+        found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Teams"
+    )
+    assert found.fails(BackendAuthError, "other").message.startswith(
+        "Teams refused the token (401)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,9 +95,12 @@ def test_anything_else_is_refused_before_anything_is_sent(teams: FakeTeams, to: 
 
 
 @pytest.mark.parametrize(
-    "webhooks", ["https://h/x", "=https://h/x", "a=", "A=https://h/x", "a=https://h/x a=https://h/y"]
+    "webhooks",
+    ["https://h/x", "=https://h/x", "a=", "A=https://h/x", "a=https://h/x a=https://h/y"],
 )
-def test_webhooks_that_cannot_be_read_are_named_and_not_shown(teams: FakeTeams, webhooks: str) -> None:
+def test_webhooks_that_cannot_be_read_are_named_and_not_shown(
+    teams: FakeTeams, webhooks: str
+) -> None:
     with pytest.raises(SettingError, match="has an invalid value for webhooks") as caught:
         using(teams, webhooks=webhooks).send("a")
     assert "https" not in f"{caught.value!r} {caught.value.remedy}"
@@ -91,9 +109,11 @@ def test_webhooks_that_cannot_be_read_are_named_and_not_shown(teams: FakeTeams, 
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (Reply(200, "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 "
+        (Reply(200, "Webhook message delivery failed with error: Microsoft Teams endpoint returned "
+            "HTTP error 429 "
                     "with ContextId tcid=1"), UnavailableError),
-        (Reply(200, "Webhook message delivery failed with error: HTTP error 500"), UnknownOutcomeError),
+        (Reply(200, "Webhook message delivery failed with error: HTTP error 500"),
+            UnknownOutcomeError),
         (Reply(429, "", {"Retry-After": "7"}), UnavailableError),
         (Reply(413, "Request Entity Too Large"), PluginError),
         (Reply(302, "", {"Location": "/"}), NotConfiguredError),
@@ -122,7 +142,13 @@ def test_neither_message_nor_address_is_shown(
     teams.instead.append(Reply(500, f"{WORKFLOW} {LINK}"))
     error = found.fails(UnknownOutcomeError, "ops")
     made = found.registry.channel("teams")
-    shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
+    shown = (
+        caplog.text
+        + "".join(capfd.readouterr())
+        + told(error)
+        + repr(made.settings)
+        + repr(vars(made))
+    )
     for secret in ("Sig-7Hc9", "/workflows", FRAGMENT):
         assert secret not in shown
     assert f"127.0.0.1:{teams.port}" in caplog.text

@@ -1,4 +1,6 @@
-"""Channels as the core uses them: by name, with settings from an environment, through the door for plugins."""
+"""Channels as the core uses them: by name, with settings from an environment, through the door for
+plugins.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from sealpipe.client_base import create_file
 from sealpipe.errors import PluginError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Delivery, Health, Message, Secret
+from sealpipe.registry import Registry
 from sealpipe.registry.channels import check_recipient, send_message
-from sealpipe.registry.registry import Registry
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
 LINK = f"https://share.example/s/aB3#{FRAGMENT}"
@@ -33,7 +35,9 @@ E = TypeVar("E", bound=PluginError)
 
 
 class Using:
-    """A channel by its settings in the environment and the config; `ca_file` is what sealpipe is told to trust."""
+    """A channel by its settings in the environment and the config; `ca_file` is what sealpipe is
+    told to trust.
+    """
 
     open: ClassVar[list[PluginNetwork]] = []
     """The ways out that were made, to be closed after the test."""
@@ -49,11 +53,19 @@ class Using:
         network = PluginNetwork(ca_file)
         self.open.append(network)
         self.registry = Registry(
-            environ=environ, config=lambda: config or {}, network=lambda: network, new_file=create_file
+            environ=environ,
+            config=lambda: config or {},
+            network=lambda: network,
+            new_file=create_file,
         )
 
     def send(self, to: str, message: Message | None = None) -> Delivery:
-        return send_message(self.registry, self.name, message or share(), check_recipient(self.registry, self.name, to))
+        return send_message(
+            self.registry,
+            self.name,
+            message or share(),
+            check_recipient(self.registry, self.name, to),
+        )
 
     def canonical(self, to: str) -> str:
         return check_recipient(self.registry, self.name, to)
@@ -70,20 +82,38 @@ class Using:
         return caught.value
 
 
-def share(text: str = TEXT, *, link: str = LINK, subject: str = "A secret for you", title: str = TITLE) -> Message:
-    return Message("share", Secret(link), Secret(text), subject, title, "aB3", datetime(2026, 12, 1, tzinfo=UTC))
+def share(
+    text: str = TEXT, *, link: str = LINK, subject: str = "A secret for you", title: str = TITLE
+) -> Message:
+    return Message(
+        "share",
+        Secret(link),
+        Secret(text),
+        subject,
+        title,
+        "aB3",
+        datetime(2026, 12, 1, tzinfo=UTC),
+    )
 
 
 def passcode(code: str) -> Message:
-    return Message("passcode", Secret(code), Secret(f"The passcode is\n{code}\n"), "A passcode", "T", "aB3")
+    return Message(
+        "passcode", Secret(code), Secret(f"The passcode is\n{code}\n"), "A passcode", "T", "aB3"
+    )
 
 
 def told(error: BaseException) -> str:
-    """All that any handler could print of an error, its causes and its frames' variables included."""
+    """All that any handler could print of an error, its causes and its frames' variables
+    included.
+    """
     shown = traceback.TracebackException.from_exception(error, capture_locals=True)
     here = Path(__file__).parent  # the tests themselves know what is secret
-    shown.stack = traceback.StackSummary([frame for frame in shown.stack if Path(frame.filename).parent != here])
-    attributes = [vars(each) for each in (error, error.__cause__, error.__context__) if each is not None]
+    shown.stack = traceback.StackSummary(
+        [frame for frame in shown.stack if Path(frame.filename).parent != here]
+    )
+    attributes = [
+        vars(each) for each in (error, error.__cause__, error.__context__) if each is not None
+    ]
     return "".join(shown.format()) + repr(attributes)
 
 

@@ -1,9 +1,10 @@
 """Fakes of what CI systems offer to a job, written from their own pages and published programs.
 
-Programs: buildkite-agent (clicommand/redactor_add.go, meta_data_set.go, annotate.go, oidc_request_token.go of its
-repository) and circleci (its page on OIDC tokens with custom claims). Azure's token endpoint: the page of its REST API.
-Azure's commands: Command.TryParse and CommandStringConvertor of the agent's repository. Runners themselves cannot be
-had on a machine without their services.
+Programs: buildkite-agent (clicommand/redactor_add.go, meta_data_set.go, annotate.go,
+oidc_request_token.go of its repository) and circleci (its page on OIDC tokens with custom claims).
+Azure's token endpoint: the page of its REST API. Azure's commands: Command.TryParse and
+CommandStringConvertor of the agent's repository. Runners themselves cannot be had on a machine
+without their services.
 """
 
 from __future__ import annotations
@@ -82,30 +83,44 @@ class Call(NamedTuple):
 
 
 class FakePrograms:
-    """The programs, their tokens by audience, and their faults by first word: `fails`, `hangs` or what it prints."""
+    """The programs, their tokens by audience, and their faults by first word: `fails`, `hangs` or
+    what it prints.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
         for name, body in (("buildkite-agent", _BUILDKITE), ("circleci", _CIRCLECI)):
             file = folder / name
-            file.write_text(_PROGRAM.format(shebang=shebang("-IS"), folder=str(folder), name=name, body=body))
+            file.write_text(
+                _PROGRAM.format(shebang=shebang("-IS"), folder=str(folder), name=name, body=body)
+            )
             file.chmod(0o755)
         self.set()
 
-    def set(self, tokens: Mapping[str, str] | None = None, faults: Mapping[str, str] | None = None) -> None:
+    def set(
+        self, tokens: Mapping[str, str] | None = None, faults: Mapping[str, str] | None = None
+    ) -> None:
         (self.folder / "tokens.json").write_text(json.dumps(tokens or {}))
         (self.folder / "faults.json").write_text(json.dumps(faults or {}))
 
     @property
     def path(self) -> dict[str, str]:
         """PATH with the programs."""
-        return {"PATH": os.pathsep.join([str(self.folder), str(Path(sys.executable).parent), os.defpath])}
+        return {
+            "PATH": os.pathsep.join(
+                [str(self.folder), str(Path(sys.executable).parent), os.defpath]
+            )
+        }
 
     @property
     def calls(self) -> list[Call]:
         file = self.folder / "calls.jsonl"
-        return [Call(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+        return (
+            [Call(**json.loads(line)) for line in file.read_text().splitlines()]
+            if file.exists()
+            else []
+        )
 
     def inputs(self, *words: str) -> list[str]:
         """What was written to a command of buildkite-agent, call by call."""
@@ -114,18 +129,27 @@ class FakePrograms:
     @property
     def redacted(self) -> set[str]:
         """The values that the agent redacts from now on."""
-        return {value for text in self.inputs("redactor", "add") for value in json.loads(text).values()}
+        return {
+            value for text in self.inputs("redactor", "add") for value in json.loads(text).values()
+        }
 
     @property
     def meta_data(self) -> dict[str, str]:
-        return {call.argv[3]: call.stdin for call in self.calls if call.argv[1:3] == ["meta-data", "set"]}
+        return {
+            call.argv[3]: call.stdin
+            for call in self.calls
+            if call.argv[1:3] == ["meta-data", "set"]
+        }
 
 
 CONNECTION = "b2c5b8f4-7c3b-4b0e-9a8e-2f1d3c4b5a69"
 
 
 class FakeAzure(FakeWeb):
-    """The endpoint of a job's OIDC tokens. It wants the job's access token, and knows one service connection."""
+    """The endpoint of a job's OIDC tokens.
+
+    It wants the job's access token, and knows one service connection.
+    """
 
     def __init__(self, token: str) -> None:
         super().__init__()
@@ -170,7 +194,9 @@ def read_azure_commands(text: str) -> list[AzureCommand]:
         name, _, properties = info.partition(" ")
         if prefix and bracket and name.count(".") == 1:
             pairs = [part.split("=", 1) for part in properties.split(";") if "=" in part]
-            found.append(AzureCommand(name, {key: _unescape(value) for key, value in pairs}, _unescape(data)))
+            found.append(
+                AzureCommand(name, {key: _unescape(value) for key, value in pairs}, _unescape(data))
+            )
     return found
 
 

@@ -1,4 +1,6 @@
-"""A share in a job of each CI system: its mask or refusal, its outputs, and what the audit log knows of the run."""
+"""A share in a job of each CI system: its mask or refusal, its outputs, and what the audit log
+knows of the run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ RUNS = {
         "https://bitbucket.org/acme/app/pipelines/results/31",
         "{0e8f4a1d-54f2-4a8e-8f0e-1d2c3b4a5f60}",
     ),
-    "circleci": ("0f2f0b2c-7a9a-4b6a-9d8e-5c1b7a3d2e4f/812", "https://circleci.com/gh/acme/app/812", "grace"),
+    "circleci": (
+        "0f2f0b2c-7a9a-4b6a-9d8e-5c1b7a3d2e4f/812",
+        "https://circleci.com/gh/acme/app/812",
+        "grace",
+    ),
     "teamcity": ("App/Deploy/66", "https://teamcity.example/build/901", ""),
     "woodpecker": ("acme/app/8/1", "https://ci.example/repos/7/pipeline/8", "octocat"),
     "azure": (
@@ -34,7 +40,11 @@ RUNS = {
         "https://dev.azure.com/acme/hand%20over/_build/results?buildId=17",
         "Ada",
     ),
-    "jenkins": ("https://jenkins.example//app/main/153", "https://jenkins.example/job/app/job/main/153/", "linus"),
+    "jenkins": (
+        "https://jenkins.example//app/main/153",
+        "https://jenkins.example/job/app/job/main/153/",
+        "linus",
+    ),
 }
 GITHUB_RUN = ("acme/app/77/2/deploy", "https://github.example/acme/app/actions/runs/77", "mallory")
 
@@ -48,7 +58,11 @@ def test_a_share_in_a_job_keeps_what_the_table_says(
     config = user.file("config.toml", f'[audit]\nfile = "{audit}"\n')
     output = user.here / "output"
     environ = JOBS[name] | programs.path | ABROAD
-    environ |= {"SEALPIPE_CONFIG": str(config), "DB": CANARY, "SEALPIPE_PLUGIN_GITLAB__DOTENV": str(output)}
+    environ |= {
+        "SEALPIPE_CONFIG": str(config),
+        "DB": CANARY,
+        "SEALPIPE_PLUGIN_GITLAB__DOTENV": str(output),
+    }
     environ |= {row.job.output: str(output)} if row.job.output.isupper() else {}
     words = ("share", "-f", "env:DB")
 
@@ -73,7 +87,10 @@ def test_a_share_in_a_job_keeps_what_the_table_says(
         expected = {}
     assert outputs == expected
     run = RUNS.get(name, GITHUB_RUN)
-    assert (created["ci"], created["run"], created["run_url"], created["actor"]) == (row.plugin, *run)
+    assert (created["ci"], created["run"], created["run_url"], created["actor"]) == (
+        row.plugin,
+        *run,
+    )
 
 
 def find_masked(name: str, done: Done, programs: FakePrograms) -> set[str]:
@@ -85,7 +102,9 @@ def find_masked(name: str, done: Done, programs: FakePrograms) -> set[str]:
 
 def find_outputs(done: Done, programs: FakePrograms) -> dict[str, Any]:
     file = programs.folder.parent / "work" / "output"
-    found: dict[str, Any] = {key.removeprefix("sealpipe:"): value for key, value in programs.meta_data.items()}
+    found: dict[str, Any] = {
+        key.removeprefix("sealpipe:"): value for key, value in programs.meta_data.items()
+    }
     for command in read_azure_commands(done.err):
         if command.name == "task.setvariable":
             assert command.properties.keys() == {"variable", "isOutput"}
@@ -99,7 +118,11 @@ def find_outputs(done: Done, programs: FakePrograms) -> dict[str, Any]:
 def test_a_run_without_its_variables_has_no_link_and_no_user(user: Terminal) -> None:
     audit = user.here / "audit.jsonl"
     config = user.file("config.toml", f'[audit]\nfile = "{audit}"\n')
-    environ = {"CIRCLECI": "true", "CIRCLE_BUILD_URL": "javascript:alert(1)", "SEALPIPE_CONFIG": str(config)}
+    environ = {
+        "CIRCLECI": "true",
+        "CIRCLE_BUILD_URL": "javascript:alert(1)",
+        "SEALPIPE_CONFIG": str(config),
+    }
     assert user.sealpipe("share", "-f", "text:x", "--link-file", "link", **environ).code == 0
     created = json.loads(audit.read_text().splitlines()[-1])
     assert (created["ci"], created["run_url"], created["actor"]) == ("circleci", "", "")
@@ -121,7 +144,9 @@ def test_buildkite_masks_what_other_commands_print(
     assert (done.code, done.out, "one line" in done.err) == (0, "one line\nof two", False), done
     assert {"one line\nof two", "one line", "of two"} <= programs.redacted
 
-    made = user.sealpipe("request", "-a", "Password", "--receipt", "r.json", "--output", "json", **environ).json
+    made = user.sealpipe(
+        "request", "-a", "Password", "--receipt", "r.json", "--output", "json", **environ
+    ).json
     service.submitter().submit(made["collect_link"], {"Password": "canary-of-the-submitter"})
     done = user.sealpipe("collect", "./r.json", "--print", **environ)
     assert (done.code, "canary-of-the-submitter" in done.out) == (0, True), done

@@ -1,4 +1,6 @@
-"""Outputs, annotations and summaries: no value of them is another command, and a program that fails costs no link."""
+"""Outputs, annotations and summaries: no value of them is another command, and a program that fails
+costs no link.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from plugins.ci.fakes import FakePrograms, read_azure_commands, read_env_file
 from sealpipe.client_base import create_file
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.plugin import CI, Secret
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_plugins.buildkite.ci import escape_markdown
 from support.ci_jobs import AZURE, BITBUCKET, BUILDKITE, GITLAB, JOBS
 from support.github_log import command
@@ -67,27 +69,38 @@ def logged(environ: Mapping[str, str], *calls: tuple[str, ...]) -> str:
 def test_azure_gets_each_output_as_one_command_with_that_value() -> None:
     log = logged(AZURE, *(("set_output", "short-code", value) for value in HOSTILE))
     properties = {"variable": "SHORT_CODE", "isOutput": "true"}
-    assert read_azure_commands(log) == [("task.setvariable", properties, value) for value in HOSTILE]
+    assert read_azure_commands(log) == [
+        ("task.setvariable", properties, value) for value in HOSTILE
+    ]
     assert log.count("\n") == len(HOSTILE)
 
 
 def test_azure_gets_each_annotation_as_one_command_with_that_text() -> None:
     log = logged(AZURE, *(("annotate", "error", value) for value in HOSTILE))
-    assert read_azure_commands(log) == [("task.logissue", {"type": "error"}, value) for value in HOSTILE]
+    assert read_azure_commands(log) == [
+        ("task.logissue", {"type": "error"}, value) for value in HOSTILE
+    ]
     assert log.count("\n") == len(HOSTILE)
 
 
 @pytest.mark.parametrize("name", ["a;isSecret=true", "a]b", "a b", "a\nb", "1a", "", "a=b", "ä"])
 @pytest.mark.parametrize("job", [BITBUCKET, GITLAB], ids=["bitbucket", "gitlab"])
-def test_a_name_that_is_no_variable_is_no_output(job: dict[str, str], name: str, tmp_path: Path) -> None:
+def test_a_name_that_is_no_variable_is_no_output(
+    job: dict[str, str], name: str, tmp_path: Path
+) -> None:
     file = tmp_path / "file"
-    files = {"BITBUCKET_PIPELINES_VARIABLES_PATH": str(file), "SEALPIPE_PLUGIN_GITLAB__DOTENV": str(file)}
+    files = {
+        "BITBUCKET_PIPELINES_VARIABLES_PATH": str(file),
+        "SEALPIPE_PLUGIN_GITLAB__DOTENV": str(file),
+    }
     with pytest.raises(PluginError, match=r"the output .* cannot be written to"):
         found({**job, **files}).set_output(name, "x")
     assert not file.exists()
 
 
-def test_a_name_that_is_no_variable_is_no_command_to_azure(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_no_variable_is_no_command_to_azure(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     ci = found(AZURE)
     for name in ("a;isSecret=true", "a]b", "a\nb", ""):
         with pytest.raises(PluginError):
@@ -95,7 +108,9 @@ def test_a_name_that_is_no_variable_is_no_command_to_azure(capfd: pytest.Capture
     assert "##vso" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("value", [value for value in HOSTILE if not re.fullmatch(r"[\w%]+", value)])
+@pytest.mark.parametrize(
+    "value", [value for value in HOSTILE if not re.fullmatch(r"[\w%]+", value)]
+)
 def test_bitbucket_and_gitlab_get_no_value_that_needs_quotes(value: str, tmp_path: Path) -> None:
     for job, variable in (
         (BITBUCKET, "BITBUCKET_PIPELINES_VARIABLES_PATH"),
@@ -104,7 +119,9 @@ def test_bitbucket_and_gitlab_get_no_value_that_needs_quotes(value: str, tmp_pat
         file = tmp_path / variable
         ci = found({**job, variable: str(file)})
         ci.set_output("before", "1")
-        with pytest.raises(PluginError, match="this value of SHORT_CODE cannot be written to") as refused:
+        with pytest.raises(
+            PluginError, match="this value of SHORT_CODE cannot be written to"
+        ) as refused:
             ci.set_output("short-code", value)
         assert value not in f"{refused.value} {refused.value.remedy}"
         assert read_env_file(file) == {"BEFORE": "1"}
@@ -119,9 +136,13 @@ def test_the_last_output_of_a_name_counts_in_bitbucket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_buildkite_gets_an_output_on_stdin_byte_for_byte(value: str, programs: FakePrograms) -> None:
+def test_buildkite_gets_an_output_on_stdin_byte_for_byte(
+    value: str, programs: FakePrograms
+) -> None:
     found({**BUILDKITE, **programs.path}).set_output("short-code", value)
-    assert [call.argv for call in programs.calls] == [["buildkite-agent", "meta-data", "set", "sealpipe:short-code"]]
+    assert [call.argv for call in programs.calls] == [
+        ["buildkite-agent", "meta-data", "set", "sealpipe:short-code"]
+    ]
     assert programs.meta_data == {"sealpipe:short-code": value}
 
 
@@ -143,10 +164,14 @@ def test_buildkite_shows_an_annotation_as_text(value: str, programs: FakeProgram
 
 def test_all_punctuation_is_escaped_in_markdown() -> None:
     text = "".join(map(chr, range(33, 127)))
-    assert re.sub(r"\\([^A-Za-z0-9])", "", escape_markdown(text)) == "".join(filter(str.isalnum, text))
+    assert re.sub(r"\\([^A-Za-z0-9])", "", escape_markdown(text)) == "".join(
+        filter(str.isalnum, text)
+    )
 
 
-@pytest.mark.parametrize("name", ["bitbucket", "circleci", "gitlab", "jenkins", "teamcity", "woodpecker"])
+@pytest.mark.parametrize(
+    "name", ["bitbucket", "circleci", "gitlab", "jenkins", "teamcity", "woodpecker"]
+)
 def test_a_system_without_annotations_and_summary_gets_no_command(name: str) -> None:
     assert logged(JOBS[name], ("annotate", "error", HOSTILE[1]), ("summary", HOSTILE[1])) == ""
 
@@ -169,7 +194,11 @@ def test_azure_uploads_a_summary_that_only_the_agents_user_can_read(tmp_path: Pa
     (one,) = read_azure_commands(log)
     (file,) = tmp_path.iterdir()
     assert (one.name, one.properties, one.data) == ("task.uploadsummary", {}, str(file))
-    assert (file.suffix, file.read_text(), file.stat().st_mode & 0o777) == (".md", "# Shared", 0o600)
+    assert (file.suffix, file.read_text(), file.stat().st_mode & 0o777) == (
+        ".md",
+        "# Shared",
+        0o600,
+    )
     with pytest.raises(UnsupportedError, match="AGENT_TEMPDIRECTORY"):
         found(AZURE).summary("x")
 
@@ -180,19 +209,26 @@ def test_buildkite_shows_a_summary_as_an_annotation(programs: FakePrograms) -> N
     assert (call.argv[3], call.stdin) == ("--style=info", "# Shared\n")
 
 
-# -- Buildkite's program ----------------------------------------------------------------------------
+# -- Buildkite's program ---------------------------------------------------------------------------
 
 
 def test_buildkite_masks_lines_of_values_by_one_call(programs: FakePrograms) -> None:
     ci = found({**BUILDKITE, **programs.path})
     ci.mask([Secret("  first line\nab\n'last' \"one\""), Secret("once")])
-    assert programs.redacted == {"  first line\nab\n'last' \"one\"", "  first line", "'last' \"one\"", "once"}
+    assert programs.redacted == {
+        "  first line\nab\n'last' \"one\"",
+        "  first line",
+        "'last' \"one\"",
+        "once",
+    }
     assert len(programs.calls) == 1
     ci.mask([])
     assert len(programs.calls) == 1
 
 
-def test_the_program_gets_no_secret_in_arguments_or_environment(user: Terminal, programs: FakePrograms) -> None:
+def test_the_program_gets_no_secret_in_arguments_or_environment(
+    user: Terminal, programs: FakePrograms
+) -> None:
     environ = BUILDKITE | programs.path | ABROAD
     done = user.sealpipe("share", "-f", "env:DB", "--print", DB="canary-of-the-database", **environ)
     link = done.out.strip()
@@ -202,7 +238,9 @@ def test_the_program_gets_no_secret_in_arguments_or_environment(user: Terminal, 
         assert not [name for name in call.environ if name.startswith("SEALPIPE_")]
         assert call.environ["BUILDKITE_JOB_ID"] == BUILDKITE["BUILDKITE_JOB_ID"]
         assert link.partition("#")[2][1:] not in json.dumps([call.argv, call.environ])
-        assert user.environ["SEALPIPE_API_KEY"] not in json.dumps([call.argv, call.environ, call.stdin])
+        assert user.environ["SEALPIPE_API_KEY"] not in json.dumps(
+            [call.argv, call.environ, call.stdin]
+        )
 
 
 @pytest.mark.parametrize(
@@ -231,17 +269,25 @@ def test_a_container_without_the_agent_is_noted_and_gets_the_link(user: Terminal
     assert "output" not in done.err
 
 
-def test_an_error_in_a_buildkite_job_is_an_annotation(user: Terminal, programs: FakePrograms) -> None:
-    done = user.sealpipe("share", "-f", "env:NOT_SET", "--print", **BUILDKITE, **programs.path, **ABROAD)
+def test_an_error_in_a_buildkite_job_is_an_annotation(
+    user: Terminal, programs: FakePrograms
+) -> None:
+    done = user.sealpipe(
+        "share", "-f", "env:NOT_SET", "--print", **BUILDKITE, **programs.path, **ABROAD
+    )
     assert done.code == 14
     assert [call.argv[1] for call in programs.calls] == ["annotate"]
     assert "NOT\\_SET" in programs.calls[0].stdin
 
 
-def test_a_hostile_name_of_a_field_runs_no_command_in_any_job(user: Terminal, programs: FakePrograms) -> None:
+def test_a_hostile_name_of_a_field_runs_no_command_in_any_job(
+    user: Terminal, programs: FakePrograms
+) -> None:
     name = "x ##vso[task.debug]x ##teamcity[buildStop] ::add-mask::y"
     for job in JOBS.values():
-        done = user.sealpipe("share", "-f", f"env:{name}", "--link-file", "link", **job, **programs.path)
+        done = user.sealpipe(
+            "share", "-f", f"env:{name}", "--link-file", "link", **job, **programs.path
+        )
         assert done.code == 14
         commands = [each.name for each in read_azure_commands(done.err)]
         assert commands == (["task.logissue"] if "TF_BUILD" in job else [])

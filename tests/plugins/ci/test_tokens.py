@@ -1,4 +1,6 @@
-"""OIDC tokens of jobs, by one call for all systems: what each gives, for which audience, and what a job lacks."""
+"""OIDC tokens of jobs, by one call for all systems: what each gives, for which audience, and what a
+job lacks.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,15 @@ from plugins.ci.fakes import CONNECTION, FakeAzure, FakePrograms, make_token
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.ci_jobs import AZURE, BUILDKITE, CIRCLECI, JENKINS, JOBS, ROWS, titled
 from support.fake_web import Reply
 
-VARIABLES = {"bitbucket": "BITBUCKET_STEP_OIDC_TOKEN", "circleci": "CIRCLE_OIDC_TOKEN_V2", "jenkins": "ID_TOKEN"}
+VARIABLES = {
+    "bitbucket": "BITBUCKET_STEP_OIDC_TOKEN",
+    "circleci": "CIRCLE_OIDC_TOKEN_V2",
+    "jenkins": "ID_TOKEN",
+}
 VARIABLES |= {"gitlab": "VAULT_ID_TOKEN"}
 AZURES = "api://AzureADTokenExchange"
 
@@ -55,12 +61,19 @@ def test_a_token_in_a_variable_is_the_one_for_its_audiences(name: str, variable:
         assert token(environ, "vault") == token(environ) == environ[variable]
 
 
-@pytest.mark.parametrize(("name", "variable"), [each for each in VARIABLES.items() if each[0] != "circleci"])
-def test_an_audience_that_the_variable_has_not_is_told_with_those_that_it_has(name: str, variable: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "variable"), [each for each in VARIABLES.items() if each[0] != "circleci"]
+)
+def test_an_audience_that_the_variable_has_not_is_told_with_those_that_it_has(
+    name: str, variable: str
+) -> None:
     given = make_token("other", "second")
     error = refusal(JOBS[name] | {variable: given}, "vault")
     assert isinstance(error, NotConfiguredError)
-    assert error.message == f"{variable} is not a token for the audience vault; it is for other, second"
+    assert (
+        error.message
+        == f"{variable} is not a token for the audience vault; it is for other, second"
+    )
     assert error.remedy == f"the audience: {ROWS[name].job.audience}"
     assert given not in repr(error)
 
@@ -68,19 +81,25 @@ def test_an_audience_that_the_variable_has_not_is_told_with_those_that_it_has(na
 @pytest.mark.parametrize("name", ["gitlab", "jenkins"])
 def test_the_settings_name_another_variable(name: str) -> None:
     setting = {f"SEALPIPE_PLUGIN_{name.upper()}__ID_TOKEN_VARIABLE": "AWS_TOKEN"}
-    assert token(JOBS[name] | setting | {"AWS_TOKEN": make_token("aws")}, "aws") == make_token("aws")
+    assert token(JOBS[name] | setting | {"AWS_TOKEN": make_token("aws")}, "aws") == make_token(
+        "aws"
+    )
     error = refusal(JOBS[name] | setting)
     assert "has no AWS_TOKEN" in error.message
     assert "AWS_TOKEN" in error.remedy
     assert f"SEALPIPE_PLUGIN_{name.upper()}__ID_TOKEN_VARIABLE" in error.remedy
 
 
-# -- CircleCI ---------------------------------------------------------------------------------------
+# -- CircleCI --------------------------------------------------------------------------------------
 
 
 def test_circleci_has_a_token_for_another_audience_by_its_program(programs: FakePrograms) -> None:
     programs.set({'va"u lt': make_token("vault")})
-    environ = CIRCLECI | programs.path | {"CIRCLE_OIDC_TOKEN_V2": make_token("org"), "SEALPIPE_API_KEY": "canary"}
+    environ = (
+        CIRCLECI
+        | programs.path
+        | {"CIRCLE_OIDC_TOKEN_V2": make_token("org"), "SEALPIPE_API_KEY": "canary"}
+    )
     assert token(environ, "org") == make_token("org")
     assert programs.calls == []
     assert token(environ, 'va"u lt') == make_token("vault")
@@ -92,24 +111,39 @@ def test_circleci_has_a_token_for_another_audience_by_its_program(programs: Fake
 def test_circleci_without_its_program_says_which_audience_there_is() -> None:
     error = refusal(CIRCLECI | {"CIRCLE_OIDC_TOKEN_V2": make_token("org")}, "vault")
     assert isinstance(error, NotConfiguredError)
-    assert error.message == "CIRCLE_OIDC_TOKEN_V2 is not a token for the audience vault; it is for org"
+    assert (
+        error.message == "CIRCLE_OIDC_TOKEN_V2 is not a token for the audience vault; it is for org"
+    )
     assert "only the ID of the organization" in error.remedy
 
 
-# -- Buildkite ----------------------------------------------------------------------------------------
+# -- Buildkite -------------------------------------------------------------------------------------
 
 
 def test_buildkite_has_a_token_for_any_audience(programs: FakePrograms) -> None:
-    programs.set({"vault": make_token("vault"), "": make_token("buildkite"), "--job=x": make_token("x")})
+    programs.set(
+        {"vault": make_token("vault"), "": make_token("buildkite"), "--job=x": make_token("x")}
+    )
     environ = BUILDKITE | programs.path
     for audience in ("vault", None, "--job=x"):
-        assert token(environ, audience) == make_token(audience.removeprefix("--job=") if audience else "buildkite")
-    assert [call.argv[3:] for call in programs.calls] == [["--audience=vault"], [], ["--audience=--job=x"]]
+        assert token(environ, audience) == make_token(
+            audience.removeprefix("--job=") if audience else "buildkite"
+        )
+    assert [call.argv[3:] for call in programs.calls] == [
+        ["--audience=vault"],
+        [],
+        ["--audience=--job=x"],
+    ]
 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
-    [("fails", BackendAuthError), ("", PluginError), ("two words", PluginError), ("ä", PluginError)],
+    [
+        ("fails", BackendAuthError),
+        ("", PluginError),
+        ("two words", PluginError),
+        ("ä", PluginError),
+    ],
 )
 @pytest.mark.parametrize("name", ["buildkite", "circleci"])
 def test_a_program_that_prints_no_token_is_told_without_its_words(
@@ -130,7 +164,7 @@ def test_a_program_that_hangs_ends_with_the_deadline(programs: FakePrograms) -> 
         Registry(environ=environ, deadline=1).oidc_token("vault")
 
 
-# -- Azure --------------------------------------------------------------------------------------------
+# -- Azure -----------------------------------------------------------------------------------------
 
 
 def test_azure_gives_the_token_of_the_service_connection(azure: FakeAzure) -> None:
@@ -196,7 +230,10 @@ def test_azure_without_a_token_says_why_and_shows_no_bearer(
 
 
 def test_azures_endpoint_must_be_https() -> None:
-    environ = AZURE | {"SYSTEM_OIDCREQUESTURI": "http://dev.azure.example/x", "SYSTEM_ACCESSTOKEN": "t"}
+    environ = AZURE | {
+        "SYSTEM_OIDCREQUESTURI": "http://dev.azure.example/x",
+        "SYSTEM_ACCESSTOKEN": "t",
+    }
     error = refusal(environ | {"SEALPIPE_PLUGIN_AZURE__SERVICE_CONNECTION": CONNECTION})
     assert "SYSTEM_OIDCREQUESTURI" in error.message
     assert "https" in error.message

@@ -1,4 +1,6 @@
-"""A share from a real OpenBao, by the token of the job that it runs in: no secret is stored in the CI system."""
+"""A share from a real OpenBao, by the token of the job that it runs in: no secret is stored in the
+CI system.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,18 @@ KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 @pytest.fixture(scope="module")
 def bao() -> Iterator[Bao]:
-    public = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = KEY.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     with dev_server() as bao:
         bao.call("POST", "secret/data/app/db", {"data": {"password": "canary-of-the-vault"}})
         bao.policy("app", "secret/data/app/*")
         bao.call("POST", "sys/auth/jwt", {"type": "jwt"})
-        bao.call("POST", "auth/jwt/config", {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci"})
+        bao.call(
+            "POST",
+            "auth/jwt/config",
+            {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci"},
+        )
         role = {
             "role_type": "jwt",
             "user_claim": "sub",
@@ -42,7 +50,14 @@ def bao() -> Iterator[Bao]:
 
 def sign(*audiences: str, seconds: int = 300) -> str:
     now = int(time.time())
-    claims = {"iss": "ci", "sub": "job", "aud": list(audiences), "iat": now, "nbf": now - 9, "exp": now + seconds}
+    claims = {
+        "iss": "ci",
+        "sub": "job",
+        "aud": list(audiences),
+        "iat": now,
+        "nbf": now - 9,
+        "exp": now + seconds,
+    }
     return pyjwt.encode(claims, KEY, algorithm="RS256")
 
 
@@ -52,7 +67,8 @@ def job(name: str, programs: FakePrograms, azure: FakeAzure) -> dict[str, str]:
     azure.token = sign(AZURES)
     jobs = {
         "azure": AZURE | azure.environ | {"SEALPIPE_PLUGIN_VAULT__AUDIENCE": AZURES},
-        "bitbucket": BITBUCKET | {"BITBUCKET_STEP_OIDC_TOKEN": sign("ari:cloud:bitbucket::workspace/1", "vault")},
+        "bitbucket": BITBUCKET
+        | {"BITBUCKET_STEP_OIDC_TOKEN": sign("ari:cloud:bitbucket::workspace/1", "vault")},
         "buildkite": BUILDKITE | programs.path,
         "circleci": CIRCLECI | programs.path | {"CIRCLE_OIDC_TOKEN_V2": sign("an-organization")},
         "jenkins": JENKINS | {"ID_TOKEN": sign("vault")},
@@ -68,19 +84,40 @@ def azure() -> Iterator[FakeAzure]:
 
 @pytest.mark.parametrize("name", ["azure", "bitbucket", "buildkite", "circleci", "jenkins"])
 def test_a_job_shares_from_vault_by_its_own_token(
-    name: str, user: Terminal, service: RunningService, bao: Bao, programs: FakePrograms, azure: FakeAzure
+    name: str,
+    user: Terminal,
+    service: RunningService,
+    bao: Bao,
+    programs: FakePrograms,
+    azure: FakeAzure,
 ) -> None:
-    environ = {"VAULT_ADDR": bao.addr, "VAULT_AUTH_ROLE": "deploy", **job(name, programs, azure), **ABROAD}
+    environ = {
+        "VAULT_ADDR": bao.addr,
+        "VAULT_AUTH_ROLE": "deploy",
+        **job(name, programs, azure),
+        **ABROAD,
+    }
     done = user.sealpipe("share", "-f", "vault:secret/app/db#password", "--print", **environ)
     assert done.code == 0, done
     assert opened(service, done.out.strip()) == {"password": "canary-of-the-vault"}
-    assert not any(token in done.err for token in json.loads((programs.folder / "tokens.json").read_text()).values())
+    assert not any(
+        token in done.err
+        for token in json.loads((programs.folder / "tokens.json").read_text()).values()
+    )
 
 
-def test_a_token_that_vault_refuses_is_told_with_its_reason(user: Terminal, service: RunningService, bao: Bao) -> None:
+def test_a_token_that_vault_refuses_is_told_with_its_reason(
+    user: Terminal, service: RunningService, bao: Bao
+) -> None:
     expired = sign("vault", seconds=-200)
-    environ = {"VAULT_ADDR": bao.addr, "VAULT_AUTH_ROLE": "deploy", "BITBUCKET_STEP_OIDC_TOKEN": expired}
-    done = user.sealpipe("share", "-f", "vault:secret/app/db#password", "--print", **BITBUCKET, **environ, **ABROAD)
+    environ = {
+        "VAULT_ADDR": bao.addr,
+        "VAULT_AUTH_ROLE": "deploy",
+        "BITBUCKET_STEP_OIDC_TOKEN": expired,
+    }
+    done = user.sealpipe(
+        "share", "-f", "vault:secret/app/db#password", "--print", **BITBUCKET, **environ, **ABROAD
+    )
     assert (done.code, service.seen()) == (14, []), done
     assert "expired" in done.err
     assert expired not in done.err

@@ -1,7 +1,9 @@
-"""A fake of Doppler's API, version 3, written from its public reference: secrets of configs, notes, OIDC, tokens.
+"""A fake of Doppler's API, version 3, written from its public reference: secrets of configs, notes,
+OIDC, tokens.
 
-Paths, parameters, members, token formats and rate limit headers are those of the reference; statuses of refusals, where
-it names none, are those that its users report. Doppler's own command line, which tests run against it, is the proof.
+Paths, parameters, members, token formats and rate limit headers are those of the reference;
+statuses of refusals, where it names none, are those that its users report. Doppler's own command
+line, which tests run against it, is the proof.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Token:
 
 
 class FakeDoppler(FakeWeb):
-    """Secrets by project and config, notes by project and name, tokens, and OIDC tokens by identity."""
+    """Secrets by project and config, notes by project and name, tokens, and OIDC tokens by
+    identity.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -72,7 +76,11 @@ class FakeDoppler(FakeWeb):
                 return self._log_in(query)
             case "POST", "/v3/auth/revoke":
                 self.revoked.append(query["token"])
-                return Reply(200, {"success": True}) if self.tokens.pop(query["token"], None) else _error(401, "token")
+                return (
+                    Reply(200, {"success": True})
+                    if self.tokens.pop(query["token"], None)
+                    else _error(401, "token")
+                )
         token = self.tokens.get(_bearer(asked))
         if token is None:
             return _error(401, "Invalid Auth token")
@@ -87,12 +95,18 @@ class FakeDoppler(FakeWeb):
             return _error(400, "You must specify a project and a config")
         if token.projects is not None and where[0] not in token.projects:
             known = any(where[0] == project for project, _ in self.configs)
-            return _error(403, "no access to it") if known else _error(404, "Could not find requested project")
+            return (
+                _error(403, "no access to it")
+                if known
+                else _error(404, "Could not find requested project")
+            )
         if where not in self.configs:
             return _error(404, "Could not find requested config")
         return self._secrets(asked, token, where, query)
 
-    def _secrets(self, asked: Asked, token: Token, where: Config, query: Mapping[str, Any]) -> Reply:
+    def _secrets(
+        self, asked: Asked, token: Token, where: Config, query: Mapping[str, Any]
+    ) -> Reply:
         match asked.method, asked.path:
             case "GET", "/v3/configs/config/secrets":
                 return Reply(200, {"secrets": self._shown(where, token, query.get("secrets"))})
@@ -106,10 +120,21 @@ class FakeDoppler(FakeWeb):
         return _error(404, "no such path")
 
     def _shown(self, where: Config, token: Token, names: str | None = None) -> dict[str, Any]:
-        managed = {"PROJECT": where[0], "ENVIRONMENT": where[1].partition("_")[0], "CONFIG": where[1]}
-        secrets = {**self.configs[where], **{f"DOPPLER_{name}": Kept(raw) for name, raw in managed.items()}}
+        managed = {
+            "PROJECT": where[0],
+            "ENVIRONMENT": where[1].partition("_")[0],
+            "CONFIG": where[1],
+        }
+        secrets = {
+            **self.configs[where],
+            **{f"DOPPLER_{name}": Kept(raw) for name, raw in managed.items()},
+        }
         wanted = set(names.split(",")) if names else set(secrets)
-        return {name: self._show(where, token, name, each) for name, each in secrets.items() if name in wanted}
+        return {
+            name: self._show(where, token, name, each)
+            for name, each in secrets.items()
+            if name in wanted
+        }
 
     def _show(self, where: Config, token: Token, name: str, secret: Kept) -> dict[str, Any]:
         hidden = secret.visibility == "restricted" and token.kind == "personal"
@@ -133,7 +158,8 @@ class FakeDoppler(FakeWeb):
 
     def _change(self, where: Config, token: Token, query: Mapping[str, Any]) -> Reply:
         plain = [
-            {"name": name, "originalName": name, "value": value} for name, value in query.get("secrets", {}).items()
+            {"name": name, "originalName": name, "value": value}
+            for name, value in query.get("secrets", {}).items()
         ]
         after = dict(self.configs[where])
         for change in query.get("change_requests") or plain:
@@ -150,7 +176,9 @@ class FakeDoppler(FakeWeb):
             if change.get("shouldDelete"):
                 after.pop(name, None)
             elif change.get("value") is not None:
-                visibility = change.get("visibility") or (existing.visibility if existing else "masked")
+                visibility = change.get("visibility") or (
+                    existing.visibility if existing else "masked"
+                )
                 after[name] = Kept(change["value"], visibility)
         self.configs[where] = after
         return Reply(200, {"secrets": self._shown(where, token)})
@@ -158,7 +186,9 @@ class FakeDoppler(FakeWeb):
     def _note(self, token: Token, project: str, query: Mapping[str, Any]) -> Reply:
         if not token.notes:
             return _error(403, "no access to notes")
-        if not any(query["secret"] in secrets for (of, _), secrets in self.configs.items() if of == project):
+        if not any(
+            query["secret"] in secrets for (of, _), secrets in self.configs.items() if of == project
+        ):
             return _error(404, "Could not find requested secret")
         self.notes[project, query["secret"]] = query["note"]
         return Reply(200, {"secret": query["secret"], "note": query["note"]})
@@ -168,8 +198,15 @@ class FakeDoppler(FakeWeb):
             return _error(401, "Invalid identity or token")
         token = f"dp.said.{_END}{next(self._numbers):04}"
         self.tokens[token] = Token("service_account_identity", projects={"app"})
-        ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return Reply(200, {"success": True, "token": token, "expires_at": ends, "dashboard_url": self.base_url})
+        ends = (
+            (datetime.now(UTC) + timedelta(hours=1))
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z")
+        )
+        return Reply(
+            200,
+            {"success": True, "token": token, "expires_at": ends, "dashboard_url": self.base_url},
+        )
 
 
 def _bearer(asked: Asked) -> str:

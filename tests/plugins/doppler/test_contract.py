@@ -64,7 +64,9 @@ class TestDopplerSink(Kit, SinkContract):
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "B_KEY", "C_KEY")
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        return {name: each.raw.encode() for name, each in self.fake.configs["app", body[4:]].items()}
+        return {
+            name: each.raw.encode() for name, each in self.fake.configs["app", body[4:]].items()
+        }
 
     def rotate(self, body: str, key: str, value: str) -> None:
         self.fake.configs["app", body[4:]][key].raw = value

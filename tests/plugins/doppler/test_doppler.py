@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.doppler.fake_doppler import ACCOUNT, IDENTITY, PERSONAL, SERVICE, FakeDoppler, Kept, Token
+from plugins.doppler.fake_doppler import (
+    ACCOUNT,
+    IDENTITY,
+    PERSONAL,
+    SERVICE,
+    FakeDoppler,
+    Kept,
+    Token,
+)
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -27,7 +35,7 @@ from sealpipe.errors import (
 )
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Locator, Mode, WriteResult
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
@@ -49,7 +57,11 @@ def at(fake: FakeDoppler) -> Iterator[Registries]:
 
     def make(token: str = ACCOUNT, **environ: str) -> Registry:
         network = PluginNetwork(None)
-        whole = {"DOPPLER_API_HOST": fake.base_url, **({"DOPPLER_TOKEN": token} if token else {}), **environ}
+        whole = {
+            "DOPPLER_API_HOST": fake.base_url,
+            **({"DOPPLER_TOKEN": token} if token else {}),
+            **environ,
+        }
         made.append(Registry(environ=whole, network=lambda: network))
         return made[-1]
 
@@ -71,32 +83,44 @@ def posts(fake: FakeDoppler, path: str = "/v3/configs/config/secrets") -> list[A
 
 
 class TestReading:
-    def test_values_are_computed_unless_raw_is_asked_for(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_values_are_computed_unless_raw_is_asked_for(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", HOST="db.example", URL="https://${HOST}/", PORT="5432")
         fields = resolved(at(), "doppler:app/dev#URL,Port=PORT", "Raw=doppler:app/dev?raw=1#URL")
-        assert [(each.key, each.value.reveal()) for each in fields if isinstance(each.value, Secret)] == [
+        assert [
+            (each.key, each.value.reveal()) for each in fields if isinstance(each.value, Secret)
+        ] == [
             ("URL", "https://db.example/"),
             ("Port", "5432"),
             ("Raw", "https://${HOST}/"),
         ]
 
-    def test_all_of_a_config_is_one_request_and_names_what_is_missing(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_all_of_a_config_is_one_request_and_names_what_is_missing(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", **{f"KEY_{number}": "x" for number in range(50)})
         assert len(resolved(at(), *(f"doppler:app/dev#KEY_{number}" for number in range(50)))) == 50
         assert len(fake.asked) == 1
         with pytest.raises(SecretNotFoundError, match='there is no key "NONE"'):
             resolved(at(), "doppler:app/dev#NONE")
 
-    def test_the_names_that_doppler_adds_are_no_secrets(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_the_names_that_doppler_adds_are_no_secrets(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", ONLY="x")
         assert [each.key for each in resolved(at(), "doppler:app/dev#*")] == ["ONLY"]
 
-    def test_a_service_token_has_a_config_of_its_own(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_service_token_has_a_config_of_its_own(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", PW=CANARY)
         for text in ("doppler:#PW", "doppler:app/dev#PW"):
             assert [each.key for each in resolved(at(SERVICE), text)] == ["PW"]
 
-    def test_a_service_token_reads_no_other_config_instead(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_service_token_reads_no_other_config_instead(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "prd", PW=CANARY)
         for text in ("doppler:app/prd", "doppler:other/dev"):
             error = failed(at(SERVICE), text)
@@ -106,17 +130,26 @@ class TestReading:
             put(at(SERVICE), "app/prd", PW="x")
         assert posts(fake) == []
 
-    def test_what_is_hidden_from_a_person_is_left_out_and_counted(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_what_is_hidden_from_a_person_is_left_out_and_counted(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", SEEN="x")["HIDDEN"] = Kept(CANARY, "restricted")
         (document,) = answers(at(PERSONAL), "doppler:app/dev")
         assert isinstance(document, Document)
-        assert (document.content, document.remark.partition(" is hidden")[0]) == ({"SEEN": "x"}, "1 secret")
+        assert (document.content, document.remark.partition(" is hidden")[0]) == (
+            {"SEEN": "x"},
+            "1 secret",
+        )
         assert [each.key for each in resolved(at(ACCOUNT), "doppler:app/dev#HIDDEN")] == ["HIDDEN"]
 
     @pytest.mark.parametrize(
         ("text", "kind", "words"),
         [
-            ("doppler:app/none", SecretNotFoundError, "has no app/none, or hides it from this token"),
+            (
+                "doppler:app/none",
+                SecretNotFoundError,
+                "has no app/none, or hides it from this token",
+            ),
             ("doppler:none/dev", SecretNotFoundError, "has no none/dev"),
             ("doppler:hidden/dev", AccessDeniedError, "does not let this token read hidden/dev"),
             ("doppler:app", ReferenceValueError, "does not name a project and a config"),
@@ -135,16 +168,23 @@ class TestReading:
         assert error.remedy
 
     @pytest.mark.parametrize(
-        "body", ["not JSON", {"secrets": 1}, {"secrets": {"A": "x"}}, {"secrets": {"A": {"raw": 1}}}]
+        "body",
+        ["not JSON", {"secrets": 1}, {"secrets": {"A": "x"}}, {"secrets": {"A": {"raw": 1}}}],
     )
-    def test_a_response_that_is_not_dopplers_is_refused(self, fake: FakeDoppler, at: Registries, body: Any) -> None:
+    def test_a_response_that_is_not_dopplers_is_refused(
+        self, fake: FakeDoppler, at: Registries, body: Any
+    ) -> None:
         fake.instead.append(Reply(200, body))
         error = failed(at(), "doppler:app/dev")
         assert error.message.endswith("Doppler sent an unexpected response")
 
     def test_the_rate_limit_says_how_long_to_wait(self, fake: FakeDoppler, at: Registries) -> None:
         fake.instead.append(
-            Reply(429, {"messages": ["Rate limited"]}, {"retry-after": "7", "x-ratelimit-remaining": "0"})
+            Reply(
+                429,
+                {"messages": ["Rate limited"]},
+                {"retry-after": "7", "x-ratelimit-remaining": "0"},
+            )
         )
         error = failed(at(), "doppler:app/dev")
         assert isinstance(error, UnavailableError)
@@ -162,9 +202,14 @@ class TestLogin:
     def named(self, fake: FakeDoppler, at: Registries, **environ: str) -> Registry:
         token = job_token("doppler")
         fake.identities[IDENTITY] = token
-        return at("", **{**self.NAMED, f"{STORE}API_HOST": fake.base_url, "VAULT_ID_TOKEN": token, **environ})
+        return at(
+            "",
+            **{**self.NAMED, f"{STORE}API_HOST": fake.base_url, "VAULT_ID_TOKEN": token, **environ},
+        )
 
-    def test_a_job_logs_in_once_and_revokes_its_token(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_job_logs_in_once_and_revokes_its_token(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "prd", PW=CANARY)
         fake.config("app", "dev", PW=CANARY)
         registry = self.named(fake, at)
@@ -175,7 +220,9 @@ class TestLogin:
         assert fake.revoked[0] not in fake.tokens
 
     def test_a_login_that_is_refused_says_so(self, fake: FakeDoppler, at: Registries) -> None:
-        error = failed(self.named(fake, at, VAULT_ID_TOKEN=job_token("doppler", "another")), "other:app/dev")
+        error = failed(
+            self.named(fake, at, VAULT_ID_TOKEN=job_token("doppler", "another")), "other:app/dev"
+        )
         assert isinstance(error, BackendAuthError)
         assert "refused the login by OIDC" in error.message
 
@@ -183,7 +230,11 @@ class TestLogin:
         ("token", "more", "words"),
         [
             ("", {}, "no Doppler token is set for doppler"),
-            (ACCOUNT, {"SEALPIPE_PLUGIN_DOPPLER__IDENTITY": IDENTITY}, "both a Doppler token and an identity"),
+            (
+                ACCOUNT,
+                {"SEALPIPE_PLUGIN_DOPPLER__IDENTITY": IDENTITY},
+                "both a Doppler token and an identity",
+            ),
             ("two words and a third", {}, "contains invalid characters"),
         ],
     )
@@ -223,7 +274,9 @@ class TestStoring:
         }
         assert [asked.method for asked in fake.asked] == ["GET", "POST", "GET", "POST", "POST"]
 
-    def test_a_note_is_shared_by_configs_but_not_the_marker(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_note_is_shared_by_configs_but_not_the_marker(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "prd", PW="theirs")
         put(at(), "app/dev", PW=CANARY)
         with pytest.raises(WriteConflictError):
@@ -231,20 +284,29 @@ class TestStoring:
         put(at(), "app/prd", "replace", PW=CANARY)
         assert fake.notes["app", "PW"] == "[sealpipe: dev/m1 prd/m1]"
 
-    def test_one_secret_beside_an_equal_one_is_created(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_one_secret_beside_an_equal_one_is_created(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev", PW=CANARY, THEIRS="x")
         assert not put(at(), "app/dev", PW=CANARY, USER="bob").already
         assert kept(fake) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
 
-    def test_a_value_that_changes_in_between_is_seen(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_value_that_changes_in_between_is_seen(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         secrets = fake.config("app", "dev", PW="first")
         change = meanwhile(lambda: secrets.update(PW=Kept("second")))
         fake.rule = first(lambda asked: asked.method == "POST", change)
         put(at(), "app/dev", "replace", PW=CANARY)
-        assert [each["change_requests"][0]["originalValue"] for each in posts(fake)] == ["first", "second"]
+        assert [each["change_requests"][0]["originalValue"] for each in posts(fake)] == [
+            "first",
+            "second",
+        ]
         assert kept(fake) == {"PW": CANARY}
 
-    def test_a_lost_response_is_looked_for_before_anything_is_sent(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_lost_response_is_looked_for_before_anything_is_sent(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.rule = first(lambda asked: asked.method == "POST", drop_after)
         assert not put(at(), "app/dev", PW=CANARY).already
         assert (kept(fake), len(posts(fake))) == ({"PW": CANARY}, 1)
@@ -255,7 +317,9 @@ class TestStoring:
             put(at(), "app/dev", PW=CANARY)
         assert kept(fake) == {}
 
-    def test_killed_at_any_request_it_comes_to_the_same_end(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_killed_at_any_request_it_comes_to_the_same_end(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         for number, last in itertools.product(range(6), (drop, drop_after)):
             config = f"dev_{number}_{last.__name__}"
             fake.config("app", config, PW="old", THEIRS="x")
@@ -270,29 +334,40 @@ class TestStoring:
 
     def test_two_writers_at_once_undo_nothing(self, fake: FakeDoppler, at: Registries) -> None:
         fake.config("app", "dev", THEIRS="x")
-        jobs = [partial(put, at(), "app/dev", "merge", **{f"KEY_{number}": CANARY}) for number in range(4)]
+        jobs = [
+            partial(put, at(), "app/dev", "merge", **{f"KEY_{number}": CANARY})
+            for number in range(4)
+        ]
         outcomes = at_once(*jobs)
         assert [each for each in outcomes if isinstance(each, PluginError)] == []
         assert kept(fake) == {"THEIRS": "x", **{f"KEY_{number}": CANARY for number in range(4)}}
 
     @pytest.mark.parametrize("value", ["${ADMIN_PASSWORD}", "x${app.prd.PW}", "a ${ b", "\0"])
-    def test_a_value_that_doppler_would_expand_is_refused(self, fake: FakeDoppler, at: Registries, value: str) -> None:
+    def test_a_value_that_doppler_would_expand_is_refused(
+        self, fake: FakeDoppler, at: Registries, value: str
+    ) -> None:
         with pytest.raises(UnsupportedError):
             put(at(), "app/dev", PW=value, OK="x")
         assert fake.asked == []
 
     @pytest.mark.parametrize("name", ["lower", "1ST", "A-B", "DOPPLER_CONFIG", "", "A" * 201])
-    def test_a_name_that_doppler_does_not_take_is_refused(self, fake: FakeDoppler, at: Registries, name: str) -> None:
+    def test_a_name_that_doppler_does_not_take_is_refused(
+        self, fake: FakeDoppler, at: Registries, name: str
+    ) -> None:
         with pytest.raises(ReferenceValueError):
             put(at(), "app/dev", **{name: CANARY})
         assert fake.asked == []
 
-    def test_without_access_to_notes_the_value_is_stored_all_the_same(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_without_access_to_notes_the_value_is_stored_all_the_same(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.tokens[SERVICE].notes = False
         assert not put(at(SERVICE), "", PW=CANARY).already
         assert (kept(fake), fake.notes) == ({"PW": CANARY}, {})
 
-    def test_what_was_rotated_stays_where_another_secret_is_added(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_what_was_rotated_stays_where_another_secret_is_added(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         put(at(), "app/dev", PW=CANARY)
         fake.configs["app", "dev"]["PW"] = Kept("rotated")
         put(at(), "app/dev", "merge", PW=CANARY, USER="bob")
@@ -309,12 +384,16 @@ class TestStoring:
         with pytest.raises(PluginError, match="did not read back as it was written"):
             put(at(), "app/dev", USER=CANARY)
 
-    def test_a_service_token_stores_in_its_own_config(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_a_service_token_stores_in_its_own_config(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         put(at(SERVICE), "", PW=CANARY)
         assert (kept(fake), fake.notes) == ({"PW": CANARY}, {("app", "PW"): "[sealpipe: dev/m1]"})
         assert put(at(SERVICE), "app/dev", PW=CANARY).already
 
-    def test_the_marker_is_added_where_it_is_missing(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_the_marker_is_added_where_it_is_missing(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.rule = first(lambda asked: asked.path.endswith("/note"), Reply(503))
         with pytest.raises(UnavailableError):
             put(at(), "app/dev", PW=CANARY)
@@ -326,7 +405,9 @@ class TestStoring:
         with pytest.raises(AccessDeniedError, match="does not let this token write app/dev"):
             put(at("dp.st.reads"), "app/dev", PW=CANARY)
 
-    def test_what_is_written_unseen_is_not_called_confirmed(self, fake: FakeDoppler, at: Registries) -> None:
+    def test_what_is_written_unseen_is_not_called_confirmed(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
         fake.config("app", "dev")["PW"] = Kept("old", "restricted")
         fake.tokens[PERSONAL].projects = {"app"}
         with pytest.raises(WriteConflictError):
@@ -338,7 +419,9 @@ class TestStoring:
     def test_a_change_that_is_rejected_is_told_with_nothing_of_the_answer(
         self, fake: FakeDoppler, at: Registries, status: int
     ) -> None:
-        fake.rule = lambda asked: Reply(status, {"messages": [CANARY]}) if asked.method == "POST" else None
+        fake.rule = lambda asked: (
+            Reply(status, {"messages": [CANARY]}) if asked.method == "POST" else None
+        )
         with pytest.raises(UnsupportedError, match="rejects the change") as rejected:
             put(at(), "app/dev", PW=CANARY)
         assert "locked" in rejected.value.remedy
@@ -346,7 +429,9 @@ class TestStoring:
 
 
 _LETTERS = string.ascii_letters + string.digits
-_PARTS = st.builds("".join, st.tuples(st.sampled_from(_LETTERS), st.text(f"{_LETTERS}_.-", max_size=20)))
+_PARTS = st.builds(
+    "".join, st.tuples(st.sampled_from(_LETTERS), st.text(f"{_LETTERS}_.-", max_size=20))
+)
 _MARKERS = st.lists(st.text(f"{_LETTERS}._/-", min_size=1, max_size=80), max_size=8, unique=True)
 
 
@@ -357,7 +442,9 @@ def test_a_reference_names_exactly_one_config(project: str, config: str) -> None
 
 
 @given(st.text(max_size=60), _MARKERS, st.integers(30, 400))
-def test_markers_are_found_again_and_the_text_stays(text: str, markers: list[str], limit: int) -> None:
+def test_markers_are_found_again_and_the_text_stays(
+    text: str, markers: list[str], limit: int
+) -> None:
     own, _ = split_markers(text)
     marked = text
     for marker in markers:

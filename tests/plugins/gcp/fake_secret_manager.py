@@ -1,8 +1,8 @@
 """A fake of Google Secret Manager and of Google's login, written from their public REST interfaces.
 
-Secrets, versions and etags of `secretmanager.googleapis.com`, version 1; service accounts' keys and refresh tokens of
-`oauth2.googleapis.com`; token exchange of `sts.googleapis.com` and impersonation of `iamcredentials.googleapis.com`.
-Google's own client accepts it (test_official_client.py).
+Secrets, versions and etags of `secretmanager.googleapis.com`, version 1; service accounts' keys and
+refresh tokens of `oauth2.googleapis.com`; token exchange of `sts.googleapis.com` and impersonation
+of `iamcredentials.googleapis.com`. Google's own client accepts it (test_official_client.py).
 """
 
 from __future__ import annotations
@@ -53,9 +53,13 @@ def key() -> rsa.RSAPrivateKey:
 
 
 class Held:
-    """A secret: its annotations, its etag, and its versions in order, each the value and its state."""
+    """A secret: its annotations, its etag, and its versions in order, each the value and its
+    state.
+    """
 
-    def __init__(self, annotations: dict[str, str] | None = None, versions: tuple[bytes, ...] = ()) -> None:
+    def __init__(
+        self, annotations: dict[str, str] | None = None, versions: tuple[bytes, ...] = ()
+    ) -> None:
         self.annotations = annotations or {}
         self.versions = [(value, "ENABLED") for value in versions]
         self.etag = 1
@@ -66,9 +70,15 @@ class RefusalError(Exception):
 
     def __init__(self, status: str, reason: str = "") -> None:
         super().__init__(status)
-        info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com"}
+        info = {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": reason,
+            "domain": "googleapis.com",
+        }
         body = {"code": _HTTP[status], "message": "canary in a message", "status": status}
-        self.reply = Reply(_HTTP[status], {"error": {**body, **({"details": [info]} if reason else {})}})
+        self.reply = Reply(
+            _HTTP[status], {"error": {**body, **({"details": [info]} if reason else {})}}
+        )
 
 
 class FakeSecretManager(FakeWeb):
@@ -85,7 +95,9 @@ class FakeSecretManager(FakeWeb):
     def credentials(self, **members: Any) -> str:
         """The credentials file of the service account, whose key only this fake knows."""
         pem = key().private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
         return json.dumps(
             {
@@ -101,8 +113,14 @@ class FakeSecretManager(FakeWeb):
 
     def user_credentials(self, **members: Any) -> str:
         """The file of `gcloud auth application-default login`."""
-        client = {"client_id": "1.apps.example", "client_secret": "Canary-client", "refresh_token": REFRESH_TOKEN}
-        return json.dumps({"type": "authorized_user", **client, "token_uri": f"{self.base_url}/token", **members})
+        client = {
+            "client_id": "1.apps.example",
+            "client_secret": "Canary-client",
+            "refresh_token": REFRESH_TOKEN,
+        }
+        return json.dumps(
+            {"type": "authorized_user", **client, "token_uri": f"{self.base_url}/token", **members}
+        )
 
     def hold(self, name: str, *values: bytes) -> Held:
         """Make a secret with these versions."""
@@ -144,7 +162,11 @@ class FakeSecretManager(FakeWeb):
         form = asked.members
         if form.get("grant_type") == "refresh_token":
             good = form.get("refresh_token") == REFRESH_TOKEN
-            return self._issue() if good else _refuse("invalid_grant", "Token has been expired or revoked.")
+            return (
+                self._issue()
+                if good
+                else _refuse("invalid_grant", "Token has been expired or revoked.")
+            )
         try:
             claims = jwt.decode(form["assertion"], key().public_key(), ["RS256"], audience=AUDIENCE)
         except jwt.InvalidSignatureError:
@@ -159,9 +181,13 @@ class FakeSecretManager(FakeWeb):
         assert form["grant_type"] == "urn:ietf:params:oauth:grant-type:token-exchange"
         assert form["subject_token_type"] == "urn:ietf:params:oauth:token-type:jwt"
         if form["audience"] != f"//iam.googleapis.com/{PROVIDER}":
-            return _refuse("invalid_target", "The target service indicated by the audience is invalid.")
+            return _refuse(
+                "invalid_target", "The target service indicated by the audience is invalid."
+            )
         if form["subject_token"] != job_token(f"https://iam.googleapis.com/{PROVIDER}"):
-            return _refuse("invalid_grant", "The audience in ID Token does not match the expected audience.")
+            return _refuse(
+                "invalid_grant", "The audience in ID Token does not match the expected audience."
+            )
         return self._issue()
 
     def _impersonate(self, asked: Asked, account: str) -> Reply:
@@ -169,10 +195,15 @@ class FakeSecretManager(FakeWeb):
         if account != f"{EMAIL}:generateAccessToken":
             raise RefusalError("PERMISSION_DENIED", "IAM_PERMISSION_DENIED")
         end = datetime.now(UTC) + timedelta(hours=1)
-        return Reply(200, {"accessToken": self._make_token(), "expireTime": end.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        return Reply(
+            200,
+            {"accessToken": self._make_token(), "expireTime": end.strftime("%Y-%m-%dT%H:%M:%SZ")},
+        )
 
     def _issue(self) -> Reply:
-        return Reply(200, {"access_token": self._make_token(), "expires_in": 3599, "token_type": "Bearer"})
+        return Reply(
+            200, {"access_token": self._make_token(), "expires_in": 3599, "token_type": "Bearer"}
+        )
 
     def _make_token(self) -> str:
         token = f"{TOKEN}{next(self._numbers)}"
@@ -191,7 +222,10 @@ class FakeSecretManager(FakeWeb):
     def _serve(self, asked: Asked, rest: list[str]) -> dict[str, Any]:
         match asked.method, rest:
             case "GET", []:
-                return {"secrets": [self._secret(name) for name in self.secrets], "totalSize": len(self.secrets)}
+                return {
+                    "secrets": [self._secret(name) for name in self.secrets],
+                    "totalSize": len(self.secrets),
+                }
             case "POST", []:
                 return self._create(asked)
             case "GET", [name]:
@@ -202,7 +236,11 @@ class FakeSecretManager(FakeWeb):
                 return self._add_version(asked, name.removesuffix(":addVersion"))
             case "GET", [name, "versions", version]:
                 found, _, verb = version.partition(":")
-                return self._access(name, found) if verb == "access" else self._version(name, self._number(name, found))
+                return (
+                    self._access(name, found)
+                    if verb == "access"
+                    else self._version(name, self._number(name, found))
+                )
         raise RefusalError("NOT_FOUND")
 
     def _held(self, name: str) -> Held:
@@ -212,7 +250,10 @@ class FakeSecretManager(FakeWeb):
 
     def _secret(self, name: str) -> dict[str, Any]:
         held = self._held(name)
-        members: dict[str, Any] = {"name": f"projects/{NUMBER}/secrets/{name}", "replication": {"automatic": {}}}
+        members: dict[str, Any] = {
+            "name": f"projects/{NUMBER}/secrets/{name}",
+            "replication": {"automatic": {}},
+        }
         if held.annotations:
             members["annotations"] = held.annotations
         return {**members, "createTime": "2026-11-01T00:00:00.000001Z", "etag": f'"{held.etag:x}"'}
@@ -237,21 +278,29 @@ class FakeSecretManager(FakeWeb):
     def _add_version(self, asked: Asked, name: str) -> dict[str, Any]:
         held, payload = self._held(name), asked.json["payload"]
         data = base64.b64decode(payload.get("data", ""), validate=True)
-        if not 0 < len(data) <= 65536 or int(payload.get("dataCrc32c", crc32c(data))) != crc32c(data):
+        if not 0 < len(data) <= 65536 or int(payload.get("dataCrc32c", crc32c(data))) != crc32c(
+            data
+        ):
             raise RefusalError("INVALID_ARGUMENT")
         held.versions.append((data, "ENABLED"))
         return self._version(name, len(held.versions))
 
     def _number(self, name: str, version: str) -> int:
         held = self._held(name)
-        number = len(held.versions) if version == "latest" else int(version) if version.isdigit() else 0
+        number = (
+            len(held.versions) if version == "latest" else int(version) if version.isdigit() else 0
+        )
         if not 0 < number <= len(held.versions):
             raise RefusalError("NOT_FOUND")
         return number
 
     def _version(self, name: str, number: int) -> dict[str, Any]:
         state = self.secrets[name].versions[number - 1][1]
-        return {"name": f"projects/{NUMBER}/secrets/{name}/versions/{number}", "state": state, "etag": '"1"'}
+        return {
+            "name": f"projects/{NUMBER}/secrets/{name}/versions/{number}",
+            "state": state,
+            "etag": '"1"',
+        }
 
     def _access(self, name: str, version: str) -> dict[str, Any]:
         if name == FORBIDDEN:
@@ -278,7 +327,9 @@ class FakeMetadata(FakeWeb):
         if asked.path == "/":
             return Reply(200, "", flavor)
         if asked.path == account:
-            return Reply(200, {"email": EMAIL, "scopes": []}, {**flavor, "content-type": "application/json"})
+            return Reply(
+                200, {"email": EMAIL, "scopes": []}, {**flavor, "content-type": "application/json"}
+            )
         if asked.path == f"{account}token":
             members = {"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}
             return Reply(200, members, {**flavor, "content-type": "application/json"})

@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from plugins.gcp.conftest import DEFAULT
-from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, REFRESH_TOKEN, TOKEN, FakeSecretManager
+from plugins.gcp.fake_secret_manager import (
+    FORBIDDEN,
+    PROJECT,
+    REFRESH_TOKEN,
+    TOKEN,
+    FakeSecretManager,
+)
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 

@@ -1,4 +1,6 @@
-"""A secret of Google's in a recipient's hands, and a submitter's in Google's, each by one command."""
+"""A secret of Google's in a recipient's hands, and a submitter's in Google's, each by one
+command.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _stored(google: FakeSecretManager) -> None:
     google.hold("db", json.dumps({"password": PASSWORD}).encode())
 
 
-def test_one_command_hands_a_secret_over(keyed: dict[str, str], user: Terminal, service: RunningService) -> None:
+def test_one_command_hands_a_secret_over(
+    keyed: dict[str, str], user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe("share", "-f", FIELD, **keyed)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
@@ -50,13 +54,21 @@ def test_a_job_without_a_key_reads_a_named_store(
 ) -> None:
     config = user.file(
         "config.toml",
-        f'[stores.prod]\nplugin = "gcp-sm"\nproject = "{PROJECT}"\nworkload_identity_provider = "{PROVIDER}"\n'
+        f'[stores.prod]\nplugin = "gcp-sm"\nproject = "{PROJECT}"\n'
+        f'workload_identity_provider = "{PROVIDER}"\n'
         f'service_account = "{EMAIL}"\n',
     )
     hosts = [f"{name}.googleapis.com" for name in ("sts", "iamcredentials", "secretmanager")]
-    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token(f"https://iam.googleapis.com/{PROVIDER}")}
+    job = {
+        "GITLAB_CI": "true",
+        "VAULT_ID_TOKEN": job_token(f"https://iam.googleapis.com/{PROVIDER}"),
+    }
     with Intercepting(tmp_path, dict.fromkeys(hosts, google.port)) as proxy:
-        way = {"HTTPS_PROXY": proxy.url(), "SEALPIPE_CA_FILE": str(proxy.ca_file), "SEALPIPE_CONFIG": str(config)}
+        way = {
+            "HTTPS_PROXY": proxy.url(),
+            "SEALPIPE_CA_FILE": str(proxy.ca_file),
+            "SEALPIPE_CONFIG": str(config),
+        }
         done = user.sealpipe("share", "-f", "Password=prod:db#password", "--print", **job, **way)
         assert done.code == 0, done
         assert opened(service, done.out) == {"Password": PASSWORD}
@@ -70,7 +82,10 @@ def test_reading_shows_value_and_login_to_google_alone(
     words = ["share", "-f", f"Password=gcp-sm:{name}#password", "--output", "json", "--debug"]
     seen = watch(user, [*SEALPIPE, *words], environ=keyed)
     assert seen.done.code == (0 if name == "db" else 14), seen.done
-    assert sides(seen.places(), google.port, {"value": PASSWORD, **_login(keyed)}) == ({"token"}, set())
+    assert sides(seen.places(), google.port, {"value": PASSWORD, **_login(keyed)}) == (
+        {"token"},
+        set(),
+    )
 
 
 def test_storing_shows_value_and_login_to_google_alone(

@@ -20,7 +20,13 @@ from plugins.gcp.fake_secret_manager import (
     FakeMetadata,
     FakeSecretManager,
 )
-from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, PluginError, UnavailableError
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    UnavailableError,
+)
 from sealpipe_plugins import machine_service
 from sealpipe_plugins.gcp import transport
 from sealpipe_plugins.gcp.login import is_googles
@@ -40,13 +46,21 @@ def secret(google: FakeSecretManager) -> None:
 @pytest.fixture
 def named(google: FakeSecretManager, environ: dict[str, str]) -> dict[str, str]:
     """A store of another name, beside the variables of the default store."""
-    return {**environ, f"{STORE}PLUGIN": "gcp-sm", f"{STORE}URL": google.base_url, f"{STORE}PROJECT": PROJECT}
+    return {
+        **environ,
+        f"{STORE}PLUGIN": "gcp-sm",
+        f"{STORE}URL": google.base_url,
+        f"{STORE}PROJECT": PROJECT,
+    }
 
 
 @pytest.fixture
 def federated(named: dict[str, str]) -> dict[str, str]:
     """The same in a job whose CI system issues it a token."""
-    job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token(f"https://iam.googleapis.com/{PROVIDER}")}
+    job = {
+        "CIRCLECI": "true",
+        "CIRCLE_OIDC_TOKEN_V2": job_token(f"https://iam.googleapis.com/{PROVIDER}"),
+    }
     return {**named, **job, f"{STORE}WORKLOAD_IDENTITY_PROVIDER": PROVIDER}
 
 
@@ -54,7 +68,9 @@ def paths(google: FakeSecretManager) -> list[str]:
     return [asked.path for asked in google.asked if not asked.path.endswith(":access")]
 
 
-def test_a_service_account_logs_in_by_its_key(google: FakeSecretManager, keyed: dict[str, str]) -> None:
+def test_a_service_account_logs_in_by_its_key(
+    google: FakeSecretManager, keyed: dict[str, str]
+) -> None:
     assert values(keyed, "gcp-sm:db") == [b"x"]
     assert paths(google) == ["/token"]
 
@@ -64,7 +80,9 @@ class TestFiles:
     def file(self, environ: dict[str, str]) -> Path:
         return Path(environ["GOOGLE_APPLICATION_CREDENTIALS"])
 
-    def test_a_users_own_login(self, google: FakeSecretManager, environ: dict[str, str], file: Path) -> None:
+    def test_a_users_own_login(
+        self, google: FakeSecretManager, environ: dict[str, str], file: Path
+    ) -> None:
         file.write_text(google.user_credentials(quota_project_id="billed"))
         assert values(environ, "gcp-sm:db") == [b"x"]
         assert google.asked[-1].headers["x-goog-user-project"] == "billed"
@@ -73,18 +91,33 @@ class TestFiles:
         self, google: FakeSecretManager, environ: dict[str, str], file: Path, tmp_path: Path
     ) -> None:
         (tmp_path / "token").write_text(job_token(f"https://iam.googleapis.com/{PROVIDER}"))
-        members = {"audience": f"//iam.googleapis.com/{PROVIDER}", "token_url": f"{google.base_url}/v1/token"}
-        kind = {"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
-        file.write_text(json.dumps({**kind, **members, "credential_source": {"file": str(tmp_path / "token")}}))
+        members = {
+            "audience": f"//iam.googleapis.com/{PROVIDER}",
+            "token_url": f"{google.base_url}/v1/token",
+        }
+        kind = {
+            "type": "external_account",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        }
+        file.write_text(
+            json.dumps({**kind, **members, "credential_source": {"file": str(tmp_path / "token")}})
+        )
         assert values(environ, "gcp-sm:db") == [b"x"]
         assert paths(google) == ["/v1/token"]
 
-    def test_an_impersonated_account(self, google: FakeSecretManager, environ: dict[str, str], file: Path) -> None:
+    def test_an_impersonated_account(
+        self, google: FakeSecretManager, environ: dict[str, str], file: Path
+    ) -> None:
         url = f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"
         kind = {"type": "impersonated_service_account", "service_account_impersonation_url": url}
-        file.write_text(json.dumps({**kind, "source_credentials": json.loads(google.credentials())}))
+        file.write_text(
+            json.dumps({**kind, "source_credentials": json.loads(google.credentials())})
+        )
         assert values(environ, "gcp-sm:db") == [b"x"]
-        assert paths(google) == ["/token", f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"]
+        assert paths(google) == [
+            "/token",
+            f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken",
+        ]
 
     def test_of_gcloud_is_found_where_no_other_is_named(
         self, google: FakeSecretManager, environ: dict[str, str], tmp_path: Path
@@ -99,8 +132,17 @@ class TestFiles:
             (None, "No such file"),
             ("{", "not a file with Google credentials"),
             ("[]", "not a file with Google credentials"),
-            ('{"type": "service_account", "private_key": "Canary"}', "not a file with Google credentials"),
-            ('{"type": "external_account", "credential_source": {"executable": {"command": "id"}}}', "not a file"),
+            (
+                '{"type": "service_account", "private_key": "Canary"}',
+                "not a file with Google credentials",
+            ),
+            (
+                (
+                    '{"type": "external_account", "credential_source": {"executable": '
+                    '{"command": "id"}}}'
+                ),
+                "not a file",
+            ),
             ('{"type": "gdch_service_account"}', "its type is not one of"),
         ],
     )
@@ -116,8 +158,12 @@ class TestFiles:
         file.write_text(google.credentials(token_uri="http://accounts.google.com/o/oauth2/token"))
         refused(environ, "gcp-sm:db", NotConfiguredError, "must be an https address")
 
-    @pytest.mark.parametrize("host", ["elsewhere.example", "googleapis.com.example", "sts.googleapis.com@x.example"])
-    @pytest.mark.parametrize("member", ["token_url", "service_account_impersonation_url", "universe_domain"])
+    @pytest.mark.parametrize(
+        "host", ["elsewhere.example", "googleapis.com.example", "sts.googleapis.com@x.example"]
+    )
+    @pytest.mark.parametrize(
+        "member", ["token_url", "service_account_impersonation_url", "universe_domain"]
+    )
     @pytest.mark.parametrize("part", ["", "source_credentials"])
     def test_that_name_a_stranger_send_no_file_there(
         self, part: str, member: str, host: str, environ: dict[str, str], file: Path, tmp_path: Path
@@ -125,13 +171,19 @@ class TestFiles:
         (tmp_path / "token").write_text("Canary")
         address = f"https://{host}/v1/projects/-/serviceAccounts/x:generateAccessToken"
         changed = {member: host if member == "universe_domain" else address}
-        kind = {"type": "external_account", "audience": f"//iam.googleapis.com/{PROVIDER}", "subject_token_type": "x"}
+        kind = {
+            "type": "external_account",
+            "audience": f"//iam.googleapis.com/{PROVIDER}",
+            "subject_token_type": "x",
+        }
         known = {"credential_source": {"file": f"{tmp_path}/token"}}
         file.write_text(json.dumps({**kind, **known, **({part: changed} if part else changed)}))
         refused(environ, "gcp-sm:db", NotConfiguredError, "an address in it is not Google's")
 
     def test_of_another_cloud_of_googles_send_there(self) -> None:
-        assert is_googles("https://sts.apis-tpc.example/v1/token", "https://secretmanager.apis-tpc.example")
+        assert is_googles(
+            "https://sts.apis-tpc.example/v1/token", "https://secretmanager.apis-tpc.example"
+        )
 
 
 class TestNamedStores:
@@ -147,20 +199,35 @@ class TestNamedStores:
         file = {f"{STORE}CREDENTIALS_FILE": named["GOOGLE_APPLICATION_CREDENTIALS"]}
         assert values({**named, **file}, "other:db") == [b"x"]
 
-    def test_take_the_token_of_the_job(self, google: FakeSecretManager, federated: dict[str, str]) -> None:
+    def test_take_the_token_of_the_job(
+        self, google: FakeSecretManager, federated: dict[str, str]
+    ) -> None:
         assert values(federated, "other:db") == [b"x"]
         assert paths(google) == ["/v1/token"]
 
-    def test_act_as_a_service_account_with_it(self, google: FakeSecretManager, federated: dict[str, str]) -> None:
+    def test_act_as_a_service_account_with_it(
+        self, google: FakeSecretManager, federated: dict[str, str]
+    ) -> None:
         assert values({**federated, f"{STORE}SERVICE_ACCOUNT": EMAIL}, "other:db") == [b"x"]
-        assert paths(google) == ["/v1/token", f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"]
+        assert paths(google) == [
+            "/v1/token",
+            f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken",
+        ]
 
     @pytest.mark.parametrize(
         ("more", "kind", "words"),
         [
-            ({"WORKLOAD_IDENTITY_PROVIDER": "projects/1/none"}, NotConfiguredError, "does not know the workload"),
+            (
+                {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/none"},
+                NotConfiguredError,
+                "does not know the workload",
+            ),
             ({"AUDIENCE": "another"}, NotConfiguredError, "another"),
-            ({"SERVICE_ACCOUNT": "other@x.iam.gserviceaccount.com"}, AccessDeniedError, "may not act as"),
+            (
+                {"SERVICE_ACCOUNT": "other@x.iam.gserviceaccount.com"},
+                AccessDeniedError,
+                "may not act as",
+            ),
         ],
     )
     def test_say_why_the_job_gets_no_token(
@@ -168,20 +235,39 @@ class TestNamedStores:
     ) -> None:
         changed = {**federated, **{f"{STORE}{name}": value for name, value in more.items()}}
         if "WORKLOAD_IDENTITY_PROVIDER" in more:
-            changed["CIRCLE_OIDC_TOKEN_V2"] = job_token("https://iam.googleapis.com/projects/1/none")
+            changed["CIRCLE_OIDC_TOKEN_V2"] = job_token(
+                "https://iam.googleapis.com/projects/1/none"
+            )
         refused(changed, "other:db", kind, words)
 
     def test_need_a_provider_to_act_as_an_account(self, named: dict[str, str]) -> None:
-        refused({**named, f"{STORE}SERVICE_ACCOUNT": EMAIL}, "other:db", NotConfiguredError, "no workload_identity")
+        refused(
+            {**named, f"{STORE}SERVICE_ACCOUNT": EMAIL},
+            "other:db",
+            NotConfiguredError,
+            "no workload_identity",
+        )
 
 
 class TestRefusedLogins:
     @pytest.mark.parametrize(
         ("answer", "kind", "words"),
         [
-            ({"error": "invalid_grant", "error_description": "Invalid JWT Signature."}, BackendAuthError, "the key of"),
-            ({"error": "invalid_grant", "error_description": "account not found"}, BackendAuthError, "does not know"),
-            ({"error": "invalid_grant", "error_description": "Canary"}, BackendAuthError, "expired or was revoked"),
+            (
+                {"error": "invalid_grant", "error_description": "Invalid JWT Signature."},
+                BackendAuthError,
+                "the key of",
+            ),
+            (
+                {"error": "invalid_grant", "error_description": "account not found"},
+                BackendAuthError,
+                "does not know",
+            ),
+            (
+                {"error": "invalid_grant", "error_description": "Canary"},
+                BackendAuthError,
+                "expired or was revoked",
+            ),
             ({"error": "invalid_client"}, BackendAuthError, "the client of"),
             ({"error": "Canary"}, BackendAuthError, "refused the login (400)"),
             ({"error": {"code": 400}}, AccessDeniedError, "may not act as"),
@@ -189,7 +275,12 @@ class TestRefusedLogins:
         ],
     )
     def test_are_told_apart_and_quote_nothing(
-        self, answer: object, kind: type[PluginError], words: str, google: FakeSecretManager, environ: dict[str, str]
+        self,
+        answer: object,
+        kind: type[PluginError],
+        words: str,
+        google: FakeSecretManager,
+        environ: dict[str, str],
     ) -> None:
         google.rule = lambda _: Reply(400, answer)
         found = refused(environ, "gcp-sm:db", kind, words)
@@ -206,7 +297,10 @@ class TestRefusedLogins:
     @pytest.mark.parametrize(
         "answer",
         [b'{"expires_in": 1}', b"[]", b"[" * 100_000]
-        + [b'{"access_token": "Canary", "expires_in": %s}' % each for each in (b"[]", b"1e999", b"1e30")],
+        + [
+            b'{"access_token": "Canary", "expires_in": %s}' % each
+            for each in (b"[]", b"1e999", b"1e30")
+        ],
     )
     def test_without_a_token_in_the_response(
         self, answer: bytes, google: FakeSecretManager, environ: dict[str, str]
@@ -236,13 +330,17 @@ class TestOnAMachine:
             refused(environ, "gcp-sm:db", NotConfiguredError, "no Google credentials were found")
         assert [asked.path for asked in metadata.asked] == ["/"]
 
-    def test_that_does_not_answer_nothing_hangs(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_that_does_not_answer_nothing_hangs(
+        self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(transport, "_METADATA_TIMEOUT", 0.1)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             environ = {**bare, "GCE_METADATA_HOST": f"127.0.0.1:{silent.getsockname()[1]}"}
             refused(environ, "gcp-sm:db", NotConfiguredError, "has no metadata server")
 
-    def test_that_answers_for_ever_nothing_hangs(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_that_answers_for_ever_nothing_hangs(
+        self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Elsewhere, anybody in the network may have the address of Google's metadata server."""
         monkeypatch.setattr(machine_service, "DEADLINE", 0.2)
         sent = list[int]()

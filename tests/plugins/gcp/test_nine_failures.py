@@ -18,12 +18,18 @@ HOST = "secretmanager.example"
 
 
 def test_nine_are_told_apart(
-    google: FakeSecretManager, keyed: dict[str, str], user: Terminal, service: RunningService, tmp_path: Path
+    google: FakeSecretManager,
+    keyed: dict[str, str],
+    user: Terminal,
+    service: RunningService,
+    tmp_path: Path,
 ) -> None:
     google.hold("db", b"x")
     google.hold(FORBIDDEN, b"x")
     expired = user.file("expired.json", google.credentials(token_uri=f"{google.base_url}/expired"))
-    stranger = user.file("stranger.json", google.credentials(client_email="gone@acme.iam.gserviceaccount.com"))
+    stranger = user.file(
+        "stranger.json", google.credentials(client_email="gone@acme.iam.gserviceaccount.com")
+    )
     key = json.loads(google.credentials())["private_key"].splitlines()[1]
     with ExitStack() as stack:
         silent = FaultyServer("silent")
@@ -33,13 +39,24 @@ def test_nine_are_told_apart(
         failures = {
             "wrong path": Failure("gcp-sm:nothing", keyed),
             "denied path": Failure(f"gcp-sm:{FORBIDDEN}", keyed),
-            "expired login": Failure("gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(expired)}),
-            "unreachable": Failure("gcp-sm:db", {**keyed, f"{DEFAULT}URL": "https://nowhere.invalid"}),
-            "timeout": Failure("gcp-sm:db", {**keyed, f"{DEFAULT}URL": silent.url, f"{DEFAULT}TIMEOUT": "1"}),
-            "missing library": Failure("gcp-sm:db", {**keyed, **without(user, "google-auth", "google.auth")}),
-            "wrong account": Failure("gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(stranger)}),
+            "expired login": Failure(
+                "gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(expired)}
+            ),
+            "unreachable": Failure(
+                "gcp-sm:db", {**keyed, f"{DEFAULT}URL": "https://nowhere.invalid"}
+            ),
+            "timeout": Failure(
+                "gcp-sm:db", {**keyed, f"{DEFAULT}URL": silent.url, f"{DEFAULT}TIMEOUT": "1"}
+            ),
+            "missing library": Failure(
+                "gcp-sm:db", {**keyed, **without(user, "google-auth", "google.auth")}
+            ),
+            "wrong account": Failure(
+                "gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(stranger)}
+            ),
             "a proxy's login": Failure(
-                "gcp-sm:db", {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
+                "gcp-sm:db",
+                {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)},
             ),
             "unknown CA": Failure("gcp-sm:db", {**behind, "HTTPS_PROXY": proxy.url()}),
         }

@@ -26,16 +26,24 @@ CANARY = "canary-of-an-answer"
 
 
 class TestReferences:
-    @pytest.mark.parametrize("body", ["db", f"{PROJECT}/db", f"{NUMBER}/db", f"projects/{PROJECT}/secrets/db"])
+    @pytest.mark.parametrize(
+        "body", ["db", f"{PROJECT}/db", f"{NUMBER}/db", f"projects/{PROJECT}/secrets/db"]
+    )
     def test_a_secret_is_named_in_three_ways(
         self, body: str, google: FakeSecretManager, environ: dict[str, str]
     ) -> None:
         google.hold("db", b"x")
         assert values(environ, f"gcp-sm:{body}") == [b"x"]
 
-    def test_an_object_is_a_map_unless_it_is_read_raw(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_an_object_is_a_map_unless_it_is_read_raw(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.hold("db", b'{"n": 1.10, "a.b": "x"}')
-        assert values(environ, "gcp-sm:db#n,a.b", "gcp-sm:db?raw=1") == [b"1.10", b"x", b'{"n": 1.10, "a.b": "x"}']
+        assert values(environ, "gcp-sm:db#n,a.b", "gcp-sm:db?raw=1") == [
+            b"1.10",
+            b"x",
+            b'{"n": 1.10, "a.b": "x"}',
+        ]
 
     def test_a_version_is_named_and_the_newest_is_read_without(
         self, google: FakeSecretManager, environ: dict[str, str]
@@ -48,7 +56,9 @@ class TestReferences:
         ]
 
     @pytest.mark.parametrize("body", ["", "a/b/c", "A B", "p/", "../x", f"{PROJECT}/a.b", "p/é"])
-    def test_any_other_name_is_refused(self, body: str, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_any_other_name_is_refused(
+        self, body: str, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         refused(environ, f"gcp-sm:{body}", ReferenceValueError, "is not a valid name")
         assert google.asked == []
 
@@ -66,7 +76,9 @@ def test_fifty_secrets_need_one_login(google: FakeSecretManager, environ: dict[s
     for number in range(50):
         google.hold(f"s{number}", str(number).encode())
     found = answers(registry(environ), *(f"gcp-sm:s{number}" for number in range(50)))
-    assert [getattr(each, "content", each) for each in found] == [str(number) for number in range(50)]
+    assert [getattr(each, "content", each) for each in found] == [
+        str(number) for number in range(50)
+    ]
     assert [asked.path == "/token" for asked in google.asked].count(True) == 1
     assert len(google.asked) == 51
 
@@ -83,7 +95,12 @@ class TestRefusals:
         ],
     )
     def test_are_told_apart(
-        self, reference: str, kind: type[PluginError], words: str, google: FakeSecretManager, environ: dict[str, str]
+        self,
+        reference: str,
+        kind: type[PluginError],
+        words: str,
+        google: FakeSecretManager,
+        environ: dict[str, str],
     ) -> None:
         google.hold("db", b"x")
         google.hold(FORBIDDEN, b"x")
@@ -93,7 +110,12 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("status", "error", "kind", "words"),
         [
-            (403, {"details": [{"reason": "SERVICE_DISABLED"}]}, NotConfiguredError, "is not enabled"),
+            (
+                403,
+                {"details": [{"reason": "SERVICE_DISABLED"}]},
+                NotConfiguredError,
+                "is not enabled",
+            ),
             (403, {"details": [{"reason": "BILLING_DISABLED"}]}, NotConfiguredError, "billing"),
             (403, {"details": "odd"}, AccessDeniedError, "does not allow"),
             (401, {"status": "UNAUTHENTICATED"}, BackendAuthError, "refused the token"),
@@ -146,14 +168,25 @@ class TestChecksums:
 class TestDoctor:
     def test_names_the_login_and_the_project(self, keyed: dict[str, str]) -> None:
         health = registry(keyed).check("source", "gcp-sm")
-        assert (health.ok, PROJECT in health.detail, "handover@" in health.detail) == (True, True, True)
+        assert (health.ok, PROJECT in health.detail, "handover@" in health.detail) == (
+            True,
+            True,
+            True,
+        )
 
-    def test_a_login_that_may_not_list_may_still_read(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        google.rule = lambda asked: Reply(403, json.dumps({"error": {}})) if "pageSize" in asked.target else None
+    def test_a_login_that_may_not_list_may_still_read(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.rule = lambda asked: (
+            Reply(403, json.dumps({"error": {}})) if "pageSize" in asked.target else None
+        )
         health = registry(environ).check("sink", "gcp-sm")
         assert health.ok
         assert "may not list" in health.detail
 
     def test_needs_no_project(self, environ: dict[str, str]) -> None:
         del environ["GOOGLE_CLOUD_PROJECT"]
-        assert "no project is set" in registry({**environ, f"{DEFAULT}TIMEOUT": "3"}).check("source", "gcp-sm").detail
+        assert (
+            "no project is set"
+            in registry({**environ, f"{DEFAULT}TIMEOUT": "3"}).check("source", "gcp-sm").detail
+        )

@@ -1,4 +1,6 @@
-"""What the sink gcp-sm leaves in Google Secret Manager, however others write and whatever is lost on the way."""
+"""What the sink gcp-sm leaves in Google Secret Manager, however others write and whatever is lost
+on the way.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class TestWhatIsStored:
         put(environ, f"gcp-sm:{PROJECT}/raw", {"": b"\xff\x00"})
         assert values(environ, "gcp-sm:acme#user,a.b/c") == ["é".encode(), b' "\\\n']
 
-    def test_bytes_that_are_no_text_stay_bytes(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_bytes_that_are_no_text_stay_bytes(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         put(environ, "gcp-sm:raw", {"": b"\xff\x00"})
         assert google.newest("raw") == b"\xff\x00"
         put_refused(environ, "gcp-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
@@ -56,7 +60,9 @@ class TestWhatIsStored:
         put(environ, "gcp-sm:db", {"pw": "new"}, "merge")
         assert google.newest("db") == b'{ "n": 1.10,\n "pw":"new", "e":1E5 }'
 
-    def test_other_annotations_stay(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_other_annotations_stay(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.hold("db", b"{}").annotations = {"team": "a"}
         put(environ, "gcp-sm:db", {"a": "x"}, "merge")
         assert google.secrets["db"].annotations == {"team": "a", ANNOTATION: "m1"}
@@ -69,10 +75,19 @@ class TestWhatIsStored:
         assert put(environ, "gcp-sm:db", {"a": "x"}, mode).version == "1"
         assert (members(google, "db"), markers(google, "db")) == ({"a": "x"}, ["m1"])
 
-    def test_a_disabled_version_is_only_replaced(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_a_disabled_version_is_only_replaced(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.hold("db").versions = [(b"x", "DISABLED")]
         for mode in ("create", "merge"):
-            put_refused(environ, "gcp-sm:db", {"a": "x"}, WriteConflictError, "is disabled or destroyed", mode)
+            put_refused(
+                environ,
+                "gcp-sm:db",
+                {"a": "x"},
+                WriteConflictError,
+                "is disabled or destroyed",
+                mode,
+            )
         assert put(environ, "gcp-sm:db", {"a": "x"}, "replace").version == "2"
 
     @pytest.mark.parametrize("value", ["", "x" * 65537])
@@ -82,10 +97,21 @@ class TestWhatIsStored:
         put_refused(environ, "gcp-sm:db", {"": value}, UnsupportedError, "Google")
         assert google.asked == []
 
-    def test_values_with_and_without_a_key_do_not_mix(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        put_refused(environ, "gcp-sm:db", {"": "x", "a": "y"}, ReferenceValueError, "cannot be mixed")
+    def test_values_with_and_without_a_key_do_not_mix(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        put_refused(
+            environ, "gcp-sm:db", {"": "x", "a": "y"}, ReferenceValueError, "cannot be mixed"
+        )
         google.hold("text", b"text")
-        put_refused(environ, "gcp-sm:text", {"a": SECRET}, WriteConflictError, "has a value without keys", "merge")
+        put_refused(
+            environ,
+            "gcp-sm:text",
+            {"a": SECRET},
+            WriteConflictError,
+            "has a value without keys",
+            "merge",
+        )
         google.hold("keys", b"{}")
         put_refused(environ, "gcp-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
 
@@ -97,7 +123,10 @@ class TestWhatIsStored:
 
 class TestAtTheSameMoment:
     def test_merges_lose_nothing(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        jobs = [partial(put, environ, "gcp-sm:db", {f"k{n}": str(n)}, "merge", f"m{n}") for n in range(6)]
+        jobs = [
+            partial(put, environ, "gcp-sm:db", {f"k{n}": str(n)}, "merge", f"m{n}")
+            for n in range(6)
+        ]
         found = at_once(*jobs)
         assert [each for each in found if isinstance(each, PluginError)] == []
         assert members(google, "db") == {f"k{n}": str(n) for n in range(6)}
@@ -106,10 +135,17 @@ class TestAtTheSameMoment:
     def test_of_creates_one_stores_and_its_value_stays(
         self, google: FakeSecretManager, environ: dict[str, str]
     ) -> None:
-        found = at_once(*(partial(put, environ, "gcp-sm:db", {"a": str(n)}, "create", f"m{n}") for n in range(4)))
+        found = at_once(
+            *(
+                partial(put, environ, "gcp-sm:db", {"a": str(n)}, "create", f"m{n}")
+                for n in range(4)
+            )
+        )
         (stored,) = [n for n, each in enumerate(found) if not isinstance(each, PluginError)]
         assert members(google, "db") == {"a": str(stored)}
-        assert {type(each) for each in found if isinstance(each, PluginError)} == {WriteConflictError}
+        assert {type(each) for each in found if isinstance(each, PluginError)} == {
+            WriteConflictError
+        }
 
     def test_a_version_that_somebody_adds_between_is_merged(
         self, google: FakeSecretManager, environ: dict[str, str]
@@ -120,7 +156,9 @@ class TestAtTheSameMoment:
         assert put(environ, "gcp-sm:db", {"ours": "3"}, "merge").version == "4"
         assert members(google, "db") == {"a": "1", "theirs": "2", "ours": "3"}
 
-    def test_a_marker_is_written_over_none_of_others(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_a_marker_is_written_over_none_of_others(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.hold("db", b'{"a": "x"}')
 
         def mark() -> None:
@@ -141,7 +179,14 @@ class TestAtTheSameMoment:
             google.add("db", json.dumps({f"k{next(numbers)}": "x"}).encode())
 
         google.rule = lambda asked: meanwhile(theirs) if is_call(":addVersion")(asked) else None
-        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "other writers keep changing it", "merge")
+        put_refused(
+            environ,
+            "gcp-sm:db",
+            {"a": "x"},
+            UnavailableError,
+            "other writers keep changing it",
+            "merge",
+        )
 
     def test_a_number_that_no_writers_explain_is_not_counted_up_to(
         self, google: FakeSecretManager, environ: dict[str, str]
@@ -156,23 +201,36 @@ class TestAtTheSameMoment:
             return Reply(200, {"name": name, "payload": sent[-1]}) if is_new else None
 
         google.rule = rule
-        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "other writers keep changing it", "merge")
+        put_refused(
+            environ,
+            "gcp-sm:db",
+            {"a": "x"},
+            UnavailableError,
+            "other writers keep changing it",
+            "merge",
+        )
         assert put(environ, "gcp-sm:db", {"a": "x"}, "replace").version == str(10**17)
 
 
 class TestLostResponses:
     @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-    def test_the_write_of_one_is_found(self, mode: Mode, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_the_write_of_one_is_found(
+        self, mode: Mode, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.rule = first(is_call(":addVersion"), drop_after)
         assert put(environ, "gcp-sm:db", {"a": "x"}, mode).version == "1"
         assert (len(google.secrets["db"].versions), markers(google, "db")) == (1, ["m1"])
 
-    def test_a_write_that_never_arrived_is_no_success(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_a_write_that_never_arrived_is_no_success(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         google.rule = first(is_call(":addVersion"), drop)
         put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "was not written")
         assert put(environ, "gcp-sm:db", {"a": "x"}).version == "1"
 
-    def test_who_cannot_look_does_not_know(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+    def test_who_cannot_look_does_not_know(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
         def rule(_: Asked) -> Any:
             added = [each for each in google.asked if each.path.endswith(":addVersion")]
             return drop if added else None
@@ -190,11 +248,16 @@ class TestLostResponses:
             at_once(partial(put, environ, f"gcp-sm:{name}", {"a": "x"}, "merge"))
             google.rule = lambda _: None
             put(environ, f"gcp-sm:{name}", {"a": "x"}, "merge")
-            assert (members(google, name), markers(google, name)) == ({"old": "1", "a": "x"}, ["m1"])
+            assert (members(google, name), markers(google, name)) == (
+                {"old": "1", "a": "x"},
+                ["m1"],
+            )
             assert len(google.secrets[name].versions) == 2
 
 
-def test_a_login_is_told_which_permission_it_lacks(google: FakeSecretManager, environ: dict[str, str]) -> None:
+def test_a_login_is_told_which_permission_it_lacks(
+    google: FakeSecretManager, environ: dict[str, str]
+) -> None:
     google.hold("db", b"{}")
     denied = Reply(403, {"error": {"status": "PERMISSION_DENIED"}})
     for permission, target, fits in (

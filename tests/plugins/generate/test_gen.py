@@ -1,4 +1,6 @@
-"""gen: what it draws is what it says: alphabet, length, entropy, key pairs; and each mention is a value of its own."""
+"""gen: what it draws is what it says: alphabet, length, entropy, key pairs; and each mention is a
+value of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
-from sealpipe.reference.parse import parse, parse_field
+from sealpipe.reference import parse, parse_field
 from sealpipe.sources.resolve import Cache, collect_remarks, resolve, resolve_value
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.generate import drawing
@@ -41,7 +43,9 @@ def value(text: str) -> str:
 
 
 def unlikely(counts: Counter[str], alphabet: str) -> bool:
-    """Whether a chi-square test says (one in some ten million) that a character is drawn too often or too seldom."""
+    """Whether a chi-square test says (one in some ten million) that a character is drawn too often
+    or too seldom.
+    """
     expected = sum(counts.values()) / len(alphabet)
     assert expected > 100
     statistic = sum((counts[sign] - expected) ** 2 / expected for sign in alphabet)
@@ -60,7 +64,9 @@ class TestWhatIsDrawn:
             assert set(drawn) <= set("".join(drawing.WITH_SYMBOLS))
 
     def test_its_symbols_are_those_that_nothing_reads_in_two_ways(self) -> None:
-        """Every sink takes it: GitLab masks it in its older versions, too, and it may stand in a URL as it is."""
+        """Every sink takes it: GitLab masks it in its older versions, too, and it may stand in a
+        URL as it is.
+        """
         symbols = drawing.WITH_SYMBOLS[-1]
         assert set(symbols) <= set("_+=/@:.~-"), "masked by GitLab before 16"
         assert set(symbols) <= set("-._~!$&'()*+,;=:"), "userinfo of RFC 3986"
@@ -75,7 +81,9 @@ class TestWhatIsDrawn:
             assert re.fullmatch("[A-Za-z0-9]{11}", value("gen:password?length=11&symbols=0"))
 
     @pytest.mark.parametrize(
-        "kinds", [drawing.PLAIN, drawing.WITH_SYMBOLS, drawing.ALL_SYMBOLS], ids=["plain", "symbols", "all"]
+        "kinds",
+        [drawing.PLAIN, drawing.WITH_SYMBOLS, drawing.ALL_SYMBOLS],
+        ids=["plain", "symbols", "all"],
     )
     def test_every_character_is_drawn_as_often(self, kinds: tuple[str, ...]) -> None:
         counts: Counter[str] = Counter()
@@ -85,7 +93,9 @@ class TestWhatIsDrawn:
         assert not unlikely(counts, "".join(kinds))
 
     def test_the_test_for_it_sees_what_a_remainder_does(self) -> None:
-        biased: Counter[str] = Counter("".join(drawing.PLAIN)[byte % 62] for _ in range(200) for byte in range(256))
+        biased: Counter[str] = Counter(
+            "".join(drawing.PLAIN)[byte % 62] for _ in range(200) for byte in range(256)
+        )
         assert unlikely(biased, "".join(drawing.PLAIN))
 
     def test_every_place_of_a_pin_has_every_digit_as_often(self) -> None:
@@ -97,7 +107,11 @@ class TestWhatIsDrawn:
         assert set(value("gen:passphrase?separator=%26").split("&")) <= set(read_words())
         assert len(value("gen:passphrase?words=8&separator= ").split(" ")) == 8
         assert re.fullmatch("[a-z-]+", value("gen:passphrase?separator="))
-        drawn = {word for _ in range(3000) for word in drawing.draw_passphrase(6, " ", read_words()).split(" ")}
+        drawn = {
+            word
+            for _ in range(3000)
+            for word in drawing.draw_passphrase(6, " ", read_words()).split(" ")
+        }
         assert len(drawn) > 0.85 * 7776
 
     def test_hex_uuid_and_pin_have_their_form(self) -> None:
@@ -112,7 +126,10 @@ class TestWhatIsDrawn:
         import sealpipe_plugins.generate as room
 
         (folder,) = room.__path__
-        assert hashlib.sha256((Path(folder) / "eff_large_wordlist.txt").read_bytes()).hexdigest() == OFFICIAL
+        assert (
+            hashlib.sha256((Path(folder) / "eff_large_wordlist.txt").read_bytes()).hexdigest()
+            == OFFICIAL
+        )
         told = (Path(folder) / "eff_large_wordlist.md").read_text()
         assert OFFICIAL in told
         assert "CC BY 3.0" in told
@@ -123,7 +140,9 @@ class TestEntropy:
 
     @pytest.mark.parametrize("kinds", [("ab", "c"), ("ab", "cde", "f"), ("a", "b", "c", "de")])
     @pytest.mark.parametrize("length", range(1, 6))
-    def test_the_number_of_passwords_is_counted_exactly(self, kinds: tuple[str, ...], length: int) -> None:
+    def test_the_number_of_passwords_is_counted_exactly(
+        self, kinds: tuple[str, ...], length: int
+    ) -> None:
         every = itertools.product("".join(kinds), repeat=length)
         fitting = sum(all(set(kind) & set(one) for kind in kinds) for one in every)
         assert drawing.count_passwords(length, kinds) == fitting
@@ -151,14 +170,19 @@ class TestEntropy:
             ("gen:uuid", "version 4, 122 bits"),
         ],
     )
-    def test_each_document_tells_its_entropy_and_the_docs_say_the_same(self, text: str, remark: str) -> None:
+    def test_each_document_tells_its_entropy_and_the_docs_say_the_same(
+        self, text: str, remark: str
+    ) -> None:
         cache: Cache = {}
         found = registry()
         resolve_value(parse(text), lambda: found, cache)
         assert collect_remarks(cache) == (f"{text}: {remark}",)
         if "?" not in text:
             size, _, entropy = remark.partition(", ")
-            assert f"| `{text}` | {size} | {entropy} |" in (ROOT / "docs/products/generate.md").read_text()
+            assert (
+                f"| `{text}` | {size} | {entropy} |"
+                in (ROOT / "docs/products/generate.md").read_text()
+            )
 
 
 class TestBadParameters:
@@ -219,17 +243,27 @@ class TestSsh:
         assert load_ssh_public_key(line.encode()) == key.public_key()
         assert line.endswith(" me@host")
         digest = hashlib.sha256(base64.b64decode(line.split()[1])).digest()
-        assert opened(fingerprint).decode() == "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+        assert opened(fingerprint).decode() == "SHA256:" + base64.b64encode(digest).decode().rstrip(
+            "="
+        )
 
-    def test_ssh_keygen_reads_the_private_half_and_gets_the_public_one(self, tmp_path: Path) -> None:
+    def test_ssh_keygen_reads_the_private_half_and_gets_the_public_one(
+        self, tmp_path: Path
+    ) -> None:
         keygen = program("ssh-keygen")
-        private, public, fingerprint = texts(fetched("gen:ssh#private", "gen:ssh#public", "gen:ssh#fingerprint"))
+        private, public, fingerprint = texts(
+            fetched("gen:ssh#private", "gen:ssh#public", "gen:ssh#fingerprint")
+        )
         path = tmp_path / "key"
         path.write_text(private)
         path.chmod(0o600)
-        run_ = subprocess.run([keygen, "-y", "-f", str(path)], check=True, capture_output=True, text=True)
+        run_ = subprocess.run(
+            [keygen, "-y", "-f", str(path)], check=True, capture_output=True, text=True
+        )
         assert run_.stdout.split()[:2] == public.split()[:2]
-        listed = subprocess.run([keygen, "-l", "-f", str(path)], check=True, capture_output=True, text=True)
+        listed = subprocess.run(
+            [keygen, "-l", "-f", str(path)], check=True, capture_output=True, text=True
+        )
         assert listed.stdout.split()[:2] == ["256", fingerprint]
 
     def test_only_the_private_half_is_a_secret(self) -> None:
@@ -250,14 +284,23 @@ class TestSsh:
 
 
 class TestMentions:
-    """Each mention draws anew; parts of one thing stay together; a name makes several mentions one."""
+    """Each mention draws anew; parts of one thing stay together; a name makes several mentions
+    one.
+    """
 
     def test_two_fields_have_two_passwords(self) -> None:
-        values = texts(fetched("App=gen:password", "Root=gen:password", "Third=gen:password?trim=1"))
+        values = texts(
+            fetched("App=gen:password", "Root=gen:password", "Third=gen:password?trim=1")
+        )
         assert len(set(values)) == 3
 
     def test_the_halves_of_a_key_pair_stay_together_and_a_second_pair_is_another(self) -> None:
-        mentions = ["A=gen:ssh#private", "B=gen:ssh#public", "C=gen:ssh#private", "D=gen:ssh?type=text#public"]
+        mentions = [
+            "A=gen:ssh#private",
+            "B=gen:ssh#public",
+            "C=gen:ssh#private",
+            "D=gen:ssh?type=text#public",
+        ]
         first, first_public, second, second_public = map(str.encode, texts(fetched(*mentions)))
         for private, public in ((first, first_public), (second, second_public)):
             assert load_ssh_private_key(private, None).public_key() == load_ssh_public_key(public)
@@ -265,7 +308,9 @@ class TestMentions:
 
     def test_the_same_name_is_the_same_value(self) -> None:
         one, other, third = texts(
-            fetched("A=gen:password?name=db", "B=gen:password?name=db&type=qr", "C=gen:password?name=x")
+            fetched(
+                "A=gen:password?name=db", "B=gen:password?name=db&type=qr", "C=gen:password?name=x"
+            )
         )
         assert one == other != third
 
@@ -281,13 +326,24 @@ class TestMentions:
 
 
 def test_a_share_tells_the_entropy_on_stderr_and_the_value_nowhere(tmp_path: Path) -> None:
-    words_ = ["share", "-f", "App=gen:password", "-f", "Root=gen:password", "-f", "gen:ssh#private,public"]
+    words_ = [
+        "share",
+        "-f",
+        "App=gen:password",
+        "-f",
+        "Root=gen:password",
+        "-f",
+        "gen:ssh#private,public",
+    ]
     with start() as service:
         user = Terminal(tmp_path).at(service)
         done = user.sealpipe(*words_)
         assert done.code == 0, done
         seen = at_recipient(service, done.out)
-        dry, dry_json = user.sealpipe(*words_, "--dry-run"), user.sealpipe(*words_, "--dry-run", "--output", "json")
+        dry, dry_json = (
+            user.sealpipe(*words_, "--dry-run"),
+            user.sealpipe(*words_, "--dry-run", "--output", "json"),
+        )
     assert seen["App"] != seen["Root"]
     assert done.err.count("gen:password: 24 characters of 68, 145 bits\n") == 2
     assert "gen:ssh: ed25519 (128 bits of strength), SHA256:" in done.err

@@ -1,4 +1,6 @@
-"""The conformance kit on the sinks for other systems' jobs, on fakes from the vendors' public documentation."""
+"""The conformance kit on the sinks for other systems' jobs, on fakes from the vendors' public
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 from plugins.github_gitlab.using import Storing
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, WriteResult
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub, Kept
@@ -89,11 +91,15 @@ class GitLabVariable(Kit):
         return self.prefix + path
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        there = self.fake.shelves.places[self.kind_of_place, body.removeprefix(self.prefix).partition("?")[0]]
+        there = self.fake.shelves.places[
+            self.kind_of_place, body.removeprefix(self.prefix).partition("?")[0]
+        ]
         return {each["key"]: each["value"].encode() for each in there}
 
     def rotate(self, body: str, key: str, value: str) -> None:
-        self.fake.shelves.find((self.kind_of_place, body.removeprefix(self.prefix)), key)["value"] = value
+        self.fake.shelves.find((self.kind_of_place, body.removeprefix(self.prefix)), key)[
+            "value"
+        ] = value
 
     def secrets(self) -> Sequence[str]:
         return [fake_gitlab.TOKEN]
@@ -103,7 +109,12 @@ class Unmasked(GitLabVariable):
     """With masked=0 every value of the kit is stored as it is."""
 
     def put(
-        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+        self,
+        registry: Registry,
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
     ) -> WriteResult:
         return SinkContract.put(self, registry, f"{body}?masked=0", values, mode, marker)
 
@@ -117,14 +128,28 @@ class TestGitLabGroup(Unmasked):
 
 
 class TestGitLabMasked(GitLabVariable):
-    """As it is without parameters. The kit's blanks, which GitLab does not mask, go as ones that it does."""
+    """As it is without parameters.
+
+    The kit's blanks, which GitLab does not mask, go as ones that it does.
+    """
 
     def put(
-        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+        self,
+        registry: Registry,
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
     ) -> WriteResult:
         return super().put(
-            registry, body, {key: value.replace(" ", NBSP) for key, value in values.items()}, mode, marker
+            registry,
+            body,
+            {key: value.replace(" ", NBSP) for key, value in values.items()},
+            mode,
+            marker,
         )
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        return {key: value.replace(NBSP.encode(), b" ") for key, value in super().stored(body).items()}
+        return {
+            key: value.replace(NBSP.encode(), b" ") for key, value in super().stored(body).items()
+        }

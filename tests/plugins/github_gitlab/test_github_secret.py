@@ -1,5 +1,5 @@
-"""github-secret: on a fake from GitHub's public documentation, which opens what is sealed to it; PyGithub, which its
-users use, gets on with the same fake."""
+"""github-secret: on a fake from GitHub's public documentation, which opens what is sealed to it;
+PyGithub, which its users use, gets on with the same fake."""
 
 from __future__ import annotations
 
@@ -61,9 +61,13 @@ class TestStoring:
 
     def test_the_value_is_never_sent_in_clear(self, hub: FakeGitHub, using: Storing) -> None:
         using.put("acme/app", PW=CANARY)
-        assert CANARY.encode() not in b"".join(asked.body + asked.target.encode() for asked in hub.asked)
+        assert CANARY.encode() not in b"".join(
+            asked.body + asked.target.encode() for asked in hub.asked
+        )
 
-    def test_pygithub_stores_and_reads_in_the_same_fake(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_pygithub_stores_and_reads_in_the_same_fake(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         using.put("acme/app", PW=CANARY)
         api = Github(base_url=hub.base_url, auth=Auth.Token(fake_github.TOKEN), retry=None)
         repo = api.get_repo("acme/app")
@@ -73,24 +77,40 @@ class TestStoring:
         using.put("acme/app", "replace", other="ours")
         assert hub.vaults.places[REPO].opened["OTHER"] == b"ours"
         assert repo.get_secret("OTHER").updated_at >= repo.get_secret("PW").updated_at
-        assert api.get_organization("acme").get_public_key().key_id == hub.vaults.places[ORGANISATION].key_id
+        assert (
+            api.get_organization("acme").get_public_key().key_id
+            == hub.vaults.places[ORGANISATION].key_id
+        )
         api.close()
 
-    def test_an_environment_has_any_name_and_is_one_segment(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_an_environment_has_any_name_and_is_one_segment(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         using.put("acme/app/review/a b%3F%252F%23c", PW=CANARY)
-        assert hub.vaults.places["acme", "app", "review/a b?%2F#c"].opened == {"PW": CANARY.encode()}
-        assert hub.asked[0].path == "/repos/acme/app/environments/review%2Fa%20b%3F%252F%23c/secrets/public-key"
+        assert hub.vaults.places["acme", "app", "review/a b?%2F#c"].opened == {
+            "PW": CANARY.encode()
+        }
+        assert (
+            hub.asked[0].path
+            == "/repos/acme/app/environments/review%2Fa%20b%3F%252F%23c/secrets/public-key"
+        )
 
     def test_names_are_written_in_capitals(self, hub: FakeGitHub, using: Storing) -> None:
         using.put("acme/app", db_password=CANARY)
         assert list(hub.vaults.places[REPO].opened) == ["DB_PASSWORD"]
 
-    @pytest.mark.parametrize("value", ["two\nlines\n", "::add-mask::x\n<<EOF\nEOF\n", "\x1b]0;x\x07", "x" * 48 * 1024])
-    def test_a_hostile_value_is_stored_as_it_is(self, hub: FakeGitHub, using: Storing, value: str) -> None:
+    @pytest.mark.parametrize(
+        "value", ["two\nlines\n", "::add-mask::x\n<<EOF\nEOF\n", "\x1b]0;x\x07", "x" * 48 * 1024]
+    )
+    def test_a_hostile_value_is_stored_as_it_is(
+        self, hub: FakeGitHub, using: Storing, value: str
+    ) -> None:
         using.put("acme/app", PW=value)
         assert hub.vaults.places[REPO].opened["PW"] == value.encode()
 
-    @pytest.mark.parametrize("value", [b"a\0b", b"\xff\xfe", b"x" * (48 * 1024 + 1), "é" * 24 * 1024 + "x"])
+    @pytest.mark.parametrize(
+        "value", [b"a\0b", b"\xff\xfe", b"x" * (48 * 1024 + 1), "é" * 24 * 1024 + "x"]
+    )
     def test_what_no_secret_can_be_is_refused_before_anything_is_asked(
         self, hub: FakeGitHub, using: Storing, value: str | bytes
     ) -> None:
@@ -112,7 +132,9 @@ class TestModes:
         using.put("acme/app", mode, A="3")
         assert hub.vaults.places[REPO].opened == {"A": b"3", "B": b"2"}
 
-    def test_a_secret_created_concurrently_is_reported(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_a_secret_created_concurrently_is_reported(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         def meanwhile(fake: FakeWeb, asked: Asked) -> Reply:
             Github(base_url=hub.base_url, auth=Auth.Token(fake_github.TOKEN), retry=None).get_repo(
                 "acme/app"
@@ -126,7 +148,9 @@ class TestModes:
 
 
 class TestOrganisation:
-    @pytest.mark.parametrize(("target", "visibility"), [("acme", "private"), ("acme?visibility=all", "all")])
+    @pytest.mark.parametrize(
+        ("target", "visibility"), [("acme", "private"), ("acme?visibility=all", "all")]
+    )
     def test_a_new_secret_is_for_private_repositories_by_default(
         self, hub: FakeGitHub, using: Storing, target: str, visibility: str
     ) -> None:
@@ -144,14 +168,19 @@ class TestOrganisation:
         kept.told["PW"]["visibility"], kept.selected["PW"] = "selected", list(range(1, count + 1))
         using.put(target, "replace", PW="second")
         assert kept.opened["PW"] == b"second"
-        assert (kept.told["PW"]["visibility"], kept.selected["PW"]) == ("selected", list(range(1, count + 1)))
+        assert (kept.told["PW"]["visibility"], kept.selected["PW"]) == (
+            "selected",
+            list(range(1, count + 1)),
+        )
 
     def test_one_for_all_stays_for_all(self, hub: FakeGitHub, using: Storing) -> None:
         using.put("acme?visibility=all", PW="first")
         using.put("acme", "replace", PW="second")
         assert hub.vaults.places[ORGANISATION].told["PW"]["visibility"] == "all"
 
-    @pytest.mark.parametrize("answer", ["<html>", {"repositories": [{"id": "1"}]}, {"repositories": [7]}])
+    @pytest.mark.parametrize(
+        "answer", ["<html>", {"repositories": [{"id": "1"}]}, {"repositories": [7]}]
+    )
     def test_nothing_is_written_if_its_repositories_are_unknown(
         self, hub: FakeGitHub, using: Storing, answer: Any
     ) -> None:
@@ -165,11 +194,15 @@ class TestOrganisation:
 class TestTargets:
     @pytest.mark.parametrize(
         "target",
-        ["", "/", "acme/", "acme/app/", "../app", "acme/..", "acme/.", "acme/../x", "acme/app/..", "acme/app/.",
-         "acme/a%3Fb", "acme/a%2523", "acme/a%252Fb", "ac me/app", "acme/app/" + "x" * 256, "https://github.com/a/b",
+        ["", "/", "acme/", "acme/app/", "../app", "acme/..", "acme/.", "acme/../x", "acme/app/..",
+            "acme/app/.",
+         "acme/a%3Fb", "acme/a%2523", "acme/a%252Fb", "ac me/app", "acme/app/" + "x" * 256,
+         "https://github.com/a/b",
          "acme/app?visibility=all", "acme?visibility=selected", "acme/app/prod?visibility=private"],
     )  # fmt: skip
-    def test_what_is_no_place_is_refused_unasked(self, hub: FakeGitHub, using: Storing, target: str) -> None:
+    def test_what_is_no_place_is_refused_unasked(
+        self, hub: FakeGitHub, using: Storing, target: str
+    ) -> None:
         assert using.fails(ReferenceValueError, target).remedy
         with pytest.raises(ReferenceValueError):
             using.describe(target)
@@ -177,9 +210,25 @@ class TestTargets:
 
     @pytest.mark.parametrize(
         "name",
-        ["", "1PW", "A-B", "A B", "GITHUB_TOKEN", "github_x", "..", "A/B", "A%2FB", "A?B", "A\nB", "É", "public-key"],
+        [
+            "",
+            "1PW",
+            "A-B",
+            "A B",
+            "GITHUB_TOKEN",
+            "github_x",
+            "..",
+            "A/B",
+            "A%2FB",
+            "A?B",
+            "A\nB",
+            "É",
+            "public-key",
+        ],
     )
-    def test_what_is_no_name_is_refused_unasked(self, hub: FakeGitHub, using: Storing, name: str) -> None:
+    def test_what_is_no_name_is_refused_unasked(
+        self, hub: FakeGitHub, using: Storing, name: str
+    ) -> None:
         assert using.fails(ReferenceValueError, "acme/app", **{"A": CANARY, name: CANARY}).remedy
         assert hub.asked == []
 
@@ -192,9 +241,12 @@ class TestTargets:
 
     def test_it_says_what_it_would_do(self, hub: FakeGitHub, using: Storing) -> None:
         assert using.describe("acme/app") == (
-            "store secrets of the repository acme/app at GitHub, if none has this name; its other secrets stay"
+            "store secrets of the repository acme/app at GitHub, if none has this name; "
+            "its other secrets stay"
         )
-        assert "the environment production of acme/app" in using.describe("acme/app/production", "replace")
+        assert "the environment production of acme/app" in using.describe(
+            "acme/app/production", "replace"
+        )
         assert "(a new one for all its repositories)" in using.describe("acme?visibility=all")
         assert hub.asked == []
 
@@ -226,13 +278,20 @@ class TestKeys:
         hub.vaults.places[REPO] = Kept(limit=1)
         error = using.fails(UnsupportedError, "acme/app", A=CANARY, B=CANARY)
         assert "100 secrets, an organisation 1,000" in error.remedy
-        assert (
-            error.message == "GitHub does not take B as a secret of the repository acme/app (422); A was stored before"
+        assert error.message == (
+            "GitHub does not take B as a secret of the repository acme/app (422); A was "
+            "stored before"
         )
-        assert calls(hub)[-2:] == ["PUT B", "GET public-key"]  # the key is the same: the value is not sent again
+        # The key is the same: the value is not sent again.
+        assert calls(hub)[-2:] == [
+            "PUT B",
+            "GET public-key",
+        ]
 
-    @pytest.mark.parametrize("key", [{}, [], {"key_id": "1", "key": "c2hvcnQ="}, {"key_id": "1", "key": "%"},
-                                     {"key_id": None, "key": "A" * 43 + "="}, {"key_id": True, "key": "A" * 43 + "="},
+    @pytest.mark.parametrize("key",
+        [{}, [], {"key_id": "1", "key": "c2hvcnQ="}, {"key_id": "1", "key": "%"},
+                                     {"key_id": None, "key": "A" * 43 + "="},
+                                     {"key_id": True, "key": "A" * 43 + "="},
                                      {"key_id": "1", "key": 7}])  # fmt: skip
     def test_what_is_no_key_seals_nothing(self, hub: FakeGitHub, using: Storing, key: Any) -> None:
         hub.instead.append(Reply(200, key))
@@ -249,14 +308,24 @@ class TestTrouble:
             (Reply(404), SecretNotFoundError, "Secrets: write (a classic token: repo)"),
             (Reply(409), UnavailableError, ""),
             (Reply(403, "", {"Retry-After": "11"}), UnavailableError, ""),
-            (Reply(403, "", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}), UnavailableError, ""),
+            (
+                Reply(403, "", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}),
+                UnavailableError,
+                "",
+            ),
             (Reply(429, "", {"Retry-After": "11"}), UnavailableError, ""),
             (Reply(301, "", {"Location": "/elsewhere"}), PluginError, "use its current name"),
         ],
     )
     @pytest.mark.parametrize("mode", ["create", "replace"])
     def test_each_refusal_says_what_to_do(
-        self, hub: FakeGitHub, using: Storing, reply: Reply, kind: type[PluginError], says: str, mode: Mode
+        self,
+        hub: FakeGitHub,
+        using: Storing,
+        reply: Reply,
+        kind: type[PluginError],
+        says: str,
+        mode: Mode,
     ) -> None:
         for answered in range(3 if mode == "create" else 2):
             hub.asked.clear()
@@ -283,7 +352,9 @@ class TestTrouble:
         assert needs in using.fails(AccessDeniedError, target).remedy
 
     @pytest.mark.parametrize("mode", ["create", "replace"])
-    def test_a_missing_owner_differs_from_a_missing_secret(self, using: Storing, mode: Mode) -> None:
+    def test_a_missing_owner_differs_from_a_missing_secret(
+        self, using: Storing, mode: Mode
+    ) -> None:
         error = using.fails(SecretNotFoundError, "acme/app/staging", mode)
         assert "GitHub has no the environment staging" not in error.message
         assert "the environment staging of acme/app" in error.message
@@ -298,7 +369,9 @@ class TestTrouble:
         assert len(hub.asked) == 3
 
     @pytest.mark.parametrize("fault", [drop, drop_after, Reply(500), Reply(502), Reply(503)])
-    def test_and_may_be_written_again_where_anything_may(self, hub: FakeGitHub, using: Storing, fault: Any) -> None:
+    def test_and_may_be_written_again_where_anything_may(
+        self, hub: FakeGitHub, using: Storing, fault: Any
+    ) -> None:
         hub.instead += [None, fault]
         using.fails(UnavailableError, "acme/app", "replace")
         using.put("acme/app", "replace", PW=CANARY)
@@ -311,11 +384,15 @@ class TestTrouble:
         hub.instead += [None, None, None, fault]
         assert using.put("acme/app", PW=CANARY).version == ""
 
-    def test_what_github_took_and_does_not_have_is_unclear(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_what_github_took_and_does_not_have_is_unclear(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         hub.instead += [None, None, Reply(201)]
         assert "does not have it" in using.fails(UnknownOutcomeError, "acme/app").message
 
-    def test_the_next_try_of_a_call_goes_on_where_it_was(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_the_next_try_of_a_call_goes_on_where_it_was(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         hub.instead += [None, None, None, None, Reply(429)]
         error = using.fails(UnavailableError, "acme/app", A="1", B="2")
         assert error.message.endswith("; A was stored before")
@@ -326,7 +403,9 @@ class TestTrouble:
 
     @pytest.mark.parametrize("end", [drop, drop_after])
     @pytest.mark.parametrize("answered", range(5))
-    def test_a_kill_between_two_calls_is_mended_by_replacing(self, hub: FakeGitHub, answered: int, end: Any) -> None:
+    def test_a_kill_between_two_calls_is_mended_by_replacing(
+        self, hub: FakeGitHub, answered: int, end: Any
+    ) -> None:
         hub.instead = [*[None] * answered, end, *[drop] * 9]
         with contextlib.suppress(PluginError):
             at(hub.base_url).put("acme/app", "replace", A="1", B="2")
@@ -335,7 +414,9 @@ class TestTrouble:
         at(hub.base_url).put("acme/app", "replace", A="1", B="2")  # as another process does it
         assert hub.vaults.places[REPO].opened == {"A": b"1", "B": b"2"}
 
-    def test_a_second_process_never_replaces_what_a_killed_one_created(self, hub: FakeGitHub) -> None:
+    def test_a_second_process_never_replaces_what_a_killed_one_created(
+        self, hub: FakeGitHub
+    ) -> None:
         hub.instead = [None, None, drop_after]
         at(hub.base_url).fails(UnknownOutcomeError, "acme/app")
         error = at(hub.base_url).fails(WriteConflictError, "acme/app")
@@ -351,7 +432,9 @@ class TestTrouble:
 
 
 class TestWays:
-    def test_its_health_costs_nothing_and_changes_nothing(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_its_health_costs_nothing_and_changes_nothing(
+        self, hub: FakeGitHub, using: Storing
+    ) -> None:
         assert using.check().ok
         assert [asked.target for asked in hub.asked] == ["/rate_limit"]
 
@@ -364,8 +447,11 @@ class TestWays:
 
     def test_only_one_module_imports_pynacl(self) -> None:
         code = (
-            "import sys; from sealpipe.registry.registry import Registry; Registry(environ={}).sink_info('github-secret');"
+            "import sys; from sealpipe.registry import Registry; "
+            "Registry(environ={}).sink_info('github-secret');"
             "import sealpipe_plugins.github.comment_channel; print('nacl' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         assert done.stdout == "False\n"

@@ -1,5 +1,5 @@
-"""gitlab-variable: on a fake from GitLab's public documentation; python-gitlab, which its users use, gets on with the
-same fake."""
+"""gitlab-variable: on a fake from GitLab's public documentation; python-gitlab, which its users
+use, gets on with the same fake."""
 
 from __future__ import annotations
 
@@ -48,7 +48,13 @@ def methods(lab: FakeGitLab) -> list[str]:
 
 def person(lab: FakeGitLab, **members: Any) -> dict[str, Any]:
     """A variable that somebody made by hand."""
-    made = {"key": "PW", "value": "by-hand-1", "variable_type": "env_var", "protected": False, "masked": False}
+    made = {
+        "key": "PW",
+        "value": "by-hand-1",
+        "variable_type": "env_var",
+        "protected": False,
+        "masked": False,
+    }
     made |= {"raw": True, "hidden": False, "environment_scope": "*", "description": None, **members}
     lab.shelves.places[APP].append(made)
     return made
@@ -61,7 +67,8 @@ class TestStoring:
     ) -> None:
         receipt = using.put(target, PW=CANARY)
         assert lab.shelves.places[place] == [
-            {"key": "PW", "value": CANARY, "variable_type": "env_var", "protected": True, "masked": True, "raw": True,
+            {"key": "PW", "value": CANARY, "variable_type": "env_var", "protected": True,
+                "masked": True, "raw": True,
              "hidden": False, "environment_scope": "*", "description": "[sealpipe: m1]"}
         ]  # fmt: skip
         assert (receipt.known, receipt.already) == (True, False)
@@ -73,7 +80,9 @@ class TestStoring:
             project = api.projects.get(TARGET, lazy=True)
             found = project.variables.get("PW", filter={"environment_scope": "review/*"})
             assert (found.value, found.masked, found.raw) == (CANARY, True, True)
-            project.variables.create({"key": "OTHER", "value": "theirs", "description": "made by hand"})
+            project.variables.create(
+                {"key": "OTHER", "value": "theirs", "description": "made by hand"}
+            )
             using.put(TARGET, "replace", OTHER="$ours-now")
             assert project.variables.get("OTHER").value == "$ours-now"
             assert project.variables.get("OTHER").description == "made by hand [sealpipe: m1]"
@@ -82,7 +91,8 @@ class TestStoring:
             using.fails(WriteConflictError, "groups/acme/sub")
 
     @pytest.mark.parametrize(
-        "value", ["two\nlines\n", "::add-mask::x\n<<EOF\nEOF\n", "\x1b]0;x\x07", "", "short", "a b c d e"]
+        "value",
+        ["two\nlines\n", "::add-mask::x\n<<EOF\nEOF\n", "\x1b]0;x\x07", "", "short", "a b c d e"],
     )
     def test_what_cannot_be_masked_is_stored_only_where_that_is_said(
         self, lab: FakeGitLab, using: Storing, value: str
@@ -95,11 +105,17 @@ class TestStoring:
         assert lab.shelves.find(APP, "PW")["value"] == value
 
     @pytest.mark.parametrize(
-        "value", ["pa$$w0rd$HOME", "!\"#%&'()*,;<>?[]^`{|}", "passwörd", "x" * 20_000, "\x1b[31m-red\x07"]
+        "value",
+        ["pa$$w0rd$HOME", "!\"#%&'()*,;<>?[]^`{|}", "passwörd", "x" * 20_000, "\x1b[31m-red\x07"],
     )
-    def test_signs_and_letters_of_every_kind_are_masked(self, lab: FakeGitLab, using: Storing, value: str) -> None:
+    def test_signs_and_letters_of_every_kind_are_masked(
+        self, lab: FakeGitLab, using: Storing, value: str
+    ) -> None:
         using.put(TARGET, PW=value)
-        assert (lab.shelves.find(APP, "PW")["value"], lab.shelves.find(APP, "PW")["masked"]) == (value, True)
+        assert (lab.shelves.find(APP, "PW")["value"], lab.shelves.find(APP, "PW")["masked"]) == (
+            value,
+            True,
+        )
 
     @pytest.mark.parametrize("value", [b"longer\0than", b"\xff\xfe12345678", b"x" * 128 * 1024])
     def test_what_no_variable_can_be_is_refused_with_nothing_written(
@@ -122,11 +138,14 @@ class TestThere:
         assert set(methods(lab)) == {"GET"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
-    def test_a_variable_that_is_there_keeps_what_it_is(self, lab: FakeGitLab, using: Storing, mode: Mode) -> None:
+    def test_a_variable_that_is_there_keeps_what_it_is(
+        self, lab: FakeGitLab, using: Storing, mode: Mode
+    ) -> None:
         made = person(lab, variable_type="file", description="ask Ann")
         other = dict(person(lab, key="OTHER"))
         using.put(TARGET, mode, PW="two\nlines")
-        assert made == made | {"value": "two\nlines", "variable_type": "file", "protected": False, "masked": False,
+        assert made == made | {"value": "two\nlines", "variable_type": "file", "protected": False,
+            "masked": False,
                                "raw": True, "description": "ask Ann [sealpipe: m1]"}  # fmt: skip
         assert lab.shelves.find(APP, "OTHER") == other
 
@@ -135,7 +154,9 @@ class TestThere:
         using.put(f"{TARGET}?masked=1&protected=1", "replace", PW=CANARY)
         assert (made["masked"], made["protected"]) == (True, True)
 
-    def test_one_that_is_masked_takes_no_value_that_cannot_be(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_one_that_is_masked_takes_no_value_that_cannot_be(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         made = person(lab, masked=True)
         using.fails(UnsupportedError, TARGET, "replace", PW="two\nlines")
         assert made["value"] == "by-hand-1"
@@ -164,7 +185,11 @@ class TestScopes:
         using.put(f"{TARGET}?environment=review/*", PW="for-review-apps")
         using.put(f"{TARGET}?environment=production", "replace", marker="m2", PW="for-production-2")
         found = {each["environment_scope"]: each["value"] for each in lab.shelves.places[APP]}
-        assert found == {"*": "for-all-of-them", "production": "for-production-2", "review/*": "for-review-apps"}
+        assert found == {
+            "*": "for-all-of-them",
+            "production": "for-production-2",
+            "review/*": "for-review-apps",
+        }
 
     def test_a_scope_is_never_part_of_the_question(self, lab: FakeGitLab, using: Storing) -> None:
         using.fails(UnsupportedError, f"{TARGET}?environment=a%26b%25#x".partition("#")[0])
@@ -177,14 +202,18 @@ class TestScopes:
         assert "for every environment" in error.message
         assert "Premium" in error.remedy
 
-    def test_an_old_gitlab_that_cannot_tell_them_apart_says_so(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_an_old_gitlab_that_cannot_tell_them_apart_says_so(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         for scope in ("production", "staging"):
             using.put(f"groups/acme/sub?environment={scope}", PW=CANARY)
         lab.shelves.filters_in_groups = False
         error = using.fails(UnsupportedError, "groups/acme/sub?environment=production", "replace")
         assert "by environment" in error.message
 
-    def test_another_scope_is_never_taken_for_the_one_that_was_asked_for(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_another_scope_is_never_taken_for_the_one_that_was_asked_for(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         using.put("groups/acme/sub?environment=staging", PW="for-staging-only")
         lab.shelves.filters_in_groups = False
         using.fails(UnsupportedError, "groups/acme/sub?environment=production", "replace")
@@ -192,7 +221,9 @@ class TestScopes:
 
 
 class TestMarks:
-    def test_what_people_wrote_stays_and_markers_add_up(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_what_people_wrote_stays_and_markers_add_up(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         made = person(lab, description="for [prod], ask Ann")
         using.put(TARGET, "replace", "m1", PW="first-value")
         using.put(TARGET, "replace", "m2", PW="second-value")
@@ -200,7 +231,9 @@ class TestMarks:
         assert using.put(TARGET, "replace", "m1", PW="first-value").already
         assert made["value"] == "second-value"
 
-    def test_an_equal_value_gets_the_marker_and_counts_as_there(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_an_equal_value_gets_the_marker_and_counts_as_there(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         made = person(lab)
         assert using.put(TARGET, PW="by-hand-1").already
         assert made["description"] == "[sealpipe: m1]"
@@ -218,18 +251,24 @@ class TestMarks:
     @pytest.mark.parametrize(
         "text", ["[sealpipe: ]", "[sealpipe: a b", "x [sealpipe: ü]", "[sealpipe: m1] and more", ""]
     )
-    def test_text_that_looks_like_a_marker_is_kept(self, lab: FakeGitLab, using: Storing, text: str) -> None:
+    def test_text_that_looks_like_a_marker_is_kept(
+        self, lab: FakeGitLab, using: Storing, text: str
+    ) -> None:
         made = person(lab, description=text)
         using.put(TARGET, "replace", PW=CANARY)
         assert made["description"] == f"{text} [sealpipe: m1]".strip()
 
-    def test_where_there_is_no_room_an_equal_value_decides(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_where_there_is_no_room_an_equal_value_decides(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         made = person(lab, description="d" * 255)
         assert using.put(TARGET, "replace", PW=CANARY).already is False
         assert using.put(TARGET, "create", PW=CANARY).already
         assert (made["value"], made["description"]) == (CANARY, "d" * 255)
 
-    def test_an_old_gitlab_without_descriptions_goes_by_the_value(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_an_old_gitlab_without_descriptions_goes_by_the_value(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         lab.shelves.descriptions = False
         assert using.put(TARGET, PW=CANARY).already is False
         assert using.put(TARGET, PW=CANARY).already
@@ -243,7 +282,9 @@ class TestOldOnes:
         error = using.fails(UnsupportedError, TARGET, PW="pa$$w0rd!")
         assert "_+=/@:.~-: masked=0" in error.remedy
 
-    def test_a_gitlab_that_always_expands_is_reported(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_a_gitlab_that_always_expands_is_reported(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         lab.shelves.raws = False
         using.put(TARGET, OK=CANARY)
         assert "15.7" in using.fails(UnsupportedError, f"{TARGET}?masked=0", PW="pa$$w0rd!").remedy
@@ -252,30 +293,41 @@ class TestOldOnes:
 class TestTargets:
     @pytest.mark.parametrize(
         "target",
-        ["", "/", "acme", "acme/", "/acme/app", "acme//app", "../app", "acme/..", "acme/./app", "acme/app/",
-         "acme/a%252Fb", "acme/a%3Fb", "acme/a%23b", "ac me/app", "groups", "groups/", "groups/..", "groups/acme/",
-         "https://gitlab.com/a/b", "acme/-/app",
+        ["", "/", "acme", "acme/", "/acme/app", "acme//app", "../app", "acme/..", "acme/./app",
+            "acme/app/",
+         "acme/a%252Fb", "acme/a%3Fb", "acme/a%23b", "ac me/app", "groups", "groups/", "groups/..",
+         "groups/acme/", "https://gitlab.com/a/b", "acme/-/app",
          f"{TARGET}?masked=true", f"{TARGET}?protected=", f"{TARGET}?environment=",
          f"{TARGET}?environment=" + "x" * 256],
     )  # fmt: skip
-    def test_what_is_no_place_is_refused_unasked(self, lab: FakeGitLab, using: Storing, target: str) -> None:
+    def test_what_is_no_place_is_refused_unasked(
+        self, lab: FakeGitLab, using: Storing, target: str
+    ) -> None:
         assert using.fails(ReferenceValueError, target).remedy
         with pytest.raises(ReferenceValueError):
             using.describe(target)
         assert lab.asked == []
 
-    @pytest.mark.parametrize("key", ["", "A-B", "A B", "..", "A/B", "A%2FB", "A?B", "A\n", "É", "x" * 256])
-    def test_what_is_no_key_is_refused_unasked(self, lab: FakeGitLab, using: Storing, key: str) -> None:
+    @pytest.mark.parametrize(
+        "key", ["", "A-B", "A B", "..", "A/B", "A%2FB", "A?B", "A\n", "É", "x" * 256]
+    )
+    def test_what_is_no_key_is_refused_unasked(
+        self, lab: FakeGitLab, using: Storing, key: str
+    ) -> None:
         assert using.fails(ReferenceValueError, TARGET, **{"A": CANARY, key: CANARY}).remedy
         assert lab.asked == []
 
     def test_it_says_what_it_would_do(self, lab: FakeGitLab, using: Storing) -> None:
         assert using.describe(TARGET) == (
-            "store variables of the project acme/sub/app at GitLab, masked and protected, if none has this "
+            "store variables of the project acme/sub/app at GitLab, masked and protected, "
+            "if none has this "
             "key; its other variables stay"
         )
         told = using.describe("groups/acme?environment=prod&masked=0", "merge")
-        assert "of the group acme for the environment prod at GitLab, not masked and protected, replacing any" in told
+        assert (
+            "of the group acme for the environment prod at GitLab, not masked and "
+            "protected, replacing any"
+        ) in told
         assert lab.asked == []
 
 
@@ -291,7 +343,13 @@ class TestTrouble:
     )
     @pytest.mark.parametrize("answered", [0, 1])
     def test_each_refusal_says_what_to_do(
-        self, lab: FakeGitLab, using: Storing, reply: Reply, kind: type[PluginError], says: str, answered: int
+        self,
+        lab: FakeGitLab,
+        using: Storing,
+        reply: Reply,
+        kind: type[PluginError],
+        says: str,
+        answered: int,
     ) -> None:
         lab.instead = [*[None] * answered, reply]
         error = using.fails(kind, TARGET)
@@ -304,16 +362,23 @@ class TestTrouble:
         self, lab: FakeGitLab, using: Storing, status: int
     ) -> None:
         lab.instead = [None, Reply(status, {"message": {"value": [CANARY]}})]
-        error = using.fails(SecretNotFoundError if status in (404, 301) else UnsupportedError, TARGET)
+        error = using.fails(
+            SecretNotFoundError if status in (404, 301) else UnsupportedError, TARGET
+        )
         assert f"({status})" in error.message
         assert methods(lab) == ["GET", "POST", "GET"]
 
-    @pytest.mark.parametrize(("target", "role"), [(TARGET, "Maintainer"), ("groups/acme/sub", "Owner")])
+    @pytest.mark.parametrize(
+        ("target", "role"), [(TARGET, "Maintainer"), ("groups/acme/sub", "Owner")]
+    )
     def test_an_error_names_the_permission_that_a_token_lacks(
         self, lab: FakeGitLab, using: Storing, target: str, role: str
     ) -> None:
         lab.shelves.maintainer = False
-        assert using.fails(AccessDeniedError, target).remedy == f"give it the role {role} and the scope api"
+        assert (
+            using.fails(AccessDeniedError, target).remedy
+            == f"give it the role {role} and the scope api"
+        )
 
     @pytest.mark.parametrize("target", ["acme/sub/lost", "groups/lost"])
     def test_a_place_that_is_not_there_is_not_found(self, using: Storing, target: str) -> None:
@@ -321,20 +386,28 @@ class TestTrouble:
 
     @pytest.mark.parametrize("fault", [drop_after, Reply(500), Reply(502), drop])
     @pytest.mark.parametrize("there", [False, True])
-    def test_a_lost_answer_is_looked_up(self, lab: FakeGitLab, using: Storing, fault: Any, there: bool) -> None:  # noqa: FBT001
+    def test_a_lost_answer_is_looked_up(
+        self,
+        lab: FakeGitLab,
+        using: Storing,
+        fault: Any,
+        there: bool,  # noqa: FBT001
+    ) -> None:
         if there:
             person(lab)
         lab.instead = [None, fault]
         if fault is drop_after:
-            assert using.put(TARGET, "replace", PW=CANARY) == using.put(TARGET, "replace", PW=CANARY)._replace(
-                already=False
-            )
+            assert using.put(TARGET, "replace", PW=CANARY) == using.put(
+                TARGET, "replace", PW=CANARY
+            )._replace(already=False)
             assert [each["value"] for each in lab.shelves.places[APP]] == [CANARY]
         else:
             assert using.fails(UnavailableError, TARGET, "replace").remedy == "run it again"
         assert "PUT" not in methods(lab)[2:]
 
-    def test_a_lost_answer_to_the_marker_alone_is_looked_up_too(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_a_lost_answer_to_the_marker_alone_is_looked_up_too(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         person(lab)
         lab.instead = [None, drop]
         using.fails(UnknownOutcomeError, TARGET, PW="by-hand-1")
@@ -352,12 +425,19 @@ class TestTrouble:
             at(lab.base_url).put(TARGET, mode, A="first-value", B="second-value")
         assert len(lab.asked) > answered
         lab.instead.clear()
-        at(lab.base_url).put(TARGET, mode, A="first-value", B="second-value")  # as another process does it
-        found = [(each["key"], each["value"], each["description"]) for each in lab.shelves.places[APP]]
-        assert found == [("A", "first-value", "[sealpipe: m1]"), ("B", "second-value", "[sealpipe: m1]")]
+        # As another process does it.
+        at(lab.base_url).put(TARGET, mode, A="first-value", B="second-value")
+        found = [
+            (each["key"], each["value"], each["description"]) for each in lab.shelves.places[APP]
+        ]
+        assert found == [
+            ("A", "first-value", "[sealpipe: m1]"),
+            ("B", "second-value", "[sealpipe: m1]"),
+        ]
 
     @pytest.mark.parametrize(
-        "answer", ["<html>", [], {"key": "OTHER", "value": "x"}, {"key": "PW"}, {"key": "PW", "value": 7}]
+        "answer",
+        ["<html>", [], {"key": "OTHER", "value": "x"}, {"key": "PW"}, {"key": "PW", "value": 7}],
     )
     def test_what_is_no_variable_stops(self, lab: FakeGitLab, using: Storing, answer: Any) -> None:
         lab.instead.append(Reply(200, answer))
@@ -393,7 +473,9 @@ class TestTwoAtOnce:
         assert at(lab.base_url).put(TARGET, mode, PW=CANARY).already
         assert len(lab.shelves.places[APP]) == 1
 
-    def test_two_that_create_end_in_a_conflict_for_one(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_two_that_create_end_in_a_conflict_for_one(
+        self, lab: FakeGitLab, using: Storing
+    ) -> None:
         def meanwhile(fake: FakeWeb, asked: Asked) -> Reply:
             person(lab)
             return fake.answer(asked)

@@ -8,7 +8,7 @@ import pytest
 
 from plugins.infisical.fake_infisical import TOKEN, FakeInfisical
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.storing import job
 from support.terminal import bare, one_service, service, user
 

@@ -1,8 +1,10 @@
-"""A fake of Infisical's API, written from its public reference: raw secrets (v3), logins of machine identities.
+"""A fake of Infisical's API, written from its public reference: raw secrets (v3), logins of machine
+identities.
 
-Paths, parameters and members are those of the reference. It removes white space from the ends of values, refuses to
-create what exists, answers a change with an `approval` where a policy wants one, refuses an expired token with 403, and
-replaces a secret's whole metadata, as Infisical does. Infisical's own SDK, which tests run against it, is the proof.
+Paths, parameters and members are those of the reference. It removes white space from the ends of
+values, refuses to create what exists, answers a change with an `approval` where a policy wants one,
+refuses an expired token with 403, and replaces a secret's whole metadata, as Infisical does.
+Infisical's own SDK, which tests run against it, is the proof.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Kept:
 
 
 class FakeInfisical(FakeWeb):
-    """One project: secrets by environment and folder, the imports of each, and what an identity may not do."""
+    """One project: secrets by environment and folder, the imports of each, and what an identity may
+    not do.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -82,7 +86,9 @@ class FakeInfisical(FakeWeb):
         query = asked.query if asked.method == "GET" else asked.json
         slug = query.get("workspaceSlug" if asked.method == "GET" else "projectSlug")
         if slug in self.foreign:
-            return _error(403, "ForbiddenRequestError", "The identity is not a member of the project")
+            return _error(
+                403, "ForbiddenRequestError", "The identity is not a member of the project"
+            )
         if query.get("workspaceId") != PROJECT and slug != SLUG:
             return _error(404, "NotFound", "Project not found")
         place = (query["environment"], query.get("secretPath", "/").rstrip("/") or "/")
@@ -118,7 +124,11 @@ class FakeInfisical(FakeWeb):
 
     def _show(self, place: Place, key: str, query: Mapping[str, str]) -> dict[str, Any]:
         kept = self.folders[place][key]
-        value = self._expand(place, kept.value) if query.get("expandSecretReferences") == "true" else kept.value
+        value = (
+            self._expand(place, kept.value)
+            if query.get("expandSecretReferences") == "true"
+            else kept.value
+        )
         return {
             "id": f"id-of-{key}",
             "_id": f"id-of-{key}",
@@ -159,13 +169,17 @@ class FakeInfisical(FakeWeb):
         before = secrets.get(key, Kept("", 0))
         value, given_metadata = given.get("secretValue"), given.get("secretMetadata")
         if value is not None:
-            value = value.strip("\t\n\v\f\r \u00a0\u2028\u2029\ufeff") + ("\n" if value.endswith("\n") else "")
+            value = value.strip("\t\n\v\f\r \u00a0\u2028\u2029\ufeff") + (
+                "\n" if value.endswith("\n") else ""
+            )
         secrets[key] = Kept(
             before.value if value is None else value,
             before.version + 1,
             given.get("secretComment", before.comment),
             before.hidden,
-            before.metadata if given_metadata is None else [{"isEncrypted": False, **each} for each in given_metadata],
+            before.metadata
+            if given_metadata is None
+            else [{"isEncrypted": False, **each} for each in given_metadata],
         )
         return Reply(200, {"secret": self._show(place, key, {})})
 
@@ -178,9 +192,16 @@ class FakeInfisical(FakeWeb):
             return _error(401, "UnauthorizedError", "Invalid credentials")
         token = f"eyLg7.{next(self._numbers)}mJ4kVd8PsT1w"
         self.tokens.add(token)
-        told = {"accessToken": token, "expiresIn": 7200, "accessTokenMaxTTL": 7200, "tokenType": "Bearer"}
+        told = {
+            "accessToken": token,
+            "expiresIn": 7200,
+            "accessTokenMaxTTL": 7200,
+            "tokenType": "Bearer",
+        }
         return Reply(200, told)
 
 
 def _error(status: int, kind: str, message: str) -> Reply:
-    return Reply(status, {"reqId": "req-1", "statusCode": status, "error": kind, "message": message})
+    return Reply(
+        status, {"reqId": "req-1", "statusCode": status, "error": kind, "message": message}
+    )

@@ -51,7 +51,9 @@ class TestInfisicalSource(Kit, SourceContract):
     def put(self, content: Content) -> str:
         assert isinstance(content, Mapping)
         body = self.target()
-        self.fake.folder(*self.folder(body), **{key: value.decode() for key, value in content.items()})
+        self.fake.folder(
+            *self.folder(body), **{key: value.decode() for key, value in content.items()}
+        )
         return body
 
     def missing(self) -> str:
@@ -67,7 +69,9 @@ class TestInfisicalSink(Kit, SinkContract):
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "b.key", "c-key")
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        return {name: each.value.encode() for name, each in self.fake.folders[self.folder(body)].items()}
+        return {
+            name: each.value.encode() for name, each in self.fake.folders[self.folder(body)].items()
+        }
 
     def rotate(self, body: str, key: str, value: str) -> None:
         self.fake.folders[self.folder(body)][key].value = value

@@ -1,5 +1,7 @@
-"""From Infisical to a recipient, and from a submitter to Infisical. Infisical's own SDK, on the same fake, agrees; what
-it makes of the fake's answers is the proof that the fake is one."""
+"""From Infisical to a recipient, and from a submitter to Infisical.
+
+Infisical's own SDK, on the same fake, agrees; what it makes of the fake's answers is the proof that
+the fake is one."""
 
 from __future__ import annotations
 
@@ -52,15 +54,25 @@ def secret_of(sdk: InfisicalSDKClient, name: str) -> str:
 def test_what_their_sdk_set_opens_for_a_recipient(
     sdk: InfisicalSDKClient, environ: dict[str, str], user: Terminal, service: RunningService
 ) -> None:
-    for name, value in {"DB_PASSWORD": PASSWORD, "HOST": "db.example", "URL": "https://${HOST}/"}.items():
-        sdk.secrets.create_secret_by_name(name, "/app", "dev", project_id=PROJECT, secret_value=value)
+    for name, value in {
+        "DB_PASSWORD": PASSWORD,
+        "HOST": "db.example",
+        "URL": "https://${HOST}/",
+    }.items():
+        sdk.secrets.create_secret_by_name(
+            name, "/app", "dev", project_id=PROJECT, secret_value=value
+        )
     body = f"infisical:{PROJECT}/dev/app"
-    done = user.sealpipe("share", "-f", f"Password={body}#DB_PASSWORD", "-f", f"{body}#URL", **environ)
+    done = user.sealpipe(
+        "share", "-f", f"Password={body}#DB_PASSWORD", "-f", f"{body}#URL", **environ
+    )
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD, "URL": "https://db.example/"}
     assert secret_of(sdk, "URL") == "https://db.example/"
     listed = sdk.secrets.list_secrets(*DEV, project_slug=SLUG, expand_secret_references=False)
-    assert {each.secretKey: each.secretValue for each in listed.secrets}["URL"] == "https://${HOST}/"
+    assert {each.secretKey: each.secretValue for each in listed.secrets}[
+        "URL"
+    ] == "https://${HOST}/"
 
 
 def test_what_a_submitter_typed_is_there_for_their_sdk(
@@ -68,24 +80,37 @@ def test_what_a_submitter_typed_is_there_for_their_sdk(
 ) -> None:
     theirs = [{"key": "owner", "value": "ann"}]
     sdk.secrets.create_secret_by_name(
-        "STAGING_USER", "/app", "dev", project_slug=SLUG, secret_value="x", secret_comment="Ann", secret_metadata=theirs
+        "STAGING_USER",
+        "/app",
+        "dev",
+        project_slug=SLUG,
+        secret_value="x",
+        secret_comment="Ann",
+        secret_metadata=theirs,
     )
     job.terminal.environ |= environ
     request = asked(job)
     given = request.answer()
     request.stores(TARGET, code=14)
     request.stores(TARGET, more=("--mode", "replace"))
-    assert {secret_of(sdk, "STAGING_PW"), secret_of(sdk, "STAGING_USER")} == {given.password, given.user}
+    assert {secret_of(sdk, "STAGING_PW"), secret_of(sdk, "STAGING_USER")} == {
+        given.password,
+        given.user,
+    }
     stored = sdk.secrets.get_secret_by_name("STAGING_USER", *DEV, project_id=PROJECT)
     assert [each["key"] for each in stored.secretMetadata or []] == ["owner", ENTRY]
     assert (stored.secretComment, stored.version) == ("Ann", 2)
 
-    sdk.secrets.update_secret_by_name("STAGING_PW", "/app", "dev", project_id=PROJECT, secret_value="rotated-since")
+    sdk.secrets.update_secret_by_name(
+        "STAGING_PW", "/app", "dev", project_id=PROJECT, secret_value="rotated-since"
+    )
     request.stores(TARGET, more=("--mode", "replace"), **another_machine(job))
     assert secret_of(sdk, "STAGING_PW") == "rotated-since"
 
 
-def test_their_sdk_knows_our_logins_and_refusals(fake: FakeInfisical, sdk: InfisicalSDKClient) -> None:
+def test_their_sdk_knows_our_logins_and_refusals(
+    fake: FakeInfisical, sdk: InfisicalSDKClient
+) -> None:
     fake.folder(*DEV, PW="x")
     fake.identities[IDENTITY] = "a.job.token"
     assert sdk.auth.universal_auth.login(CLIENT_ID, CLIENT_SECRET).expiresIn == 7200
@@ -97,7 +122,9 @@ def test_their_sdk_knows_our_logins_and_refusals(fake: FakeInfisical, sdk: Infis
     with pytest.raises(APIError, match=r"Secret already exist .*400"):
         sdk.secrets.create_secret_by_name("PW", "/app", "dev", project_id=PROJECT, secret_value="y")
     with pytest.raises(APIError, match=r"Secret not found .*404"):
-        sdk.secrets.update_secret_by_name("NONE", "/app", "dev", project_id=PROJECT, secret_value="y")
+        sdk.secrets.update_secret_by_name(
+            "NONE", "/app", "dev", project_id=PROJECT, secret_value="y"
+        )
     fake.denied.add(DEV)
     with pytest.raises(APIError, match=r"not allowed .*403"):
         sdk.secrets.list_secrets(*DEV, project_id=PROJECT)
@@ -113,7 +140,11 @@ def test_a_job_without_any_secret_of_infisicals_reads_a_named_store(
         f'[stores.prod]\nplugin = "infisical"\nidentity_id = "{IDENTITY}"\naudience = "infisical"\n'
         f'url = "{fake.base_url}"\n',
     )
-    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("infisical"), "SEALPIPE_CONFIG": str(config)}
+    job = {
+        "GITLAB_CI": "true",
+        "VAULT_ID_TOKEN": job_token("infisical"),
+        "SEALPIPE_CONFIG": str(config),
+    }
     done = user.sealpipe("share", "-f", f"Password=prod:{SLUG}/dev/app#PW", "--print", **job)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
@@ -123,7 +154,9 @@ def test_a_job_without_any_secret_of_infisicals_reads_a_named_store(
     assert fake.tokens == {TOKEN}
 
 
-def test_reading_shows_value_and_login_to_infisical_alone(user: Terminal, fake: FakeInfisical) -> None:
+def test_reading_shows_value_and_login_to_infisical_alone(
+    user: Terminal, fake: FakeInfisical
+) -> None:
     fake.folder(*DEV, PW=PASSWORD)
     login = {
         "INFISICAL_API_URL": fake.base_url,
@@ -131,7 +164,14 @@ def test_reading_shows_value_and_login_to_infisical_alone(user: Terminal, fake: 
         "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
     }
     for folder in ("app", "none"):
-        words = ["share", "-f", f"Password=infisical:{PROJECT}/dev/{folder}#PW", "--output", "json", "--debug"]
+        words = [
+            "share",
+            "-f",
+            f"Password=infisical:{PROJECT}/dev/{folder}#PW",
+            "--output",
+            "json",
+            "--debug",
+        ]
         seen = watch(user, [*SEALPIPE, *words], environ=login)
         assert seen.done.code == (0 if folder == "app" else 14), seen.done
         secrets = {"value": PASSWORD, "login": CLIENT_SECRET, "token": fake.revoked[-1]}

@@ -36,7 +36,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Document, Locator
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
 from support.backends import answers, at_once, failed, opened, put_by, resolved
@@ -61,8 +61,12 @@ def writes(fake: FakeInfisical) -> list[str]:
 
 
 class TestReading:
-    def test_references_and_imports_are_followed_unless_raw(self, fake: FakeInfisical, at: Registries) -> None:
-        fake.folder("dev", "/", HOST="db.example", URL="https://${HOST}/${dev.common.PATH}", TWICE="own")
+    def test_references_and_imports_are_followed_unless_raw(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
+        fake.folder(
+            "dev", "/", HOST="db.example", URL="https://${HOST}/${dev.common.PATH}", TWICE="own"
+        )
         fake.folder("dev", "/common", PATH="x", TWICE="common", BOTH="common")
         fake.folder("dev", "/later", BOTH="later")
         fake.imports["dev", "/"] = [("dev", "/common"), ("dev", "/later")]
@@ -82,26 +86,47 @@ class TestReading:
         assert len(resolved(at(), *(f"{DEV}/app/db#KEY_{number}" for number in range(50)))) == 50
         assert len(fake.asked) == 1
 
-    def test_a_project_is_named_by_its_id_or_its_slug(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_project_is_named_by_its_id_or_its_slug(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", PW=CANARY)
         for project in (PROJECT, SLUG):
-            assert [opened(each) for each in resolved(at(), f"infisical:{project}/dev/#PW")] == [CANARY.encode()]
+            assert [opened(each) for each in resolved(at(), f"infisical:{project}/dev/#PW")] == [
+                CANARY.encode()
+            ]
         assert [sorted(asked.query)[-1] for asked in fake.asked] == ["workspaceId", "workspaceSlug"]
 
-    def test_what_is_hidden_is_left_out_and_counted(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_what_is_hidden_is_left_out_and_counted(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", SEEN="x")["HIDDEN"] = Kept(CANARY, hidden=True)
         (document,) = answers(at(), DEV)
         assert isinstance(document, Document)
-        assert (document.content, document.remark.partition(" is hidden")[0]) == ({"SEEN": "x"}, "1 secret")
+        assert (document.content, document.remark.partition(" is hidden")[0]) == (
+            {"SEEN": "x"},
+            "1 secret",
+        )
 
     @pytest.mark.parametrize(
         ("text", "kind", "words"),
         [
             (f"{DEV}/none", SecretNotFoundError, "this folder has no secrets, or does not exist"),
-            ("infisical:no-such-slug/dev", SecretNotFoundError, "has no no-such-slug/dev, or hides it"),
-            ("infisical:other-project/dev", AccessDeniedError, "does not let this identity read other-project/dev"),
+            (
+                "infisical:no-such-slug/dev",
+                SecretNotFoundError,
+                "has no no-such-slug/dev, or hides it",
+            ),
+            (
+                "infisical:other-project/dev",
+                AccessDeniedError,
+                "does not let this identity read other-project/dev",
+            ),
             (f"infisical:{PROJECT}/prod", AccessDeniedError, "does not let this identity read"),
-            (f"infisical:{PROJECT}", ReferenceValueError, "does not name a project and an environment"),
+            (
+                f"infisical:{PROJECT}",
+                ReferenceValueError,
+                "does not name a project and an environment",
+            ),
             (f"{DEV}/../x", ReferenceValueError, "does not name a project and an environment"),
             (f"{DEV}?raw=2", ReferenceValueError, "raw= is 0 or 1"),
         ],
@@ -126,23 +151,36 @@ class TestReading:
             {"secrets": [], "imports": [1]},
         ],
     )
-    def test_a_response_that_is_not_infisicals_is_refused(self, fake: FakeInfisical, at: Registries, body: Any) -> None:
+    def test_a_response_that_is_not_infisicals_is_refused(
+        self, fake: FakeInfisical, at: Registries, body: Any
+    ) -> None:
         fake.instead.append(Reply(200, body))
         assert failed(at(), DEV).message.endswith("Infisical sent an unexpected response")
 
-    def test_an_expired_token_is_not_called_denied(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_an_expired_token_is_not_called_denied(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.expired.add(TOKEN)
         assert isinstance(failed(at(), DEV), BackendAuthError)
 
 
 class TestLogin:
-    def by_job(self, fake: FakeInfisical, at: Registries, token: str = job_token("infisical")) -> Registry:
+    def by_job(
+        self, fake: FakeInfisical, at: Registries, token: str = job_token("infisical")
+    ) -> Registry:
         fake.identities[IDENTITY] = job_token("infisical")
-        named = {"PLUGIN": "infisical", "URL": fake.base_url, "IDENTITY_ID": IDENTITY, "AUDIENCE": "infisical"}
+        named = {
+            "PLUGIN": "infisical",
+            "URL": fake.base_url,
+            "IDENTITY_ID": IDENTITY,
+            "AUDIENCE": "infisical",
+        }
         job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": token}
         return at(**{f"{STORE}{name}": value for name, value in named.items()}, **job)
 
-    def test_a_job_logs_in_once_and_revokes_its_token(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_job_logs_in_once_and_revokes_its_token(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", PW=CANARY)
         fake.folder("dev", "/app", PW=CANARY)
         registry = self.by_job(fake, at)
@@ -154,13 +192,17 @@ class TestLogin:
         assert fake.tokens == {TOKEN}
 
     @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**40, "x"])
-    def test_a_lifetime_that_is_none_is_refused(self, seconds: Any, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_lifetime_that_is_none_is_refused(
+        self, seconds: Any, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.instead.append(Reply(200, {"accessToken": TOKEN, "expiresIn": seconds}))
         login = {
             "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
             "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
         }
-        assert failed(at("", **login), DEV).message.endswith("Infisical sent an unexpected response")
+        assert failed(at("", **login), DEV).message.endswith(
+            "Infisical sent an unexpected response"
+        )
 
     def test_a_client_secret_logs_in(self, fake: FakeInfisical, at: Registries) -> None:
         fake.folder("dev", "/", PW=CANARY)
@@ -168,14 +210,20 @@ class TestLogin:
             "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
             "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
         }
-        assert [opened(each) for each in resolved(at("", **login), f"{DEV}#PW")] == [CANARY.encode()]
+        assert [opened(each) for each in resolved(at("", **login), f"{DEV}#PW")] == [
+            CANARY.encode()
+        ]
         wrong = {**login, "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": "another"}
         error = failed(at("", **wrong), DEV)
         assert isinstance(error, BackendAuthError)
         assert "refused the login by Universal Auth" in error.message
 
-    def test_a_login_that_is_refused_says_what_to_check(self, fake: FakeInfisical, at: Registries) -> None:
-        error = failed(self.by_job(fake, at, job_token("infisical", "another")), f"other:{PROJECT}/dev")
+    def test_a_login_that_is_refused_says_what_to_check(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
+        error = failed(
+            self.by_job(fake, at, job_token("infisical", "another")), f"other:{PROJECT}/dev"
+        )
         assert isinstance(error, BackendAuthError)
         assert "audience" in error.remedy
 
@@ -183,7 +231,11 @@ class TestLogin:
         ("token", "more", "words"),
         [
             ("", {}, "has no login for Infisical"),
-            (TOKEN, {"INFISICAL_MACHINE_IDENTITY_ID": IDENTITY}, "has several logins for Infisical"),
+            (
+                TOKEN,
+                {"INFISICAL_MACHINE_IDENTITY_ID": IDENTITY},
+                "has several logins for Infisical",
+            ),
             ("", {"INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID}, "lacks its client_secret"),
             ("", {"INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": "x"}, "lacks its client_id"),
             (TOKEN, {f"{STORE}PLUGIN": "infisical"}, "other has no login for Infisical"),
@@ -192,26 +244,37 @@ class TestLogin:
     def test_settings_name_exactly_one_login(
         self, at: Registries, token: str, more: Mapping[str, str], words: str
     ) -> None:
-        error = failed(at(token, **more), f"{'other' if 'other' in words else 'infisical'}:{PROJECT}/dev")
+        error = failed(
+            at(token, **more), f"{'other' if 'other' in words else 'infisical'}:{PROJECT}/dev"
+        )
         assert isinstance(error, NotConfiguredError)
         assert words in error.message
 
 
 class TestStoring:
-    def test_each_secret_is_written_with_its_marker(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_each_secret_is_written_with_its_marker(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         theirs = [{"key": "owner", "value": "ann", "isEncrypted": False}]
         fake.folder("dev", "/")["PW"] = Kept("old", comment="Ask Ann.", metadata=theirs)
         put_by(at(), DEV, {"PW": CANARY, "USER": "bob"}, "replace")
         assert kept(fake) == {"PW": CANARY, "USER": "bob"}
         assert writes(fake) == ["PATCH PW", "POST USER"]
         assert fake.folders["dev", "/"]["PW"].comment == "Ask Ann."
-        assert {each["key"]: each["value"] for each in markers(fake)} == {"owner": "ann", ENTRY: "m1"}
+        assert {each["key"]: each["value"] for each in markers(fake)} == {
+            "owner": "ann",
+            ENTRY: "m1",
+        }
 
-    def test_a_slug_names_the_project_to_write_in(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_slug_names_the_project_to_write_in(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         put_by(at(), f"infisical:{SLUG}/dev", {"PW": CANARY})
         assert kept(fake) == {"PW": CANARY}
 
-    def test_references_and_imports_are_off_when_reading_to_write(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_references_and_imports_are_off_when_reading_to_write(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", PW="${dev.common.PW}")
         fake.folder("dev", "/common", PW=CANARY, OTHER=CANARY)
         fake.imports["dev", "/"] = [("dev", "/common")]
@@ -220,16 +283,22 @@ class TestStoring:
         put_by(at(), DEV, {"OTHER": CANARY})
         assert kept(fake) == {"PW": "${dev.common.PW}", "OTHER": CANARY}
 
-    def test_what_is_created_in_between_is_never_replaced(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_what_is_created_in_between_is_never_replaced(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         other = meanwhile(lambda: fake.folders["dev", "/"].update(PW=Kept("theirs")))
         fake.rule = first(lambda asked: asked.method == "POST", other)
         with pytest.raises(WriteConflictError):
             put_by(at(), DEV, {"PW": CANARY})
         assert kept(fake) == {"PW": "theirs"}
 
-    def test_what_is_deleted_in_between_is_created(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_what_is_deleted_in_between_is_created(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", PW="old")
-        fake.rule = first(lambda asked: asked.method == "PATCH", meanwhile(fake.folders["dev", "/"].clear))
+        fake.rule = first(
+            lambda asked: asked.method == "PATCH", meanwhile(fake.folders["dev", "/"].clear)
+        )
         put_by(at(), DEV, {"PW": CANARY}, "replace")
         assert (kept(fake), writes(fake)) == ({"PW": CANARY}, ["PATCH PW", "POST PW"])
 
@@ -248,7 +317,9 @@ class TestStoring:
             put_by(at(), DEV, {"PW": CANARY})
         assert kept(fake) == {}
 
-    def test_killed_at_any_request_it_comes_to_the_same_end(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_killed_at_any_request_it_comes_to_the_same_end(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         for number, last in itertools.product(range(5), (drop, drop_after)):
             path = f"/killed-{number}-{last.__name__}"
             secrets = fake.folder("dev", path, PW="old", THEIRS="x")
@@ -262,24 +333,34 @@ class TestStoring:
             assert [secrets[name].metadata[0]["value"] for name in ("PW", "USER")] == ["m1", "m1"]
 
     def test_of_two_writers_at_once_one_creates(self, fake: FakeInfisical, at: Registries) -> None:
-        writes = ((at(), DEV, {"PW": f"{CANARY}-{number}"}, "create", f"m{number}") for number in range(4))
+        writes = (
+            (at(), DEV, {"PW": f"{CANARY}-{number}"}, "create", f"m{number}") for number in range(4)
+        )
         outcomes = at_once(*(partial(put_by, *each) for each in writes))
-        assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [WriteConflictError] * 3
+        assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [
+            WriteConflictError
+        ] * 3
         assert kept(fake)["PW"][-1] == markers(fake)[0]["value"][-1]
 
-    def test_what_was_rotated_stays_where_another_secret_is_added(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_what_was_rotated_stays_where_another_secret_is_added(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         put_by(at(), DEV, {"PW": CANARY})
         fake.folders["dev", "/"]["PW"].value = "rotated"
         put_by(at(), DEV, {"PW": CANARY, "USER": "bob"}, "merge")
         assert kept(fake) == {"PW": "rotated", "USER": "bob"}
 
-    def test_a_value_that_does_not_read_back_is_an_error(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_value_that_does_not_read_back_is_an_error(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         other = meanwhile(lambda: fake.folders["dev", "/"].update(PW=Kept("theirs")), after=True)
         fake.rule = first(lambda asked: asked.method == "POST", other)
         with pytest.raises(PluginError, match="did not read back as it was written"):
             put_by(at(), DEV, {"PW": CANARY})
 
-    def test_an_equal_value_gets_the_marker_alone(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_an_equal_value_gets_the_marker_alone(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/", PW=CANARY)
         assert put_by(at(), DEV, {"PW": CANARY}).already
         assert (fake.folders["dev", "/"]["PW"].value, markers(fake)[0]["value"]) == (CANARY, "m1")
@@ -292,12 +373,16 @@ class TestStoring:
         assert (kept(fake), markers(fake)) == ({"PW": CANARY}, theirs)
         assert put_by(at(), DEV, {"PW": CANARY}).already
 
-    def test_a_change_that_waits_for_approval_is_not_stored(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_change_that_waits_for_approval_is_not_stored(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.approval = True
         with pytest.raises(UnsupportedError, match="a policy wants the change to be approved"):
             put_by(at(), DEV, {"PW": CANARY})
 
-    @pytest.mark.parametrize("value", ["${ADMIN_PW}", "a${dev.x.PW}", " x", "x ", "x\n\n", "\tx", "x\u00a0", "\0"])
+    @pytest.mark.parametrize(
+        "value", ["${ADMIN_PW}", "a${dev.x.PW}", " x", "x ", "x\n\n", "\tx", "x\u00a0", "\0"]
+    )
     def test_a_value_that_would_not_stay_as_it_is_is_refused(
         self, fake: FakeInfisical, at: Registries, value: str
     ) -> None:
@@ -306,27 +391,37 @@ class TestStoring:
         assert fake.asked == []
 
     @pytest.mark.parametrize("value", ["x\n", "a\nb", "\n", "x y", ""])
-    def test_white_space_that_stays_is_stored(self, fake: FakeInfisical, at: Registries, value: str) -> None:
+    def test_white_space_that_stays_is_stored(
+        self, fake: FakeInfisical, at: Registries, value: str
+    ) -> None:
         put_by(at(), DEV, {"PW": value})
         assert kept(fake) == {"PW": value}
 
     @pytest.mark.parametrize("name", ["", "1ST", "a/b", "a:b", "a b", "A" * 201])
-    def test_a_name_that_is_not_valid_is_refused(self, fake: FakeInfisical, at: Registries, name: str) -> None:
+    def test_a_name_that_is_not_valid_is_refused(
+        self, fake: FakeInfisical, at: Registries, name: str
+    ) -> None:
         with pytest.raises(ReferenceValueError):
             put_by(at(), DEV, {name: CANARY})
         assert fake.asked == []
 
-    def test_an_identity_that_only_reads_is_denied(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_an_identity_that_only_reads_is_denied(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.reads_only = True
         with pytest.raises(AccessDeniedError, match="does not let this identity write"):
             put_by(at(), DEV, {"PW": CANARY})
 
-    def test_a_folder_that_does_not_exist_is_not_made(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_a_folder_that_does_not_exist_is_not_made(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         with pytest.raises(SecretNotFoundError):
             put_by(at(), f"{DEV}/none", {"PW": CANARY})
         assert ("dev", "/none") not in fake.folders
 
-    def test_what_is_written_unseen_is_not_called_confirmed(self, fake: FakeInfisical, at: Registries) -> None:
+    def test_what_is_written_unseen_is_not_called_confirmed(
+        self, fake: FakeInfisical, at: Registries
+    ) -> None:
         fake.folder("dev", "/")["PW"] = Kept("old", hidden=True)
         with pytest.raises(WriteConflictError):
             put_by(at(), DEV, {"PW": CANARY})
@@ -337,9 +432,15 @@ _WORDS = st.text(f"{string.ascii_letters}{string.digits}_-", min_size=1, max_siz
 
 
 @given(_WORDS, _WORDS, st.lists(_WORDS, max_size=4))
-def test_a_reference_names_exactly_one_folder(project: str, environment: str, parts: list[str]) -> None:
+def test_a_reference_names_exactly_one_folder(
+    project: str, environment: str, parts: list[str]
+) -> None:
     body = "/".join([project, environment, *parts])
     for text in (body, f"{body}/"):
         folder = parse_folder(Locator("infisical", text, (), "text"))
-        assert (folder.project, folder.environment, folder.path) == (project, environment, "/" + "/".join(parts))
+        assert (folder.project, folder.environment, folder.path) == (
+            project,
+            environment,
+            "/" + "/".join(parts),
+        )
         assert str(folder) == body

@@ -44,14 +44,21 @@ class Databases:
         return PyKeePass(self.file, PASSWORD)
 
     def add(self, path: str, password: str = "", **more: Any) -> None:
-        """Make an entry, also beside another one of that path. `custom` are fields, `files` attachments."""
+        """Make an entry, also beside another one of that path.
+
+        `custom` are fields, `files` attachments.
+        """
         kp = self.open()
         custom, files = more.pop("custom", {}), more.pop("files", {})
         *groups, title = path.split("/")
         group = kp.root_group
         for name in groups:
-            group = kp.find_groups(name=name, group=group, first=True, recursive=False) or kp.add_group(group, name)
-        entry = kp.add_entry(group, title, more.pop("username", ""), password, force_creation=True, **more)
+            group = kp.find_groups(
+                name=name, group=group, first=True, recursive=False
+            ) or kp.add_group(group, name)
+        entry = kp.add_entry(
+            group, title, more.pop("username", ""), password, force_creation=True, **more
+        )
         for name, value in custom.items():
             entry.set_custom_property(name, value, protect=True)
         for name, content in files.items():
@@ -67,8 +74,15 @@ class Databases:
     def fields(self, path: str) -> Mapping[str, str]:
         """What an entry holds, but its title and empty fields."""
         entry = self.entry(path)
-        standard = {"Password": entry.password, "UserName": entry.username, "URL": entry.url, "Notes": entry.notes}
-        return {name: value for name, value in {**standard, **entry.custom_properties}.items() if value}
+        standard = {
+            "Password": entry.password,
+            "UserName": entry.username,
+            "URL": entry.url,
+            "Notes": entry.notes,
+        }
+        return {
+            name: value for name, value in {**standard, **entry.custom_properties}.items() if value
+        }
 
 
 def keepassxc(*words: str | Path, given: str = PASSWORD) -> str:

@@ -1,4 +1,6 @@
-"""A secret from a KeePass database to a recipient, and from a submitter into one; what fails; what shows anywhere."""
+"""A secret from a KeePass database to a recipient, and from a submitter into one; what fails; what
+shows anywhere.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ def team(user: Terminal) -> Databases:
     return team
 
 
-def test_one_line_hands_a_secret_over(team: Databases, user: Terminal, service: RunningService) -> None:
+def test_one_line_hands_a_secret_over(
+    team: Databases, user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe(*SHARE, **team.environ())
     assert done.code == 0, done
     assert opened(service, done.out) == {"Root": VALUE}
 
 
-def test_each_named_store_is_a_database(team: Databases, user: Terminal, service: RunningService) -> None:
+def test_each_named_store_is_a_database(
+    team: Databases, user: Terminal, service: RunningService
+) -> None:
     other = Databases(user.home, "other.kdbx")
     other.add("db", "of the other")
     stores = "".join(
@@ -67,7 +73,10 @@ def test_a_submission_is_stored_once_on_every_machine(job: Job) -> None:
 
 
 def test_what_fails_is_told_apart(team: Databases, user: Terminal, service: RunningService) -> None:
-    """No proxy, no certificate and no timeout: it is a file. What else may be wrong with one is here."""
+    """No proxy, no certificate and no timeout: it is a file.
+
+    What else may be wrong with one is here.
+    """
     ours, whole = team.environ(), team.file.read_bytes()
     cut, other = user.file("cut.kdbx", whole[:-20]), user.file("other.kdbx", "of a spreadsheet")
     failures = {
@@ -78,14 +87,20 @@ def test_what_fails_is_told_apart(team: Databases, user: Terminal, service: Runn
         "no key file": Failure("keepass:Servers/db#Password", {**ours, f"{P}KEY_FILE": "none"}),
         "no database": Failure("keepass:Servers/db#Password", {**ours, f"{P}DATABASE": "none"}),
         "damaged": Failure("keepass:Servers/db#Password", {**ours, f"{P}DATABASE": str(cut)}),
-        "another file": Failure("keepass:Servers/db#Password", {**ours, f"{P}DATABASE": str(other)}),
-        "missing library": Failure("keepass:Servers/db#Password", {**ours, **without(user, "pykeepass", "pykeepass")}),
+        "another file": Failure(
+            "keepass:Servers/db#Password", {**ours, f"{P}DATABASE": str(other)}
+        ),
+        "missing library": Failure(
+            "keepass:Servers/db#Password", {**ours, **without(user, "pykeepass", "pykeepass")}
+        ),
     }
     assert_told_apart(failures, user, service, secrets={PASSWORD, VALUE})
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "Canary-that-is-wrong"])
-def test_neither_password_nor_value_shows_in_any_place(password: str, team: Databases, user: Terminal) -> None:
+def test_neither_password_nor_value_shows_in_any_place(
+    password: str, team: Databases, user: Terminal
+) -> None:
     environ = {**team.environ(), f"{P}PASSWORD": password}
     seen = watch(user, [*SEALPIPE, *SHARE, "--output", "json"], environ=environ)
     assert seen.done.code == (0 if password == PASSWORD else 14), seen.done
@@ -98,7 +113,9 @@ def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
     team, request = Databases(job.terminal.home), asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= team.environ()
-    seen = watch(job.terminal, [*SEALPIPE, *request.words("keepass:Vendors/acme#Password=staging_password")])
+    seen = watch(
+        job.terminal, [*SEALPIPE, *request.words("keepass:Vendors/acme#Password=staging_password")]
+    )
     assert seen.done.code == 0, seen.done
     detector = Detector({"value": given.password.encode(), "password": PASSWORD.encode()})
     assert {found for place, data in seen.places() for found in detector.find(data, place)} == set()
@@ -113,7 +130,9 @@ def test_killed_at_any_step_no_entry_is_lost(service: RunningService, tmp_path: 
     given, before = request.answer(), team.file.read_bytes()
     words = request.words("keepass:Vendors/acme?mode=merge#Password=staging_password")
     job.terminal.environ |= team.environ()
-    points = job.steps(tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job)))
+    points = job.steps(
+        tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job))
+    )
     assert len(points) > 5
     for point in points:
         team.file.write_bytes(before)
@@ -124,4 +143,6 @@ def test_killed_at_any_step_no_entry_is_lost(service: RunningService, tmp_path: 
         done = job.run(*words, **machine)
         assert done.code == 0, (point, done)
         entry = team.entry("Vendors/acme")
-        assert (entry.password, entry.username, len(entry.history)) == (given.password, "app", 1), point
+        assert (entry.password, entry.username, len(entry.history)) == (given.password, "app", 1), (
+            point
+        )

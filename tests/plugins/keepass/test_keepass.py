@@ -1,4 +1,6 @@
-"""KeePass databases on both sides: what pykeepass and KeePassXC write is read, and they read what is written here."""
+"""KeePass databases on both sides: what pykeepass and KeePassXC write is read, and they read what
+is written here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
 from support.backends import at_once, fetched, put, put_by, put_refused, refused, registry, values
@@ -56,7 +58,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 class TestReading:
     def test_fields_go_by_keepass_names_in_any_case(self, team: Databases) -> None:
-        team.add("Servers/Prod/db", VALUE, username="app", url="https://db", custom={"API key": "k", "password 2": "2"})
+        team.add(
+            "Servers/Prod/db",
+            VALUE,
+            username="app",
+            url="https://db",
+            custom={"API key": "k", "password 2": "2"},
+        )
         at = "keepass:Servers/Prod/db"
         assert values(team.environ(), f"{at}#password,UserName,url,API key") == [
             VALUE.encode(), b"app", b"https://db", b"k",
@@ -66,12 +74,17 @@ class TestReading:
 
     def test_names_that_xpath_would_read_as_its_own_work(self, team: Databases) -> None:
         team.add("it's/a & b <c>", VALUE, custom={"x'y": "1"})
-        assert values(team.environ(), "keepass:it's/a & b <c>#password,x'y") == [VALUE.encode(), b"1"]
+        assert values(team.environ(), "keepass:it's/a & b <c>#password,x'y") == [
+            VALUE.encode(),
+            b"1",
+        ]
 
     def test_an_attachment_is_read_by_its_name(self, team: Databases) -> None:
         team.add("tls", "x", files={"other.bin": b"\xff\x00", "tls.pem": b"-----\r\n"})
         assert values(team.environ(), "keepass:tls#tls.pem") == [b"-----\r\n"]
-        assert [field.key for field in fetched("keepass:tls#*,tls.pem", environ=team.environ())] == [
+        assert [
+            field.key for field in fetched("keepass:tls#*,tls.pem", environ=team.environ())
+        ] == [
             "Password",
             "tls.pem",
         ]
@@ -79,8 +92,12 @@ class TestReading:
     def test_a_reference_to_another_entry_is_followed(self, team: Databases) -> None:
         team.add("db", VALUE)
         number = team.entry("db").uuid.hex.upper()
-        team.add("alias", f"{{REF:P@I:{number}}}", username="{REF:P@I:00000000000000000000000000000000}")
-        refused(team.environ(), "keepass:alias", PluginError, "refers to an entry that does not exist")
+        team.add(
+            "alias", f"{{REF:P@I:{number}}}", username="{REF:P@I:00000000000000000000000000000000}"
+        )
+        refused(
+            team.environ(), "keepass:alias", PluginError, "refers to an entry that does not exist"
+        )
         team.add("other", f"{{REF:P@I:{number}}}")
         assert values(team.environ(), "keepass:other#password") == [VALUE.encode()]
 
@@ -100,17 +117,26 @@ class TestReading:
             kp.add_entry(kp.root_group, f"entry {number}", "", f"value {number}")
         kp.save()
         texts = [f"keepass:entry {number}#password" for number in range(50)]
-        assert values(team.environ(), *texts) == [f"value {number}".encode() for number in range(50)]
+        assert values(team.environ(), *texts) == [
+            f"value {number}".encode() for number in range(50)
+        ]
         assert opened.count == 1
 
     def test_what_keepassxc_makes_is_read(self, team: Databases) -> None:
         keepassxc("mkdir", "-q", team.file, "Servers")
-        keepassxc("add", "-q", "-u", "app", "-p", team.file, "Servers/db", given=f"{PASSWORD}\n{VALUE}")
-        assert values(team.environ(), "keepass:Servers/db#UserName,Password") == [b"app", VALUE.encode()]
+        keepassxc(
+            "add", "-q", "-u", "app", "-p", team.file, "Servers/db", given=f"{PASSWORD}\n{VALUE}"
+        )
+        assert values(team.environ(), "keepass:Servers/db#UserName,Password") == [
+            b"app",
+            VALUE.encode(),
+        ]
 
 
 class TestOpening:
-    def test_a_key_file_opens_alone_and_with_the_password(self, team: Databases, tmp_path: Path) -> None:
+    def test_a_key_file_opens_alone_and_with_the_password(
+        self, team: Databases, tmp_path: Path
+    ) -> None:
         key = tmp_path / "key"
         key.write_bytes(bytes(range(32)))
         team.add("db", VALUE)
@@ -128,11 +154,26 @@ class TestOpening:
         cases: list[tuple[bytes | None, dict[str, str], type[PluginError], str]] = [
             (None, {f"{P}PASSWORD": "wrong"}, BackendAuthError, "does not open its database"),
             (None, {f"{P}PASSWORD": ""}, NotConfiguredError, "neither a password nor a key file"),
-            (None, {f"{P}KEY_FILE": str(tmp_path / "none")}, NotConfiguredError, "key_file of keepass cannot be read"),
-            (None, {f"{P}DATABASE": str(tmp_path / "none")}, NotConfiguredError, "database of keepass cannot be read"),
+            (
+                None,
+                {f"{P}KEY_FILE": str(tmp_path / "none")},
+                NotConfiguredError,
+                "key_file of keepass cannot be read",
+            ),
+            (
+                None,
+                {f"{P}DATABASE": str(tmp_path / "none")},
+                NotConfiguredError,
+                "database of keepass cannot be read",
+            ),
             (content[:-20], {}, PluginError, "is damaged"),
             (flipped(content, 200), {}, PluginError, "is damaged"),
-            (b"\x03\xd9\xa2\x9a\x65\xfb\x4b\xb5" + content[8:], {}, PluginError, "is not a KeePass database"),
+            (
+                b"\x03\xd9\xa2\x9a\x65\xfb\x4b\xb5" + content[8:],
+                {},
+                PluginError,
+                "is not a KeePass database",
+            ),
             (b"", {}, PluginError, "is not a KeePass database"),
         ]
         for changed, environ, kind, words in cases:
@@ -151,17 +192,44 @@ class TestWriting:
         team.add("Servers/db", "old", username="app")
         put(team.environ(), "keepass:Vendors/Acme/token", {"": VALUE, "url": "https://acme"})
         put(team.environ(), "keepass:Servers/db", {"password": VALUE}, "merge")
-        words = ("show", "-q", "-s", "-a", "Title", "-a", "UserName", "-a", "Password", "-a", "URL", team.file)
-        assert keepassxc(*words, "Vendors/Acme/token").splitlines() == ["token", "", VALUE, "https://acme"]
+        words = (
+            "show",
+            "-q",
+            "-s",
+            "-a",
+            "Title",
+            "-a",
+            "UserName",
+            "-a",
+            "Password",
+            "-a",
+            "URL",
+            team.file,
+        )
+        assert keepassxc(*words, "Vendors/Acme/token").splitlines() == [
+            "token",
+            "",
+            VALUE,
+            "https://acme",
+        ]
         assert keepassxc(*words, "Servers/db").splitlines() == ["db", "app", VALUE, ""]
         assert team.file.stat().st_mode & 0o777 == 0o600
 
     def test_what_it_was_stays_in_the_history(self, team: Databases) -> None:
         team.add("db", "value 0", username="app", files={"tls.pem": b"x"})
         for number in range(1, 14):
-            put(team.environ(), "keepass:db", {"password": f"value {number}"}, "replace", marker=f"m{number}")
+            put(
+                team.environ(),
+                "keepass:db",
+                {"password": f"value {number}"},
+                "replace",
+                marker=f"m{number}",
+            )
         entry = team.entry("db")
-        assert [each.password for each in entry.history] == [f"value {number}" for number in range(3, 13)]  # ten
+        # ten.
+        assert [each.password for each in entry.history] == [
+            f"value {number}" for number in range(3, 13)
+        ]
         assert (entry.password, entry.username, [each.filename for each in entry.attachments]) == (
             "value 13", None, ["tls.pem"],
         )  # fmt: skip
@@ -170,8 +238,15 @@ class TestWriting:
     def test_the_encryption_keeps_its_settings_with_new_seeds(self, team: Databases) -> None:
         def settings() -> dict[str, Any]:
             header = team.open().kdbx.header.value
-            kdf = {name: each.value for name, each in header.dynamic_header.kdf_parameters.data.dict.items()}
-            return {"version": (header.major_version, header.minor_version), "seed": kdf.pop("S"), **kdf}
+            kdf = {
+                name: each.value
+                for name, each in header.dynamic_header.kdf_parameters.data.dict.items()
+            }
+            return {
+                "version": (header.major_version, header.minor_version),
+                "seed": kdf.pop("S"),
+                **kdf,
+            }
 
         before = settings()
         put(team.environ(), "keepass:db", {"": VALUE})
@@ -179,7 +254,9 @@ class TestWriting:
         assert before.pop("seed") != after.pop("seed")
         assert before == after
 
-    def test_a_write_opens_twice_and_the_next_one_once(self, team: Databases, opened: Opened) -> None:
+    def test_a_write_opens_twice_and_the_next_one_once(
+        self, team: Databases, opened: Opened
+    ) -> None:
         found = registry(team.environ())
         put_by(found, "keepass:a", {"": "1"})
         assert opened.count == 2  # the old one, and the new one before it replaces that
@@ -187,7 +264,9 @@ class TestWriting:
         assert opened.count == 3
 
     @pytest.mark.parametrize("mode", ["create", "merge"])
-    def test_a_change_in_between_is_kept(self, mode: Mode, team: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_change_in_between_is_kept(
+        self, mode: Mode, team: Databases, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         real, done = plugin_database.dump, list[int]()
 
         def dump(found: Any) -> bytes:
@@ -199,7 +278,10 @@ class TestWriting:
 
         monkeypatch.setattr("sealpipe_plugins.keepass.sink.dump", dump)
         put(team.environ(), "keepass:ours", {"": VALUE}, mode)
-        assert (team.entry("by somebody else").password, team.entry("ours").password) == ("theirs", VALUE)
+        assert (team.entry("by somebody else").password, team.entry("ours").password) == (
+            "theirs",
+            VALUE,
+        )
 
     def test_six_writers_at_once_lose_no_entry(self, team: Databases) -> None:
         def writer(number: int) -> Any:
@@ -207,7 +289,9 @@ class TestWriting:
 
         outcomes = at_once(*(writer(number) for number in range(6)))
         assert [each for each in outcomes if isinstance(each, PluginError)] == []
-        assert [team.entry(f"Group/entry {number}").password for number in range(6)] == [str(n) for n in range(6)]
+        assert [team.entry(f"Group/entry {number}").password for number in range(6)] == [
+            str(n) for n in range(6)
+        ]
 
     def test_a_database_that_would_lose_something_is_discarded(
         self, team: Databases, monkeypatch: pytest.MonkeyPatch
@@ -240,20 +324,34 @@ class TestWriting:
     ) -> None:
         put_refused(team.environ(), target, {field: VALUE}, kind, words)
 
-    def test_two_spellings_of_one_field_and_what_is_no_text_are_refused(self, team: Databases) -> None:
+    def test_two_spellings_of_one_field_and_what_is_no_text_are_refused(
+        self, team: Databases
+    ) -> None:
         environ = team.environ()
-        put_refused(environ, "keepass:a", {"password": "1", "Password": "2"}, ReferenceValueError, "named twice")
+        put_refused(
+            environ,
+            "keepass:a",
+            {"password": "1", "Password": "2"},
+            ReferenceValueError,
+            "named twice",
+        )
         put_refused(environ, "keepass:a", {"": b"\xff"}, UnsupportedError, "holds text only")
-        put_refused(environ, "keepass:a", {"": "bell\x07"}, UnsupportedError, "has a control character")
+        put_refused(
+            environ, "keepass:a", {"": "bell\x07"}, UnsupportedError, "has a control character"
+        )
 
     def test_braces_that_mean_nothing_to_keepass_are_stored(self, team: Databases) -> None:
         text = '{"a": 1} {REF} ${NAME} {name} cmd://x'
         put(team.environ(), "keepass:a", {"": text})
         assert values(team.environ(), "keepass:a#password") == [text.encode()]
 
-    def test_an_older_format_is_only_read(self, team: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_older_format_is_only_read(
+        self, team: Databases, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("pykeepass.PyKeePass.version", (3, 1))
-        put_refused(team.environ(), "keepass:a", {"": "1"}, UnsupportedError, "has the format KDBX 3")
+        put_refused(
+            team.environ(), "keepass:a", {"": "1"}, UnsupportedError, "has the format KDBX 3"
+        )
 
 
 @pytest.mark.parametrize(
@@ -268,9 +366,13 @@ class TestWriting:
         ("url", " CMD://{DB_DIR}/x"),
     ],
 )
-def test_a_value_that_keepass_would_act_on_is_refused(field: str, text: str, team: Databases) -> None:
+def test_a_value_that_keepass_would_act_on_is_refused(
+    field: str, text: str, team: Databases
+) -> None:
     team.add("db", "of somebody else")
-    put_refused(team.environ(), "keepass:a", {field: text}, UnsupportedError, "which KeePass would act on")
+    put_refused(
+        team.environ(), "keepass:a", {field: text}, UnsupportedError, "which KeePass would act on"
+    )
 
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
@@ -288,7 +390,9 @@ def test_a_text_is_writable_if_xml_holds_it(text: str) -> None:
 
 
 @given(st.dictionaries(TEXT, TEXT), st.dictionaries(TEXT, st.binary(max_size=4)))
-def test_an_entry_lists_what_holds_something(fields: dict[str, str], files: dict[str, bytes]) -> None:
+def test_an_entry_lists_what_holds_something(
+    fields: dict[str, str], files: dict[str, bytes]
+) -> None:
     held = entries.EntryFields(fields, files)
     assert len(held) == len(list(held)) == len({name for name in held if held[name]})
     assert all(name in held for name in files)

@@ -14,13 +14,14 @@ from support.parts import KEYRING_ANSWERS, missing, program
 
 CANARY = "Canary-c611"
 
-# What happens inside of the session: lines of JSON tell it. `tell` fetches a reference as sealpipe does.
+# What happens inside of the session: lines of JSON tell it. `tell` fetches a reference as sealpipe
+# does.
 INSIDE = f"""
 import contextlib, json, sys
 import keyring, secretstorage
 from support.backends import opened
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve import resolve
+from sealpipe.sources.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 

@@ -9,8 +9,8 @@ import pytest
 
 from plugins.keyring.desktop import CANARY, session
 from sealpipe.errors import NotConfiguredError, ReferenceValueError, UnsupportedError
-from sealpipe.reference.parse import parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from support.backends import opened
 
@@ -38,7 +38,12 @@ say(health.ok, health.detail)
         ["Label", "two"],
         ["corp", "three"],
         ["SecretNotFoundError", "keyring:db/other is not in the keyring", "keyring:db/other", True],
-        ["ReferenceValueError", "keyring: needs a service and a user name", "keyring:db?username=", True],
+        [
+            "ReferenceValueError",
+            "keyring: needs a service and a user name",
+            "keyring:db?username=",
+            True,
+        ],
         ["SecretNotFoundError", "keyring:empty/x is empty", "keyring:empty/x", True],
         [True, "SecretService Keyring"],
     ]
@@ -79,14 +84,22 @@ with contextlib.suppress(keyring.errors.KeyringLocked):
 
 
 def test_a_keyring_that_was_never_used_is_empty_and_not_made(tmp_path: Path) -> None:
-    seen = session(tmp_path, 'tell("keyring:db/app")', start="gnome-keyring-daemon --start --components=secrets")
-    assert seen.told == [["SecretNotFoundError", "keyring:db/app is not in the keyring", "keyring:db/app", True]]
+    seen = session(
+        tmp_path,
+        'tell("keyring:db/app")',
+        start="gnome-keyring-daemon --start --components=secrets",
+    )
+    assert seen.told == [
+        ["SecretNotFoundError", "keyring:db/app is not in the keyring", "keyring:db/app", True]
+    ]
     assert "Prompter" not in seen.errors
 
 
 def test_without_a_session_there_is_no_keyring(tmp_path: Path) -> None:
     seen = session(tmp_path, 'tell("keyring:db/app")', under=())
-    assert seen.told == [["NotConfiguredError", "this machine has no keyring", "keyring:db/app", True]]
+    assert seen.told == [
+        ["NotConfiguredError", "this machine has no keyring", "keyring:db/app", True]
+    ]
 
 
 BACKENDS = {
@@ -97,7 +110,10 @@ BACKENDS = {
         "the keyring backend does not exist: keyring.backends.none",
     ),
     "Keyring": (NotConfiguredError, "the keyring backend does not exist: Keyring"),
-    "keyring.backends.macOS.Keyring": (NotConfiguredError, "the keyring backend that is set cannot be used here"),
+    "keyring.backends.macOS.Keyring": (
+        NotConfiguredError,
+        "the keyring backend that is set cannot be used here",
+    ),
 }
 
 
@@ -127,16 +143,22 @@ class {name}(KeyringBackend):
 """
 
 
-def test_a_third_party_backend_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_party_backend_is_used_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("keyring")
-    (tmp_path / "attic_keyring.py").write_text(OWN.format(name="Attic", body="return f'{service}|{username}'"))
+    (tmp_path / "attic_keyring.py").write_text(
+        OWN.format(name="Attic", body="return f'{service}|{username}'")
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "attic_keyring.Attic"})
     (field,) = resolve([parse_field("keyring:a/b/c")], lambda: registry)
     assert opened(field) == b"a/b|c"
 
 
-def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_that_can_only_ask_is_refused_before_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("keyring")
     for package in ("keyrings", "keyrings/cryptfile"):
         (tmp_path / package).mkdir()
@@ -146,28 +168,40 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [each for each in sys.modules if each.partition(".")[0] == "keyrings"]:
         monkeypatch.delitem(sys.modules, name)
-    registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
+    registry = Registry(
+        environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"}
+    )
     with pytest.raises(UnsupportedError, match="prompts for a password, which sealpipe never does"):
         resolve([parse_field("keyring:a/b")], lambda: registry)
 
 
-def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_that_breaks_shows_nothing_of_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("keyring")
-    (tmp_path / "broken_keyring.py").write_text(OWN.format(name="Broken", body=f"raise OSError({CANARY!r})"))
+    (tmp_path / "broken_keyring.py").write_text(
+        OWN.format(name="Broken", body=f"raise OSError({CANARY!r})")
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "broken_keyring.Broken"})
-    with pytest.raises(Exception, match=r"the source keyring raised an unexpected OSError") as caught:
+    with pytest.raises(
+        Exception, match=r"the source keyring raised an unexpected OSError"
+    ) as caught:
         resolve([parse_field("keyring:a/b")], lambda: registry)
     assert CANARY not in repr(vars(caught.value))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("sealpipe_plugins.keyring.source_and_sink", "sealpipe_plugins.keyring.client"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "keyring", None)
     registry = Registry(environ={})
-    with pytest.raises(NotConfiguredError, match="the source keyring cannot be used here") as caught:
+    with pytest.raises(
+        NotConfiguredError, match="the source keyring cannot be used here"
+    ) as caught:
         resolve([parse_field("keyring:a/b")], lambda: registry)
     assert caught.value.remedy == "pip install 'sealpipe[keyring]'"
 

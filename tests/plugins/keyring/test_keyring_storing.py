@@ -1,4 +1,6 @@
-"""Storing in keyring:SERVICE/USERNAME: the real gnome-keyring, and backends of keyring's own kind."""
+"""Storing in keyring:SERVICE/USERNAME: the real gnome-keyring, and backends of keyring's own
+kind.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write, write_fields
 
 PUT = """
@@ -116,7 +118,9 @@ except PluginError as error:
 def test_a_keyring_that_was_never_made_is_not_made_by_asking(tmp_path: Path) -> None:
     start = "gnome-keyring-daemon --start --components=secrets"
     seen = session(tmp_path, PUT + 'put("keyring:db/app", CANARY)', start=start)
-    assert seen.told == [["NotConfiguredError", "the Secret Service has no default keyring", "keyring:db/app", True]]
+    assert seen.told == [
+        ["NotConfiguredError", "the Secret Service has no default keyring", "keyring:db/app", True]
+    ]
     assert "Prompter" not in seen.errors
 
 
@@ -166,7 +170,9 @@ Backend = Callable[[str], Registry]
 
 
 @pytest.fixture
-def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Backend:
+def backend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Backend:
     """A registry whose keyring stores in a certain way."""
     pytest.importorskip("keyring")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -179,9 +185,13 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     return make
 
 
-def put(registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mode = "create") -> WriteResult:
+def put(
+    registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mode = "create"
+) -> WriteResult:
     locator = registry.locate(parse(f"keyring:{body}"), "sink")
-    return write_fields(registry, "keyring", locator, [SinkField("k", Secret(each)) for each in values], mode, "m1")
+    return write_fields(
+        registry, "keyring", locator, [SinkField("k", Secret(each)) for each in values], mode, "m1"
+    )
 
 
 KEEPS = "held[service, username] = password"
@@ -197,7 +207,9 @@ def test_a_third_party_backend_stores_text(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff", "\ud800"])
-def test_what_is_no_text_is_refused_by_a_backend_of_texts(backend: Backend, value: str | bytes) -> None:
+def test_what_is_no_text_is_refused_by_a_backend_of_texts(
+    backend: Backend, value: str | bytes
+) -> None:
     with pytest.raises(UnsupportedError) as caught:
         put(backend(KEEPS), value)
     assert "base64" in caught.value.remedy
@@ -222,7 +234,9 @@ def test_a_failing_backend_is_reported_without_its_text(backend: Backend, body: 
     assert CANARY not in repr(vars(caught.value)) + repr(caught.value.__context__)
 
 
-def test_a_keyring_of_plain_text_is_not_stored_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_of_plain_text_is_not_stored_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("keyring")
     for package in ("keyrings", "keyrings/alt"):
         (tmp_path / package).mkdir()

@@ -36,13 +36,23 @@ def environ(cluster: Cluster) -> dict[str, str]:
 
 
 class TestASecret:
-    def test_is_a_map_of_bytes_that_are_kept_exactly(self, cluster: Cluster, environ: dict[str, str]) -> None:
-        data = {"tls.crt": b"-----\n\xc3\xa9\n", "raw": bytes(range(256)) * 256, "empty": b"", "-._": b" "}
+    def test_is_a_map_of_bytes_that_are_kept_exactly(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        data = {
+            "tls.crt": b"-----\n\xc3\xa9\n",
+            "raw": bytes(range(256)) * 256,
+            "empty": b"",
+            "-._": b" ",
+        }
         cluster.secret("prod", "tls.v1-2", data)
         (answer,) = answers(registry(environ), "k8s:prod/tls.v1-2")
         assert isinstance(answer, Document)
         assert answer.content == data
-        assert values(environ, "k8s:prod/tls.v1-2#cert.pem=tls.crt,-._") == ["-----\né\n".encode(), b" "]
+        assert values(environ, "k8s:prod/tls.v1-2#cert.pem=tls.crt,-._") == [
+            "-----\né\n".encode(),
+            b" ",
+        ]
 
     def test_without_a_key_names_its_keys(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"user": b"u", "pw": b"p"})
@@ -64,7 +74,9 @@ class TestASecret:
         assert values(environ, "k8s:prod/db#user", "k8s:prod/db#pw") == [b"u", b"p"]
         assert cluster.targets == ["/api/v1/namespaces/prod/secrets/db"]
 
-    def test_of_a_server_with_a_path_is_below_it(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_of_a_server_with_a_path_is_below_it(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "db", {"pw": b"p"})
         environ[f"{DEFAULT}SERVER"] += "/k8s/clusters/c-1/"
         answers(registry(environ), "k8s:prod/db")
@@ -86,11 +98,15 @@ class TestASecret:
             "prod/" + "a" * 254,
         ],
     )
-    def test_an_impossible_entry_causes_no_call(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_an_impossible_entry_causes_no_call(
+        self, body: str, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         assert isinstance(answers(registry(environ), f"k8s:{body}")[0], ReferenceValueError)
         assert cluster.targets == []
 
-    def test_with_a_value_that_is_no_base64_is_refused(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_with_a_value_that_is_no_base64_is_refused(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "odd", {}, data={"pw": "c3Vw*cmV0"})
         refused(environ, "k8s:prod/odd", PluginError, "a value that is not base64")
 
@@ -109,7 +125,12 @@ class TestFailures:
         ],
     )
     def test_each_status_reads_differently(
-        self, code: int, kind: type[PluginError], words: str, cluster: Cluster, environ: dict[str, str]
+        self,
+        code: int,
+        kind: type[PluginError],
+        words: str,
+        cluster: Cluster,
+        environ: dict[str, str],
     ) -> None:
         cluster.instead = [status(code, **{"retry-after": "2", "location": "http://127.0.0.1:9/"})]
         (answer,) = answers(registry(environ), "k8s:prod/db")
@@ -124,21 +145,29 @@ class TestFailures:
         refused(environ, "k8s:prod/db", SecretNotFoundError, "the namespace prod has no Secret db")
         refused(environ, "k8s:dev/db", SecretNotFoundError, "has no namespace dev")
         cluster.rule = lambda asked: status(403) if asked.path.endswith("/dev") else None
-        refused(environ, "k8s:dev/db", SecretNotFoundError, "has no Secret db, or no such namespace")
+        refused(
+            environ, "k8s:dev/db", SecretNotFoundError, "has no Secret db, or no such namespace"
+        )
 
     def test_a_wrong_token_is_not_shown(self, environ: dict[str, str]) -> None:
         environ[f"{DEFAULT}TOKEN"] = "another-token-77"
         error = refused(environ, "k8s:prod/db", BackendAuthError, "401")
         assert "another-token-77" not in f"{error.message} {error.remedy}"
 
-    def test_a_server_that_is_not_kubernetes_is_reported(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_a_server_that_is_not_kubernetes_is_reported(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.instead = [status(200)]
         refused(environ, "k8s:prod/db", PluginError, "the response is not a Secret of Kubernetes")
 
     def test_a_server_that_is_silent_ends_in_time(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-            environ = {f"{DEFAULT}SERVER": url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "0.2"}
+            environ = {
+                f"{DEFAULT}SERVER": url,
+                f"{DEFAULT}TOKEN": TOKEN,
+                f"{DEFAULT}TIMEOUT": "0.2",
+            }
             refused(environ, "k8s:prod/db", UnavailableError, "did not respond")
 
     def test_a_server_that_is_not_there_cannot_be_reached(self) -> None:
@@ -146,10 +175,15 @@ class TestFailures:
         environ = {f"{DEFAULT}SERVER": f"http://127.0.0.1:{port}", f"{DEFAULT}TOKEN": TOKEN}
         refused(environ, "k8s:prod/db", UnavailableError, f"Kubernetes at 127.0.0.1:{port}")
 
-    def test_the_check_tells_our_rights_and_reads_no_secret(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_the_check_tells_our_rights_and_reads_no_secret(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         environ[f"{DEFAULT}NAMESPACE"] = "prod"
         health = registry(environ).check("source", "k8s")
-        assert (health.ok, "may read Secrets in the namespace prod" in health.detail) == (True, True)
+        assert (health.ok, "may read Secrets in the namespace prod" in health.detail) == (
+            True,
+            True,
+        )
         cluster.allowed = False
         health = registry(environ).check("source", "k8s")
         assert (health.ok, "may not read all Secrets" in health.detail) == (False, True)
@@ -166,13 +200,19 @@ class TestWhichCluster:
         (account / "namespace").write_text("prod")
         authority.cert_pem.write_to_path(account / "ca.crt")
         host, _, port = secure.base_url.removeprefix("https://").partition(":")
-        inside = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
+        inside = {
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": port,
+            "HOME": str(tmp_path),
+        }
         assert values({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)}, "k8s:db#pw") == [b"x"]
         found = registry({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)})
         assert isinstance(answers(found, "k8s:db")[0], Document)
         secure.token = "the-next-one"
         (account / "token").write_text("the-next-one")
-        assert isinstance(answers(found, "k8s:db")[0], Document), "a token is read anew: the pod's is replaced"
+        assert isinstance(answers(found, "k8s:db")[0], Document), (
+            "a token is read anew: the pod's is replaced"
+        )
         named = {**inside, **NAMED, f"{STORE}SERVICE_ACCOUNT": str(account)}
         refused(named, "other:prod/db", NotConfiguredError, "no cluster is configured for other")
 
@@ -182,17 +222,29 @@ class TestWhichCluster:
         path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN})
         assert values({"KUBECONFIG": str(path)}, "k8s:db#pw") == [b"x"]
         assert values({**NAMED, f"{STORE}KUBECONFIG": str(path)}, "other:db#pw") == [b"x"]
-        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfiguredError, "no cluster is configured")
+        refused(
+            {**NAMED, "KUBECONFIG": str(path)},
+            "other:prod/db",
+            NotConfiguredError,
+            "no cluster is configured",
+        )
 
     def test_the_users_own_kubeconfig_is_taken_as_kubectl_takes_it(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
     ) -> None:
         (tmp_path / ".kube").mkdir()
-        kubeconfig(tmp_path, secure, authority, {"token": TOKEN}).rename(tmp_path / ".kube" / "config")
+        kubeconfig(tmp_path, secure, authority, {"token": TOKEN}).rename(
+            tmp_path / ".kube" / "config"
+        )
         home = {"HOME": str(tmp_path)}
         assert values(home, "k8s:db#pw") == [b"x"]
         assert values({**home, **NAMED, f"{STORE}CONTEXT": "here"}, "other:db#pw") == [b"x"]
-        refused({**home, **NAMED, f"{STORE}CONTEXT": "there"}, "other:db", NotConfiguredError, "no context 'there'")
+        refused(
+            {**home, **NAMED, f"{STORE}CONTEXT": "there"},
+            "other:db",
+            NotConfiguredError,
+            "no context 'there'",
+        )
         refused({**home, **NAMED}, "other:prod/db", NotConfiguredError, "no cluster is configured")
 
     def test_a_client_certificate_does_for_a_token(
@@ -213,7 +265,13 @@ class TestWhichCluster:
     ) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
         (tmp_path / "token").write_text(TOKEN)
-        path = kubeconfig(tmp_path, secure, authority, {"tokenFile": "token"}, **{"certificate-authority": "ca.pem"})
+        path = kubeconfig(
+            tmp_path,
+            secure,
+            authority,
+            {"tokenFile": "token"},
+            **{"certificate-authority": "ca.pem"},
+        )
         first = tmp_path / "first"
         first.write_text("{current-context: here, contexts: null}")
         assert values({"KUBECONFIG": f"{first}:{path}"}, "k8s:db#pw") == [b"x"]
@@ -232,7 +290,10 @@ class TestWhichCluster:
     ) -> None:
         environ = {"KUBECONFIG": str(kubeconfig(tmp_path, secure, authority, user))}
         error = refused(
-            environ, "k8s:prod/db", UnsupportedError, f"has {next(iter(user))}, which sealpipe does not support"
+            environ,
+            "k8s:prod/db",
+            UnsupportedError,
+            f"has {next(iter(user))}, which sealpipe does not support",
         )
         assert "kubectl create token" in error.remedy
         assert values({**environ, f"{DEFAULT}TOKEN": TOKEN}, "k8s:db#pw") == [b"x"]
@@ -240,8 +301,12 @@ class TestWhichCluster:
     def test_a_cluster_whose_certificate_is_not_to_be_checked_is_refused(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
     ) -> None:
-        path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN}, **{"insecure-skip-tls-verify": True})
-        refused({"KUBECONFIG": str(path)}, "k8s:prod/db", UnsupportedError, "insecure-skip-tls-verify")
+        path = kubeconfig(
+            tmp_path, secure, authority, {"token": TOKEN}, **{"insecure-skip-tls-verify": True}
+        )
+        refused(
+            {"KUBECONFIG": str(path)}, "k8s:prod/db", UnsupportedError, "insecure-skip-tls-verify"
+        )
         assert secure.targets == []
 
     def test_another_authority_is_not_trusted(self, secure: Cluster, tmp_path: Path) -> None:
@@ -249,15 +314,27 @@ class TestWhichCluster:
         environ = {f"{DEFAULT}SERVER": secure.base_url, f"{DEFAULT}TOKEN": TOKEN}
         words = "a certificate from an authority that is not trusted here"
         refused(environ, "k8s:prod/db", NotConfiguredError, words)
-        refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfiguredError, words)
+        refused(
+            {**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")},
+            "k8s:prod/db",
+            NotConfiguredError,
+            words,
+        )
         assert secure.targets == []
 
-    def test_the_ca_of_everything_serves_it_too(self, secure: Cluster, authority: trustme.CA, tmp_path: Path) -> None:
+    def test_the_ca_of_everything_serves_it_too(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
         environ = {f"{DEFAULT}SERVER": secure.base_url, f"{DEFAULT}TOKEN": TOKEN}
-        assert isinstance(answers(registry(environ, ca_file=tmp_path / "ca.pem"), "k8s:prod/db")[0], Document)
+        assert isinstance(
+            answers(registry(environ, ca_file=tmp_path / "ca.pem"), "k8s:prod/db")[0], Document
+        )
         trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
-        both = registry({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, ca_file=tmp_path / "ca.pem")
+        both = registry(
+            {**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")},
+            ca_file=tmp_path / "ca.pem",
+        )
         assert isinstance(answers(both, "k8s:prod/db")[0], Document)
 
     @pytest.mark.parametrize(
@@ -266,19 +343,32 @@ class TestWhichCluster:
             ({"SERVER": "http://k8s.example", "TOKEN": TOKEN}, "not an https address"),
             ({"SERVER": "https://u:p@k8s.example", "TOKEN": TOKEN}, "not an https address"),
             ({"SERVER": "https://k8s.example"}, "a server but no token"),
-            ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "TOKEN_FILE": "x"}, "both a token and a token_file"),
-            ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "CA_FILE": "/none"}, "/none cannot be read"),
+            (
+                {"SERVER": "https://k8s.example", "TOKEN": TOKEN, "TOKEN_FILE": "x"},
+                "both a token and a token_file",
+            ),
+            (
+                {"SERVER": "https://k8s.example", "TOKEN": TOKEN, "CA_FILE": "/none"},
+                "/none cannot be read",
+            ),
             ({"KUBECONFIG": "/none"}, "the kubeconfig /none cannot be read: No such file"),
             ({}, "no cluster is configured"),
         ],
     )
     def test_wrong_settings_are_named(self, more: dict[str, str], words: str) -> None:
-        refused({STORE + name: value for name, value in more.items()} | NAMED, "other:a/b", NotConfiguredError, words)
+        refused(
+            {STORE + name: value for name, value in more.items()} | NAMED,
+            "other:a/b",
+            NotConfiguredError,
+            words,
+        )
 
 
 @pytest.mark.parametrize("size", [4 * 1024 * 1024 + 1, 1 << 40])
 @pytest.mark.parametrize("setting", ["KUBECONFIG", "CA_FILE", "TOKEN_FILE"])
-def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path, setting: str, size: int) -> None:
+def test_a_file_that_is_too_large_is_not_read_whole(
+    tmp_path: Path, setting: str, size: int
+) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     os.truncate(file, size)
@@ -294,12 +384,20 @@ def coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def kubeconfig(folder: Path, cluster: Cluster, authority: trustme.CA, user: dict[str, object], **more: object) -> Path:
+def kubeconfig(
+    folder: Path, cluster: Cluster, authority: trustme.CA, user: dict[str, object], **more: object
+) -> Path:
     """As kubectl writes it; JSON is YAML."""
-    trust = {} if "certificate-authority" in more else {"certificate-authority-data": coded(authority.cert_pem.bytes())}
+    trust = (
+        {}
+        if "certificate-authority" in more
+        else {"certificate-authority-data": coded(authority.cert_pem.bytes())}
+    )
     config = {
         "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "prod"}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "prod"}}
+        ],
         "clusters": [{"name": "c", "cluster": {"server": cluster.base_url, **trust, **more}}],
         "users": [{"name": "u", "user": user}],
     }

@@ -1,4 +1,6 @@
-"""The sink k8s on kmock, with the rules for writing that the Kubernetes API has and kmock has not."""
+"""The sink k8s on kmock, with the rules for writing that the Kubernetes API has and kmock has
+not.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ DEFAULT = "SEALPIPE_PLUGIN_K8S__"
 
 @pytest.fixture
 def environ(cluster: Cluster) -> dict[str, str]:
-    return {f"{DEFAULT}SERVER": cluster.base_url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "5"}
+    return {
+        f"{DEFAULT}SERVER": cluster.base_url,
+        f"{DEFAULT}TOKEN": TOKEN,
+        f"{DEFAULT}TIMEOUT": "5",
+    }
 
 
 def held(cluster: Cluster, name: str) -> dict[str, bytes]:
@@ -41,7 +47,9 @@ def held(cluster: Cluster, name: str) -> dict[str, bytes]:
 
 
 def markers(cluster: Cluster, name: str) -> list[str]:
-    found: str = (cluster.read("prod", name)["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+    found: str = (cluster.read("prod", name)["metadata"].get("annotations") or {}).get(
+        ANNOTATION, ""
+    )
     return found.split()
 
 
@@ -54,15 +62,33 @@ def writes(cluster: Cluster) -> list[str]:
 
 
 class TestWhatIsStored:
-    def test_the_source_reads_it_under_the_same_reference(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_the_source_reads_it_under_the_same_reference(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         put(environ, "k8s:prod/acme", {"tls.key": "é\n", "-._": b" "})
         assert values(environ, "k8s:prod/acme#tls.key,-._") == ["é\n".encode(), b" "]
-        put({**environ, f"{DEFAULT}NAMESPACE": "prod"}, "k8s:acme", {"raw": b"\xff\x00", "none": ""}, "merge", "m2")
-        assert held(cluster, "acme") == {"tls.key": "é\n".encode(), "-._": b" ", "raw": b"\xff\x00", "none": b""}
-        assert (cluster.read("prod", "acme")["type"], markers(cluster, "acme")) == ("Opaque", ["m1", "m2"])
+        put(
+            {**environ, f"{DEFAULT}NAMESPACE": "prod"},
+            "k8s:acme",
+            {"raw": b"\xff\x00", "none": ""},
+            "merge",
+            "m2",
+        )
+        assert held(cluster, "acme") == {
+            "tls.key": "é\n".encode(),
+            "-._": b" ",
+            "raw": b"\xff\x00",
+            "none": b"",
+        }
+        assert (cluster.read("prod", "acme")["type"], markers(cluster, "acme")) == (
+            "Opaque",
+            ["m1", "m2"],
+        )
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
-    def test_all_else_that_the_secret_has_stays(self, cluster: Cluster, environ: dict[str, str], mode: Mode) -> None:
+    def test_all_else_that_the_secret_has_stays(
+        self, cluster: Cluster, environ: dict[str, str], mode: Mode
+    ) -> None:
         meta = {"name": "tls", "namespace": "prod", "resourceVersion": "7", "labels": {"app": "a"}}
         meta["annotations"] = {"note": "theirs"}
         old = {"tls.crt": b"c", "tls.key": b"k", "ca.crt": b"\xff"}
@@ -73,14 +99,18 @@ class TestWhatIsStored:
         assert found["metadata"]["annotations"] == {"note": "theirs", ANNOTATION: "m1"}
         new = {"tls.crt": b"new", "tls.key": b"new"}
         assert held(cluster, "tls") == (new if mode == "replace" else {**old, **new})
-        assert sorted(cluster.writes[-1][1]["data"]) == ["ca.crt", *sorted(new)][mode == "merge" :], (
-            "others are not sent"
-        )
+        assert (
+            sorted(cluster.writes[-1][1]["data"]) == ["ca.crt", *sorted(new)][mode == "merge" :]
+        ), "others are not sent"
 
     @pytest.mark.parametrize("nothing", [None, {}])
     @pytest.mark.parametrize("mode", ["replace", "merge"])
     def test_a_secret_without_keys_gets_some(
-        self, cluster: Cluster, environ: dict[str, str], nothing: dict[str, bytes] | None, mode: Mode
+        self,
+        cluster: Cluster,
+        environ: dict[str, str],
+        nothing: dict[str, bytes] | None,
+        mode: Mode,
     ) -> None:
         cluster.secret("prod", "void", nothing)
         put(environ, "k8s:prod/void", {"a": "x"}, mode)
@@ -100,20 +130,30 @@ class TestWhatIsStored:
 
 
 class TestAtTheSameMomentAndKilled:
-    def test_merges_from_six_machines_are_all_there(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_merges_from_six_machines_are_all_there(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.namespaces.add("prod")
-        jobs = [partial(put, environ, "k8s:prod/db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
+        jobs = [
+            partial(put, environ, "k8s:prod/db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)
+        ]
         assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
         assert held(cluster, "db") == {f"k{n}": b"x" for n in range(6)}
         assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
 
-    def test_one_of_two_concurrent_creates_fails(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_one_of_two_concurrent_creates_fails(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.rule = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
-        put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
+        put_refused(
+            environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content"
+        )
         assert held(cluster, "db") == {"a": b"theirs"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
-    def test_a_concurrent_write_is_noticed(self, cluster: Cluster, environ: dict[str, str], mode: Mode) -> None:
+    def test_a_concurrent_write_is_noticed(
+        self, cluster: Cluster, environ: dict[str, str], mode: Mode
+    ) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
         theirs = {"data": {"theirs": coded("x")}, "metadata": {"annotations": {ANNOTATION: "m0"}}}
         cluster.rule = self.once("PATCH", lambda: cluster.change("prod", "db", theirs))
@@ -123,7 +163,9 @@ class TestAtTheSameMomentAndKilled:
         assert markers(cluster, "db") == ["m0", "m1"]
         assert writes(cluster) == ["PATCH", "PATCH"]
 
-    def test_where_others_never_stop_it_is_to_be_tried_later(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_where_others_never_stop_it_is_to_be_tried_later(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
         numbers = itertools.count()
 
@@ -132,16 +174,27 @@ class TestAtTheSameMomentAndKilled:
                 cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
 
         cluster.rule = changes
-        put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "other writers keep changing it", "merge")
+        put_refused(
+            environ,
+            "k8s:prod/db",
+            {"a": SECRET},
+            UnavailableError,
+            "other writers keep changing it",
+            "merge",
+        )
         assert next(numbers) < 20
 
-    def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_a_secret_that_goes_in_between_is_made_anew(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
         cluster.rule = self.once("PATCH", lambda: cluster.delete("prod", "db"))
         put(environ, "k8s:prod/db", {"b": "2"}, "merge")
         assert held(cluster, "db") == {"b": b"2"}
 
-    @pytest.mark.parametrize(("mode", "there"), [("create", ""), ("replace", "old"), ("merge", "old")])
+    @pytest.mark.parametrize(
+        ("mode", "there"), [("create", ""), ("replace", "old"), ("merge", "old")]
+    )
     def test_killed_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
         self, cluster: Cluster, environ: dict[str, str], there: str, mode: Mode
     ) -> None:
@@ -159,7 +212,10 @@ class TestAtTheSameMomentAndKilled:
                 kills += 1
             cluster.rule = lambda _: None
             put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
-            assert held(cluster, name) == {"a": b"x", **({"old": b"1"} if there and mode == "merge" else {})}
+            assert held(cluster, name) == {
+                "a": b"x",
+                **({"old": b"1"} if there and mode == "merge" else {}),
+            }
             assert markers(cluster, name) == ["m1"]
             assert len(writes(cluster)) == 1, "stored once"
         assert 4 <= kills < 18
@@ -173,11 +229,19 @@ class TestAtTheSameMomentAndKilled:
             cluster.secret("prod", "db", {"old": b"1"})
         cluster.rule = first(lambda asked: asked.method == method, drop_after)
         assert not put(environ, "k8s:prod/db", {"a": "x"}, "replace").already
-        assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == ({"a": b"x"}, ["m1"], [method])
+        assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == (
+            {"a": b"x"},
+            ["m1"],
+            [method],
+        )
 
-    def test_an_unreadable_result_is_an_unknown_outcome(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_an_unreadable_result_is_an_unknown_outcome(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.namespaces.add("prod")
-        cluster.rule = lambda asked: drop_after if asked.method == "POST" or cluster.writes else None
+        cluster.rule = lambda asked: (
+            drop_after if asked.method == "POST" or cluster.writes else None
+        )
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
 
     @staticmethod
@@ -186,14 +250,18 @@ class TestAtTheSameMomentAndKilled:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(("method", "verb"), [("GET", "get"), ("POST", "create"), ("PATCH", "patch")])
+    @pytest.mark.parametrize(
+        ("method", "verb"), [("GET", "get"), ("POST", "create"), ("PATCH", "patch")]
+    )
     def test_the_verb_that_is_missing_is_named(
         self, cluster: Cluster, environ: dict[str, str], method: str, verb: str
     ) -> None:
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
         cluster.rule = lambda asked: status(403) if asked.method == method else None
-        error = put_refused(environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace")
+        error = put_refused(
+            environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace"
+        )
         assert f"kubectl auth can-i {verb} secrets" in error.remedy
 
     @pytest.mark.parametrize(
@@ -208,42 +276,68 @@ class TestRefusals:
         ],
     )
     def test_each_status_reads_differently(
-        self, cluster: Cluster, environ: dict[str, str], code: int, kind: type[PluginError], words: str
+        self,
+        cluster: Cluster,
+        environ: dict[str, str],
+        code: int,
+        kind: type[PluginError],
+        words: str,
     ) -> None:
         cluster.rule = lambda asked: status(code) if asked.method == "POST" else None
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
 
     def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
-        put_refused(environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev")
+        put_refused(
+            environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev"
+        )
 
     def test_an_immutable_secret_is_reported_and_may_have_a_marker(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         cluster.secret("prod", "fixed", {"a": b"x"}, immutable=True)
         for mode in ("replace", "merge"):
-            put_refused(environ, "k8s:prod/fixed", {"a": SECRET}, WriteConflictError, "is immutable", mode)
+            put_refused(
+                environ, "k8s:prod/fixed", {"a": SECRET}, WriteConflictError, "is immutable", mode
+            )
         assert put(environ, "k8s:prod/fixed", {"a": "x"}).already
         assert markers(cluster, "fixed") == ["m1"]
 
-    def test_a_typed_secret_keeps_the_keys_that_it_must_have(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_a_typed_secret_keeps_the_keys_that_it_must_have(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "tls", {"tls.crt": b"c", "tls.key": b"k"}, type="kubernetes.io/tls")
         error = put_refused(
-            environ, "k8s:prod/tls", {"a": SECRET}, WriteConflictError, "its type kubernetes.io/tls", "replace"
+            environ,
+            "k8s:prod/tls",
+            {"a": SECRET},
+            WriteConflictError,
+            "its type kubernetes.io/tls",
+            "replace",
         )
         assert "--mode merge" in error.remedy
         assert held(cluster, "tls") == {"tls.crt": b"c", "tls.key": b"k"}
 
-    def test_one_that_is_being_deleted_is_left_alone(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_one_that_is_being_deleted_is_left_alone(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
         cluster.secret("prod", "db", {"a": b"x"})
-        cluster.change("prod", "db", {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x"]}})
-        put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "is being deleted", "replace")
+        cluster.change(
+            "prod",
+            "db",
+            {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x"]}},
+        )
+        put_refused(
+            environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "is being deleted", "replace"
+        )
 
     def test_more_than_a_mebibyte_is_refused_and_as_much_is_taken(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         half = "x" * (512 * 1024)
         cluster.secret("prod", "db", {"a": half.encode()})
-        put_refused(environ, "k8s:prod/db", {"b": half + "x"}, UnsupportedError, "1048576 bytes", "merge")
+        put_refused(
+            environ, "k8s:prod/db", {"b": half + "x"}, UnsupportedError, "1048576 bytes", "merge"
+        )
         assert writes(cluster) == []
         put(environ, "k8s:prod/db", {"b": half}, "merge")
         assert sum(map(len, held(cluster, "db").values())) == 1024 * 1024
@@ -274,7 +368,10 @@ class TestRefusals:
     ) -> None:
         environ[f"{DEFAULT}NAMESPACE"] = "prod"
         health = registry(environ).check("sink", "k8s")
-        assert (health.ok, "may store Secrets in the namespace prod" in health.detail) == (True, True)
+        assert (health.ok, "may store Secrets in the namespace prod" in health.detail) == (
+            True,
+            True,
+        )
         cluster.allowed = False
         health = registry(environ).check("sink", "k8s")
         assert (health.ok, "(get, create, patch)" in health.detail) == (False, True)

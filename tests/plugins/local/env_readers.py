@@ -1,4 +1,7 @@
-"""Whoever reads a dotenv file: shells, python-dotenv, Docker's client, our own source. Each is real, and run once."""
+"""Whoever reads a dotenv file: shells, python-dotenv, Docker's client, our own source.
+
+Each is real, and run once.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from sealpipe.errors import PluginError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.parts import program
 from support.terminal import PATIENCE
 
@@ -35,9 +38,15 @@ _SHELLS: Mapping[str, Sequence[str]] = {
 
 
 def shell(
-    command: Sequence[str], file: Path, keys: Sequence[str], *, locale: str = "C", quiet: bool = True
+    command: Sequence[str],
+    file: Path,
+    keys: Sequence[str],
+    *,
+    locale: str = "C",
+    quiet: bool = True,
 ) -> dict[str, str | None]:
-    """`set -a; . FILE` in a shell that has nothing in its environment, and then each variable, if it is set.
+    """`set -a; . FILE` in a shell that has nothing in its environment, and then each variable, if
+    it is set.
 
     AssertionError where it complains, unless `quiet` is False.
     """
@@ -66,7 +75,7 @@ def python_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`dotenv:FILE` of sealpipe."""
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
     from sealpipe.sources.documents import parse_document
 
     registry = Registry(environ={})
@@ -77,10 +86,16 @@ def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 
 def docker(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
-    """`docker create --env-file FILE`: the client reads the file, and what it sends to its engine is looked at."""
+    """`docker create --env-file FILE`: the client reads the file, and what it sends to its engine
+    is looked at.
+    """
     with _engine() as (address, sent):
         environ = {"PATH": os.defpath, "HOME": str(file.parent), "DOCKER_CONFIG": str(file.parent)}
-        _told([program("docker"), "-H", address, "create", "--env-file", str(file), "image"], environ, file.parent)
+        _told(
+            [program("docker"), "-H", address, "create", "--env-file", str(file), "image"],
+            environ,
+            file.parent,
+        )
     return _last(sent[0]["Env"], keys)
 
 
@@ -101,7 +116,9 @@ def _told(command: Sequence[str], environ: Mapping[str, str], folder: Path) -> s
 
 
 def fake_docker(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
-    """The same by Docker's documentation, for machines without its client: lines, each at its first `=`, no quotes."""
+    """The same by Docker's documentation, for machines without its client: lines, each at its first
+    `=`, no quotes.
+    """
     data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
     told = []
     for raw in data.split(b"\n"):
@@ -119,7 +136,9 @@ def fake_docker(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 def readers() -> dict[str, Reader]:
     """All that are here; dash, bash and python-dotenv always are."""
     found: dict[str, Reader] = {
-        name: partial(shell, command) for name, command in _SHELLS.items() if name != "busybox" or shutil.which(name)
+        name: partial(shell, command)
+        for name, command in _SHELLS.items()
+        if name != "busybox" or shutil.which(name)
     }
     found["bash in UTF-8"] = partial(shell, _SHELLS["bash"], locale="C.UTF-8")
     found["python-dotenv"] = python_dotenv
@@ -135,19 +154,33 @@ def node_file(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 def node_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """The package `dotenv` of npm."""
-    return _node([], f"require('dotenv').parse(require('fs').readFileSync({json.dumps(str(file))}))", keys, file)
+    return _node(
+        [],
+        f"require('dotenv').parse(require('fs').readFileSync({json.dumps(str(file))}))",
+        keys,
+        file,
+    )
 
 
-def _node(options: Sequence[str], found: str, keys: Sequence[str], file: Path) -> dict[str, str | None]:
+def _node(
+    options: Sequence[str], found: str, keys: Sequence[str], file: Path
+) -> dict[str, str | None]:
     environ = {name: os.environ[name] for name in ("PATH", "NODE_PATH") if name in os.environ}
     told = json.loads(
-        _told([program("node"), *options, "-e", f"console.log(JSON.stringify({found}))"], environ, file.parent)
+        _told(
+            [program("node"), *options, "-e", f"console.log(JSON.stringify({found}))"],
+            environ,
+            file.parent,
+        )
     )
     return {key: told.get(key) for key in keys}
 
 
 def node_readers() -> dict[str, Reader]:
-    """Those of Node that are here. A program that reads a file for another language is a reader, too."""
+    """Those of Node that are here.
+
+    A program that reads a file for another language is a reader, too.
+    """
     found: dict[str, Reader] = {}
     if shutil.which("node"):
         for name, read in (("node --env-file", node_file), ("dotenv of npm", node_dotenv)):
@@ -161,11 +194,15 @@ READERS = ("dash", "bash", "python-dotenv", "our source", "docker")
 
 
 def attempt(name: str, file: Path, keys: Sequence[str]) -> dict[str, str | None] | None:
-    """What one of them makes of any file, whatever it complains about; None where it refuses the file."""
+    """What one of them makes of any file, whatever it complains about; None where it refuses the
+    file.
+    """
     try:
         if name in _SHELLS:
             return shell(_SHELLS[name], file, keys, quiet=False)
-        return {"python-dotenv": python_dotenv, "our source": our_source, "docker": fake_docker}[name](file, keys)
+        return {"python-dotenv": python_dotenv, "our source": our_source, "docker": fake_docker}[
+            name
+        ](file, keys)
     except (AssertionError, PluginError, UnicodeDecodeError):
         return None
 
@@ -177,7 +214,9 @@ def _last(lines: Sequence[str], keys: Sequence[str]) -> dict[str, str | None]:
 
 @contextmanager
 def _engine() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
-    """A fake of Docker's engine, of as much of its public API as `docker create` asks: it keeps what it is sent."""
+    """A fake of Docker's engine, of as much of its public API as `docker create` asks: it keeps
+    what it is sent.
+    """
     sent: list[dict[str, list[str]]] = []
 
     class Engine(BaseHTTPRequestHandler):

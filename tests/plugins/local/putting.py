@@ -1,7 +1,7 @@
 """A process that stores something in a sink of this machine: `python -P putting.py SINK MODE`.
 
-It stores once in the folder WARM, so that nothing is imported later; then it reads a line of JSON from stdin,
-`{"body": ..., "values": {...}}`, stores that, and says on stdout how it went.
+It stores once in the folder WARM, so that nothing is imported later; then it reads a line of JSON
+from stdin, `{"body": ..., "values": {...}}`, stores that, and says on stdout how it went.
 """
 
 from __future__ import annotations
@@ -16,23 +16,30 @@ from typing import ClassVar
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, SinkField, WriteResult
-from sealpipe.reference.parse import Reference
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import Reference
+from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.state.files import create_file, replace_file
 
 TESTS = Path(__file__).resolve().parents[2]
 
 
-def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> WriteResult:
+def put(
+    name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str
+) -> WriteResult:
     """Store some values, as the core does. `params` are the sink's own."""
     # As the clients do, without their imports: httpx loads trio, which starts ldconfig.
     registry = Registry(
-        environ={}, new_file=lambda path, content: create_file(path, lambda: [content]), replace_file=replace_file
+        environ={},
+        new_file=lambda path, content: create_file(path, lambda: [content]),
+        replace_file=replace_file,
     )
     fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     return registry.sink(name).put(
-        registry.locate(Reference(name, body, tuple(params.items())), "sink"), fields, mode=mode, marker="m1"
+        registry.locate(Reference(name, body, tuple(params.items())), "sink"),
+        fields,
+        mode=mode,
+        marker="m1",
     )
 
 
@@ -43,7 +50,14 @@ class Putting:
     """Where its modules are, before those that are installed."""
 
     def __init__(
-        self, place: Path, name: str, mode: Mode, *, under: Sequence[str] = (), umask: int = -1, warm: str = "warm"
+        self,
+        place: Path,
+        name: str,
+        mode: Mode,
+        *,
+        under: Sequence[str] = (),
+        umask: int = -1,
+        warm: str = "warm",
     ) -> None:
         (place / warm).mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
@@ -54,7 +68,9 @@ class Putting:
             env={
                 "PATH": os.defpath,
                 "PYTHONPATH": os.pathsep.join(map(str, self.code)),
-                "PYTHONDONTWRITEBYTECODE": "" if umask == -1 else "1",  # a cache with such a mode is none of ours
+                "PYTHONDONTWRITEBYTECODE": ""
+                if umask == -1
+                else "1",  # a cache with such a mode is none of ours
                 "WARM": str(place / warm),
                 "PYTHONHASHSEED": "0",  # so that a second run makes the same system calls
             },
@@ -69,7 +85,10 @@ class Putting:
 
     def ended(self) -> tuple[int, str]:
         """Its exit code, and what it said: stored, already, or an error."""
-        from support.terminal import PATIENCE  # in the process that stores it would load an SDK, which starts ldconfig
+        # In the process that stores it would load an SDK, which starts ldconfig.
+        from support.terminal import (
+            PATIENCE,
+        )
 
         out, err = self.process.communicate(timeout=PATIENCE)
         assert not err, err

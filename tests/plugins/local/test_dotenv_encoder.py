@@ -1,4 +1,6 @@
-"""What a dotenv file can hold: found by asking those who read it, each character in each position."""
+"""What a dotenv file can hold: found by asking those who read it, each character in each
+position.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,27 @@ from plugins.local import env_readers
 from plugins.local.putting import put
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
 from sealpipe.testing.contract import CANARY, error_text
-from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, find_unwritable, is_plain
+from sealpipe_plugins.local.dotenv_lines import (
+    LINE_LIMIT,
+    NEVER_READ_BACK,
+    QUOTES,
+    find_unwritable,
+    is_plain,
+)
 from support.backends import value_of
 
 PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 ENDING = frozenset("'\"`\\$();|&<>")
-"""What a shell ends a word with, or takes for more than itself: each could spoil the lines after it."""
+"""What a shell ends a word with, or takes for more than itself: each could spoil the lines after
+it.
+"""
 ON_PURPOSE = re.compile(r"#|(?:^|:)~[^/+r]")
-"""What all readers here take as it is, and is refused: others cut at #, and ~x is the home of a user x elsewhere."""
+"""What all readers here take as it is, and is refused: others cut at #, and ~x is the home of a
+user x elsewhere.
+"""
 FORMS = (
-    "{}", "{}x", "x{}", "x{}y", "{0}{0}", "x:{}y", "x={}y", "x/{}/y", "{}/y", "{}root", "x:{}root", "x={}root", "{}+",
-    "{}-", "x:{}", "[x{}y]", "{{x{}y}}", "1{0}{0}3",
+    "{}", "{}x", "x{}", "x{}y", "{0}{0}", "x:{}y", "x={}y", "x/{}/y", "{}/y", "{}root", "x:{}root",
+    "x={}root", "{}+", "{}-", "x:{}", "[x{}y]", "{{x{}y}}", "1{0}{0}3",
 )  # fmt: skip
 
 
@@ -49,7 +61,9 @@ def test_each_printable_character_is_taken_exactly_where_all_readers_agree(tmp_p
 
 
 @pytest.mark.parametrize("char", [*sorted(ENDING), " ", "\t", "\n", "\r"])
-def test_what_ends_a_word_is_refused_for_some_reader_gets_it_wrong(char: str, tmp_path: Path) -> None:
+def test_what_ends_a_word_is_refused_for_some_reader_gets_it_wrong(
+    char: str, tmp_path: Path
+) -> None:
     value = f"x{char}y"
     assert not is_plain(value)
     try:
@@ -64,7 +78,9 @@ def test_beyond_ascii_only_blanks_and_control_characters_are_refused(tmp_path: P
     codes = [*range(0xA0, 0x3100), *range(0x3100, 0x110000, 487), 0xFEFF]
     chars = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
     taken = [char for char in chars if is_plain(char)]
-    assert [char for char in chars if not is_plain(char)] == [c for c in chars if c.isspace() or c == "\ufeff"]
+    assert [char for char in chars if not is_plain(char)] == [
+        c for c in chars if c.isspace() or c == "\ufeff"
+    ]
     values = {f"K{ord(char)}": f"{char}x{char}" for char in taken}
     assert all(all_read(values, tmp_path / "env").values())
     for name, read in env_readers.node_readers().items():
@@ -80,10 +96,23 @@ WITHOUT_DOCKER = {name: read for name, read in env_readers.readers().items() if 
 @pytest.mark.parametrize("quote", QUOTED)
 def test_in_quotes_each_character_that_is_taken_is_read_alike(quote: str, tmp_path: Path) -> None:
     mark, _ = QUOTES[quote]
-    around = [*FORMS, " {} ", "x {}", "{} x", "#{}", "x #{}", "x{}(id)", "x{}{{a}}", "{}n", "{}'", '{}"']
+    around = [
+        *FORMS,
+        " {} ",
+        "x {}",
+        "{} x",
+        "#{}",
+        "x #{}",
+        "x{}(id)",
+        "x{}{{a}}",
+        "{}n",
+        "{}'",
+        '{}"',
+    ]
     every = {
         f"K{ord(char)}_{number}": form.format(char)
-        for char in [" ", *PRINTABLE, "é", "\u202e", "\U0001f511", "\u3000"] for number, form in enumerate(around)
+        for char in [" ", *PRINTABLE, "é", "\u202e", "\U0001f511", "\u3000"] for number,
+        form in enumerate(around)
     }  # fmt: skip
     taken = {key: value for key, value in every.items() if find_unwritable(value, quote) is None}
     assert len({key.partition("_")[0] for key in taken}) > 90
@@ -96,9 +125,14 @@ def test_in_quotes_each_character_that_is_taken_is_read_alike(quote: str, tmp_pa
 @pytest.mark.parametrize(
     ("quote", "value"),
     [("single", value) for value in ("x'y", "x\\\\y", "x\\", "x${HOME}y")]
-    + [("double", value) for value in ('x"y', "x\\\\y", "x\\", "x$HOME", "x${HOME}y", "x$(id)", "x`id`")],
+    + [
+        ("double", value)
+        for value in ('x"y', "x\\\\y", "x\\", "x$HOME", "x${HOME}y", "x$(id)", "x`id`")
+    ],
 )
-def test_what_quotes_do_not_take_some_reader_gets_wrong(quote: str, value: str, tmp_path: Path) -> None:
+def test_what_quotes_do_not_take_some_reader_gets_wrong(
+    quote: str, value: str, tmp_path: Path
+) -> None:
     mark, _ = QUOTES[quote]
     (tmp_path / "env").write_text(f"K={mark}{value}{mark}\n")
 
@@ -130,7 +164,9 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("quote", "value"), NAMED)
-def test_the_character_is_named_and_nothing_else_of_the_value(quote: str, value: str, tmp_path: Path) -> None:
+def test_the_character_is_named_and_nothing_else_of_the_value(
+    quote: str, value: str, tmp_path: Path
+) -> None:
     with pytest.raises(UnsupportedError) as refused:
         put("dotenv", str(tmp_path / "env"), {"K": value}, "create", quote=quote)
     assert NAMED[quote, value] in refused.value.message
@@ -162,9 +198,13 @@ def test_in_quotes_it_is_merged_and_found_again(quote: str, tmp_path: Path) -> N
         assert read(tmp_path / "env", ["K", "L"]) == {"K": "a {b,c} *", "L": "1"}, name
 
 
-@pytest.mark.parametrize("mention", ["gen:password", "gen:password?symbols=0", "gen:passphrase", "gen:hex", "gen:uuid"])
+@pytest.mark.parametrize(
+    "mention", ["gen:password", "gen:password?symbols=0", "gen:passphrase", "gen:hex", "gen:uuid"]
+)
 def test_what_is_drawn_fits_as_it_comes(mention: str, tmp_path: Path) -> None:
-    """Forty of forty, by every reader, Docker and Node too; of passwords of all symbols, none did."""
+    """Forty of forty, by every reader, Docker and Node too; of passwords of all symbols, none
+    did.
+    """
     drawn = {f"K{number}": str(value_of(mention)) for number in range(40)}
     put("dotenv", str(tmp_path / "env"), drawn, "create")
     for name, read in {**env_readers.readers(), **env_readers.node_readers()}.items():
@@ -172,11 +212,18 @@ def test_what_is_drawn_fits_as_it_comes(mention: str, tmp_path: Path) -> None:
 
 
 VALUES = st.text(
-    st.one_of(st.sampled_from(PRINTABLE), st.sampled_from("~:/=root+-{},[]*?!^%"), st.characters(codec="utf-8")),
+    st.one_of(
+        st.sampled_from(PRINTABLE),
+        st.sampled_from("~:/=root+-{},[]*?!^%"),
+        st.characters(codec="utf-8"),
+    ),
     max_size=40,
 )
 TAKEN = st.text(
-    st.sampled_from([c for c in PRINTABLE if is_plain(f"x{c}")] + ["é", "✓", "\u202e", "\U0001f511"]), max_size=60
+    st.sampled_from(
+        [c for c in PRINTABLE if is_plain(f"x{c}")] + ["é", "✓", "\u202e", "\U0001f511"]
+    ),
+    max_size=60,
 )
 
 
@@ -228,10 +275,15 @@ def test_a_key_that_is_no_variable_is_refused(key: str, tmp_path: Path) -> None:
 
 def test_names_that_shells_keep_are_refused_and_no_others(tmp_path: Path) -> None:
     names = subprocess.run(
-        ["bash", "--norc", "-c", "compgen -v; compgen -k"], capture_output=True, text=True, check=True
+        ["bash", "--norc", "-c", "compgen -v; compgen -k"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
-    more = ["LD_PRELOAD", "PATH", "IFS", "BASH_ENV", "ENV", "PS4", "CDPATH", "GITHUB_TOKEN", "OPTARG", "TMOUT", "_",
-            "HISTFILE", "HISTSIZE", "PROMPT_COMMAND", "POSIXLY_CORRECT", "BASH_COMPAT", "BASH_XTRACEFD", "GLOBIGNORE",
+    more = ["LD_PRELOAD", "PATH", "IFS", "BASH_ENV", "ENV", "PS4", "CDPATH", "GITHUB_TOKEN",
+        "OPTARG", "TMOUT", "_",
+            "HISTFILE", "HISTSIZE", "PROMPT_COMMAND", "POSIXLY_CORRECT", "BASH_COMPAT",
+            "BASH_XTRACEFD", "GLOBIGNORE",
             "FUNCNAME", "FUNCNEST", "EPOCHREALTIME", "REPLY", "MAIL", "COLUMNS", "KEY"]  # fmt: skip
     wrong = []
     for name in sorted({name for name in names if name.replace("_", "a").isalnum()} | set(more)):
@@ -249,7 +301,9 @@ def test_names_that_shells_keep_are_refused_and_no_others(tmp_path: Path) -> Non
     assert wrong == []
 
 
-def test_a_client_of_docker_is_found_in_any_folder_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_docker_is_found_in_any_folder_of_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = shutil.which("docker")
     if client is None:
         pytest.skip("docker's client is not installed: its place is taken by the fake")
@@ -267,11 +321,21 @@ def test_the_fake_of_docker_reads_as_docker_does(tmp_path: Path) -> None:
         pytest.skip("docker's client is not installed: its place is taken by the fake")
     file = tmp_path / "env"
     file.write_bytes(
-        b"\xef\xbb\xbfA=1\n  B= two \t\n#C=3\nD='q'\nE=\"\n\nF\nG=a=b\nH=\r\nI=x # y\nA=2\n\tJ=\xc3\xa9\n =\n"[:-3]
+        (
+            b"\xef\xbb\xbfA=1\n  B= two \t\n#C=3\nD='q'\nE=\"\n\nF\nG=a=b\nH=\r\nI=x # y\nA=2\n"
+            b"\tJ=\xc3\xa9\n =\n"
+        )[:-3]
     )
     keys = list("ABCDEFGHIJ")
     assert env_readers.docker(file, keys) == env_readers.fake_docker(file, keys)
-    for bad in (b"A B=1\n", b"A =1\n", b"export A=1\n", b"=1\n", b"A=\xff\n", b"A=" + b"x" * 65_534 + b"\n"):
+    for bad in (
+        b"A B=1\n",
+        b"A =1\n",
+        b"export A=1\n",
+        b"=1\n",
+        b"A=\xff\n",
+        b"A=" + b"x" * 65_534 + b"\n",
+    ):
         file.write_bytes(bad)
         for read in (env_readers.docker, env_readers.fake_docker):
             with pytest.raises((AssertionError, UnicodeDecodeError)):

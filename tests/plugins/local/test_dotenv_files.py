@@ -1,4 +1,6 @@
-"""`dotenv:` in a file that is there: its other lines stay as they are, for every reader, or nothing is written."""
+"""`dotenv:` in a file that is there: its other lines stay as they are, for every reader, or nothing
+is written.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,16 @@ def test_every_other_line_is_kept_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "line"),
-    [("HOME_DIR", "export HOME_DIR=/srv/app"), ("EMPTY", "EMPTY="), ("INDENTED", "  INDENTED=1"), ("BARE", "BARE"),
+    [("HOME_DIR", "export HOME_DIR=/srv/app"), ("EMPTY", "EMPTY="), ("INDENTED", "  INDENTED=1"),
+        ("BARE", "BARE"),
      ("NAME", "NAME='two words'   # a note with an it's"), ("SPACED", "SPACED = x"),
      ("CERT", 'CERT="-----BEGIN-----\na=b\n-----END-----"')],
 )  # fmt: skip
 def test_a_key_is_changed_where_it_stands(key: str, line: str, tmp_path: Path) -> None:
     new = f"export {key}=new" if line.startswith("export") else f"{key}=new"
-    assert merged(ORDINARY, tmp_path, **{key: "new"}) == ORDINARY.replace(f"{line}\n", f"{new}\n", 1)
+    assert merged(ORDINARY, tmp_path, **{key: "new"}) == ORDINARY.replace(
+        f"{line}\n", f"{new}\n", 1
+    )
 
 
 def test_a_key_that_is_set_twice_is_changed_twice(tmp_path: Path) -> None:
@@ -117,7 +122,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_file_that_readers_take_differently_is_refused_with_its_line(what: str, tmp_path: Path) -> None:
+def test_a_file_that_readers_take_differently_is_refused_with_its_line(
+    what: str, tmp_path: Path
+) -> None:
     text, line = REFUSED[what]
     with pytest.raises(UnsupportedError, match=f"line {line} ") as refused:
         merged(text, tmp_path, K="new")
@@ -138,7 +145,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["{a,b}", "a*", "[x]", "a?", "x~y"])
-def test_what_a_shell_would_expand_behind_export_is_refused_there(value: str, tmp_path: Path) -> None:
+def test_what_a_shell_would_expand_behind_export_is_refused_there(
+    value: str, tmp_path: Path
+) -> None:
     with pytest.raises(UnsupportedError, match=r"line 2 .*export"):
         merged("A=1\nexport K=old\n", tmp_path, K=value)
     assert merged("A=1\nK=old\n", tmp_path, K=value) == f"A=1\nK={value}\n"
@@ -146,19 +155,35 @@ def test_what_a_shell_would_expand_behind_export_is_refused_there(value: str, tm
 
 GOOD = [
     *[f"{line}\n" for line in ORDINARY.replace("\na=b\n", "").splitlines()], 'CERT="x\nA=b\n"\n',
-    "B='a\nb' # c\n", "C=x#y\n", "D=a$b\n", "E=$\n", "F=a\\ b\n", "G=~\n",
-    "KEY=old\n", "export KEY=old\n", "  KEY=old # was\n", 'KEY="old\nold"\n', "KEY\n", "KEY = old\n", "KEY='it''s'\n",
-    "J=x!y\n", "# a \\\n", "M='#'\n",
-    'N="#" # "\n', "P=a #'\n", "O=1\r\n", "\n\n", " \t\n",
+    "B='a\nb' # c\n", "C=x#y\n", "D=a$b\n", "E=$\n", "F=a\\ b\n", "G=~\n", "KEY=old\n",
+    "export KEY=old\n", "  KEY=old # was\n", 'KEY="old\nold"\n', "KEY\n", "KEY = old\n",
+    "KEY='it''s'\n", "J=x!y\n", "# a \\\n", "M='#'\n", 'N="#" # "\n', "P=a #'\n", "O=1\r\n", "\n\n",
+    " \t\n",
 ]  # fmt: skip
-CHUNKS = st.one_of(*[st.sampled_from(GOOD)] * 6, st.sampled_from([text for text, _ in REFUSED.values()]))
-NAMES = [*"ABCDEFGHIJLMNOP", "HOME_DIR", "NAME", "INDENTED", "EMPTY", "QUOTED", "CERT", "URL", "SPACED", "BARE"]
+CHUNKS = st.one_of(
+    *[st.sampled_from(GOOD)] * 6, st.sampled_from([text for text, _ in REFUSED.values()])
+)
+NAMES = [
+    *"ABCDEFGHIJLMNOP",
+    "HOME_DIR",
+    "NAME",
+    "INDENTED",
+    "EMPTY",
+    "QUOTED",
+    "CERT",
+    "URL",
+    "SPACED",
+    "BARE",
+]
 
 
 WILD = st.text(st.sampled_from("KEYABx==''\"\"\\\\$`(){}[];|&<>#?:-~!*@ \t\n"), max_size=12).filter(
     lambda text: "$$" not in text  # the number of a process: another one each time
 )
-LINES = st.lists(st.tuples(st.sampled_from(["A=", "B=", "C='", 'D="', "KEY=", "#", "export A=", ""]), WILD), max_size=4)
+LINES = st.lists(
+    st.tuples(st.sampled_from(["A=", "B=", "C='", 'D="', "KEY=", "#", "export A=", ""]), WILD),
+    max_size=4,
+)
 
 
 def check_merging(text: str) -> None:
@@ -177,13 +202,22 @@ def check_merging(text: str) -> None:
             # A line within an old value of ours may be a key to Docker: that goes with the value.
             ours = before["our source"] or {}
             kept = {key: value for key, value in (there or {}).items() if ours.get(key) == value}
-            now = env_readers.attempt(name, file, [*(kept if name == "docker" else NAMES), "KEY", "ZZ"])
-            assert now == {**(kept if name == "docker" else there or {}), "KEY": "new", "ZZ": "z"}, name
+            now = env_readers.attempt(
+                name, file, [*(kept if name == "docker" else NAMES), "KEY", "ZZ"]
+            )
+            assert now == {
+                **(kept if name == "docker" else there or {}),
+                "KEY": "new",
+                "ZZ": "z",
+            }, name
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(CHUNKS, max_size=5), st.booleans())
-def test_any_file_is_refused_untouched_or_reads_the_same_but_for_our_keys(chunks: list[str], whole: bool) -> None:  # noqa: FBT001
+def test_any_file_is_refused_untouched_or_reads_the_same_but_for_our_keys(
+    chunks: list[str],
+    whole: bool,  # noqa: FBT001
+) -> None:
     check_merging("".join(chunks) if whole else "".join(chunks).removesuffix("\n"))
 
 

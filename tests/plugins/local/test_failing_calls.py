@@ -1,4 +1,7 @@
-"""With a system call that fails: the old file or the new one, whole, and no litter. Killed at one: tests/unit/core."""
+"""With a system call that fails: the old file or the new one, whole, and no litter.
+
+Killed at one: tests/unit/core.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,19 @@ from support.parts import ROOT
 from support.strace import Point, failing, first, only, points, tracing
 
 MATTER = (
-    "mkdir", "openat", "fchmod", "chmod", "flock", "write", "fsync", "linkat", "rename", "renameat", "renameat2",
-    "unlink", "exit_group",
+    "mkdir", "openat", "fchmod", "chmod", "flock", "write", "fsync", "linkat", "rename", "renameat",
+    "renameat2", "unlink", "exit_group",
 )  # fmt: skip
-"""The calls that change something (an openat that makes no file does not), and the last one of all."""
+"""The calls that change something (an openat that makes no file does not), and the last one of
+all.
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A copy of the code: whoever edits a module meanwhile changes how many calls its import makes."""
+    """A copy of the code: whoever edits a module meanwhile changes how many calls its import
+    makes.
+    """
     copy = tmp_path_factory.mktemp("code")
     for name in ("core", "plugins", "tests/support", "tests/plugins/local"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -49,7 +56,9 @@ TARGET = "target"
 CASES = {
     "file, create": Case("file", "create", {"K": "n" * 9000}, {}, {TARGET: "n" * 9000}),
     "file, replace": Case("file", "replace", {"K": "new"}, {TARGET: "old"}, {TARGET: "new"}),
-    "dotenv, merge": Case("dotenv", "merge", {"K": "new"}, {TARGET: "A=1\nK=old\n"}, {TARGET: "A=1\nK=new\n"}),
+    "dotenv, merge": Case(
+        "dotenv", "merge", {"K": "new"}, {TARGET: "A=1\nK=old\n"}, {TARGET: "A=1\nK=new\n"}
+    ),
 }
 
 
@@ -71,7 +80,11 @@ class Place:
         return putting.ended()
 
     def files(self) -> dict[str, str]:
-        return {str(path.relative_to(self.here)): path.read_text() for path in self.here.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(self.here)): path.read_text()
+            for path in self.here.rglob("*")
+            if path.is_file()
+        }
 
 
 def traced(place: Place) -> list[Point]:
@@ -81,7 +94,11 @@ def traced(place: Place) -> list[Point]:
     assert Place(place.root / "before", place.case).run([]) == (0, "stored")
     assert place.run(tracing(log)) == (0, "stored")
     found = only(points(log, str(place.target)), MATTER)
-    return [point for point in found if point.name != "openat" or "O_TMPFILE" in point.text or "O_CREAT" in point.text]
+    return [
+        point
+        for point in found
+        if point.name != "openat" or "O_TMPFILE" in point.text or "O_CREAT" in point.text
+    ]
 
 
 FAULTS = {
@@ -94,10 +111,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("error", FAULTS)
 @pytest.mark.parametrize("name", ["file, create", "file, replace"])
-def test_a_failing_system_call_is_reported_and_changes_nothing(name: str, error: str, tmp_path: Path) -> None:
+def test_a_failing_system_call_is_reported_and_changes_nothing(
+    name: str, error: str, tmp_path: Path
+) -> None:
     call, showing, said = FAULTS[error]
     found = traced(Place(tmp_path / "traced", CASES[name]))
-    point = first(found, call, after=first(found, "openat", showing="O_TMPFILE") if call != "openat" else None,
+    point = first(found, call,
+        after=first(found, "openat", showing="O_TMPFILE") if call != "openat" else None,
                   showing=showing)  # fmt: skip
     place = Place(tmp_path / "failing", CASES[name])
     code, told = place.run(failing(point, error, place.root / "log"))
@@ -131,7 +151,11 @@ def test_the_umask_opens_nothing_and_closes_nothing(umask: int, tmp_path: Path) 
         putting = Putting(tmp_path, sink, "create", umask=umask, warm=f"warm-{sink}")
         putting.tell(tmp_path / name, {"K": "v"})
         assert putting.ended() == (0, "stored")
-    found = {path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
-    assert {os.fspath(path): mode for path, mode in found.items() if not os.fspath(path).startswith("warm")} == {
+    found = {
+        path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+    }
+    assert {os.fspath(path): mode for path,
+        mode in found.items() if not os.fspath(path).startswith("warm")} == {
         "one": 0o600, "some": 0o700, "some/K": 0o600, "env": 0o600,
     }  # fmt: skip

@@ -1,4 +1,6 @@
-"""What `file:` and `dir:` never do: follow a link, write over what is no file, leave a file open to others."""
+"""What `file:` and `dir:` never do: follow a link, write over what is no file, leave a file open to
+others.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Context, Locator, Mode, SinkField
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.state.files import make_temporary_path
 from sealpipe_plugins.local.file_sinks import FileSink
@@ -45,10 +47,14 @@ def obstacles(place: Path) -> dict[str, Path]:
     (place / "hanging").symlink_to("nowhere")
     (place / "folder").mkdir()
     os.mkfifo(place / "pipe")
-    return {name: place / name for name in ("link", "hanging", "folder", "pipe")} | {"device": Path("/dev/null")}
+    return {name: place / name for name in ("link", "hanging", "folder", "pipe")} | {
+        "device": Path("/dev/null")
+    }
 
 
-@pytest.mark.parametrize(("what", "words"), [("folder", "is a folder"), ("pipe", "is not a regular file")])
+@pytest.mark.parametrize(
+    ("what", "words"), [("folder", "is a folder"), ("pipe", "is not a regular file")]
+)
 def test_a_refusal_says_what_is_in_the_way(what: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(WriteConflictError, match=words):
         put("file", str(obstacles(tmp_path)[what]), {"K": "v"}, "replace")
@@ -56,7 +62,9 @@ def test_a_refusal_says_what_is_in_the_way(what: str, words: str, tmp_path: Path
 
 @pytest.mark.parametrize("sink", ["file", "dotenv", "dir"])
 @pytest.mark.parametrize("what", ["link", "hanging", "folder", "pipe", "device"])
-def test_nothing_but_a_plain_file_is_ever_written_over(sink: str, what: str, tmp_path: Path) -> None:
+def test_nothing_but_a_plain_file_is_ever_written_over(
+    sink: str, what: str, tmp_path: Path
+) -> None:
     there = obstacles(tmp_path)[what]
     if sink == "dir" and what in ("folder", "device"):
         there = tmp_path / "pipe"
@@ -79,7 +87,9 @@ def test_any_bytes_are_kept_exactly(sink: str, tmp_path: Path) -> None:
     assert (tmp_path / "it" / ("K" if sink == "dir" else "")).read_bytes() == BYTES
 
 
-def test_what_takes_the_place_of_a_file_keeps_nothing_of_its_mode_or_its_other_names(tmp_path: Path) -> None:
+def test_what_takes_the_place_of_a_file_keeps_nothing_of_its_mode_or_its_other_names(
+    tmp_path: Path,
+) -> None:
     old = tmp_path / "old"
     old.write_text("old")
     old.chmod(0o666)
@@ -118,7 +128,10 @@ def test_a_body_that_names_a_folder_is_no_file(body: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
-    for body, said in ((f"{tmp_path}/no/file", "create the folder"), ("~/no/file", "~ is not expanded")):
+    for body, said in (
+        (f"{tmp_path}/no/file", "create the folder"),
+        ("~/no/file", "~ is not expanded"),
+    ):
         with pytest.raises(SecretNotFoundError) as refused:
             put("file", body, {"K": "v"}, "create")
         assert said in refused.value.remedy
@@ -133,9 +146,27 @@ def test_a_file_takes_one_value(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", ".", "..", "../x", "a/b", "/etc/passwd", ".hidden", "-rf", "a b", "a\n", "a\0", "ä", "a" * 101, "~", "*"],
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/b",
+        "/etc/passwd",
+        ".hidden",
+        "-rf",
+        "a b",
+        "a\n",
+        "a\0",
+        "ä",
+        "a" * 101,
+        "~",
+        "*",
+    ],
 )
-def test_a_key_that_is_no_plain_file_name_is_refused_with_nothing_written(key: str, tmp_path: Path) -> None:
+def test_a_key_that_is_no_plain_file_name_is_refused_with_nothing_written(
+    key: str, tmp_path: Path
+) -> None:
     with pytest.raises(ReferenceValueError) as refused:
         put("dir", str(tmp_path / "f"), {"good": "1", key: "2"}, "merge")
     assert refused.value.remedy
@@ -189,7 +220,9 @@ def racing(act: Callable[[], None]) -> FileSink:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, *, exists: bool) -> None:
+def test_a_link_that_appears_after_the_look_is_not_followed(
+    tmp_path: Path, *, exists: bool
+) -> None:
     path, precious = tmp_path / "file", tmp_path / "precious"
     precious.write_text("old")
     if exists:
@@ -200,7 +233,9 @@ def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, *, e
         path.symlink_to("precious")
 
     with pytest.raises(WriteConflictError, match="symbolic link"):
-        racing(plant).put(Locator("file", str(path)), [SinkField("", Secret("new"))], mode="replace", marker="m")
+        racing(plant).put(
+            Locator("file", str(path)), [SinkField("", Secret("new"))], mode="replace", marker="m"
+        )
     assert path.is_symlink()
     assert precious.read_text() == "old"
 
@@ -214,7 +249,12 @@ def become_a_socket(path: Path) -> None:
         listener.bind(os.path.relpath(path))
 
 
-SWAPS = {"a link": become_a_link, "a socket": become_a_socket, "a pipe": os.mkfifo, "a folder": Path.mkdir}
+SWAPS = {
+    "a link": become_a_link,
+    "a socket": become_a_socket,
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+}
 
 
 @pytest.mark.parametrize("look", ["lstat", "stat"])
@@ -237,7 +277,9 @@ def test_what_a_file_becomes_between_a_look_and_its_opening_is_refused(
         return about
 
     monkeypatch.setattr(os, look, then_swap)
-    with pytest.raises(WriteConflictError, match=r"is (a symbolic link|not a regular file|a folder)"):
+    with pytest.raises(
+        WriteConflictError, match=r"is (a symbolic link|not a regular file|a folder)"
+    ):
         put("file", str(path), {"": "new"}, "replace")
     assert swapped
     assert not path.is_file() or path.is_symlink()
@@ -253,7 +295,9 @@ def test_the_first_creator_of_a_file_keeps_it(tmp_path: Path) -> None:
 
     sink = racing(be_faster)
     with pytest.raises(WriteConflictError):
-        sink.put(Locator("file", str(path)), [SinkField("", Secret("ours"))], mode="create", marker="m")
+        sink.put(
+            Locator("file", str(path)), [SinkField("", Secret("ours"))], mode="create", marker="m"
+        )
     assert path.read_text() == "theirs"
 
 
@@ -281,7 +325,9 @@ def test_a_link_that_comes_and_goes_is_never_written_through(tmp_path: Path) -> 
     assert {each.name for each in tmp_path.iterdir()} == {"file", "precious"}
 
 
-def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_used(tmp_path: Path) -> None:
+def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_used(
+    tmp_path: Path,
+) -> None:
     path, precious = tmp_path / ("n" * 255), tmp_path / "precious"
     precious.write_text("precious")
     for plant in (
@@ -296,7 +342,9 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
     assert precious.read_text() == "precious"
 
 
-def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_folder_is_waited_for_and_then_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import fcntl
 
     monkeypatch.setattr("sealpipe.state.files.LOCK_TIMEOUT", 0.05)
@@ -352,11 +400,15 @@ def test_processes_that_merge_into_one_file_at_once_lose_nothing(tmp_path: Path)
 
 def test_threads_do_neither(tmp_path: Path) -> None:
     threads = [
-        threading.Thread(target=put, args=("dotenv", str(tmp_path / "env"), {f"K{number}": "v"}, "merge"))
+        threading.Thread(
+            target=put, args=("dotenv", str(tmp_path / "env"), {f"K{number}": "v"}, "merge")
+        )
         for number in range(16)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted((tmp_path / "env").read_text().splitlines()) == sorted(f"K{number}=v" for number in range(16))
+    assert sorted((tmp_path / "env").read_text().splitlines()) == sorted(
+        f"K{number}=v" for number in range(16)
+    )

@@ -1,9 +1,9 @@
 """A fake of 1Password's Connect server: its public interface, on a real socket.
 
-Written from 1Password's published OpenAPI document (version 1.7.1): vaults, items, files, health; paths, filters,
-members, statuses and messages are those, and the patches of items, whose fields go by their ids. Its syncing and its
-activity are not there. Tests that read and write the same fake by the vendor's own client hold it to what that client
-expects.
+Written from 1Password's published OpenAPI document (version 1.7.1): vaults, items, files, health;
+paths, filters, members, statuses and messages are those, and the patches of items, whose fields go
+by their ids. Its syncing and its activity are not there. Tests that read and write the same fake by
+the vendor's own client hold it to what that client expects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def made_id(number: int, kind: str = "x") -> str:
 
 
 class FakeConnect(FakeWeb):
-    """The server's contents: vaults' names by id, FullItems by id, files' bytes by id, and what a token may see."""
+    """The server's contents: vaults' names by id, FullItems by id, files' bytes by id, and what a
+    token may see.
+    """
 
     host = "localhost"
 
@@ -63,21 +65,31 @@ class FakeConnect(FakeWeb):
         if path == "/heartbeat":
             return Reply(200, ".")
         if path == "/health":
-            return Reply(200, {"name": "1Password Connect API", "version": "1.7.1", "dependencies": []})
+            return Reply(
+                200, {"name": "1Password Connect API", "version": "1.7.1", "dependencies": []}
+            )
         scope = self.tokens.get(asked.headers.get("authorization", "").removeprefix("Bearer "))
         if scope is None:
             return _error(401, "Invalid token signature")
         if path == "/v1/vaults":
-            found = [{"id": i, "name": n, "type": "USER_CREATED"} for i, n in self.vaults.items() if i in scope]
+            found = [
+                {"id": i, "name": n, "type": "USER_CREATED"}
+                for i, n in self.vaults.items()
+                if i in scope
+            ]
             return Reply(200, _filtered(found, "name", query))
-        match = re.fullmatch(r"/v1/vaults/([^/]+)(?:/items(?:/([^/]+)(?:/files(?:/([^/]+)(/content)?)?)?)?)?", path)
+        match = re.fullmatch(
+            r"/v1/vaults/([^/]+)(?:/items(?:/([^/]+)(?:/files(?:/([^/]+)(/content)?)?)?)?)?", path
+        )
         if match is None:
             return _error(404, "not found")
         if asked.method == "GET":
             return self._inside(path, match, scope, query)
         return self._written(asked, match, scope)
 
-    def _inside(self, path: str, match: re.Match[str], scope: set[str], query: dict[str, str]) -> Reply:
+    def _inside(
+        self, path: str, match: re.Match[str], scope: set[str], query: dict[str, str]
+    ) -> Reply:
         vault_id, item_id, file_id, content = match.groups()
         if vault_id not in self.vaults:
             return _error(404, f"vault {vault_id} not found")
@@ -86,9 +98,14 @@ class FakeConnect(FakeWeb):
         here = {i: item for i, item in self.items.items() if item["vault"]["id"] == vault_id}
         if path.endswith("/items"):
             short = ("id", "title", "vault", "category", "version")
-            return Reply(200, _filtered([{n: item[n] for n in short} for item in here.values()], "title", query))
+            return Reply(
+                200,
+                _filtered([{n: item[n] for n in short} for item in here.values()], "title", query),
+            )
         if item_id is None:
-            return Reply(200, {"id": vault_id, "name": self.vaults[vault_id], "type": "USER_CREATED"})
+            return Reply(
+                200, {"id": vault_id, "name": self.vaults[vault_id], "type": "USER_CREATED"}
+            )
         if item_id not in here:
             return _error(404, f"item {item_id} not found")
         files = {each["id"]: each for each in here[item_id].get("files", [])}
@@ -133,7 +150,9 @@ class FakeConnect(FakeWeb):
 
 
 def _patched(item: Json, operations: list[Json]) -> Json:
-    """The item after a patch: of attributes, whole fields, or attributes of fields, which go by their ids."""
+    """The item after a patch: of attributes, whole fields, or attributes of fields, which go by
+    their ids.
+    """
     item = deepcopy(item)
     for each in operations:
         path, kind = each["path"].split("/")[1:], each["op"]

@@ -1,4 +1,5 @@
-"""A fake of 1Password's SDK: the calls for vaults and items, on items of the SDK's own types, without its native core.
+"""A fake of 1Password's SDK: the calls for vaults and items, on items of the SDK's own types,
+without its native core.
 
 As 1Password's servers do, it refuses a write that is based on an older version of an item.
 """
@@ -13,7 +14,10 @@ from plugins.onepassword.fake_op_connect import made_id
 
 
 class FakeSdk:
-    """An account: vaults by id, items by id. It stands for `onepassword.client.Client`, and for all that has."""
+    """An account: vaults by id, items by id.
+
+    It stands for `onepassword.client.Client`, and for all that has.
+    """
 
     def __init__(self) -> None:
         self.titles = {made_id(0, "v"): "Prod"}
@@ -43,7 +47,11 @@ class FakeSdk:
         """What the only item of a title holds."""
         (item,) = [each for each in self.stored.values() if each.title == title]
         sections = {section.id: f"{section.title}/" for section in item.sections}
-        return {sections.get(each.section_id or "", "") + each.title: each.value for each in item.fields if each.value}
+        return {
+            sections.get(each.section_id or "", "") + each.title: each.value
+            for each in item.fields
+            if each.value
+        }
 
 
 class _Vaults:
@@ -53,7 +61,10 @@ class _Vaults:
     async def list(self, params: object = None) -> list[Any]:
         del params
         self._sdk.called("vaults.list")
-        return [types.VaultOverview.model_construct(id=i, title=title) for i, title in self._sdk.titles.items()]
+        return [
+            types.VaultOverview.model_construct(id=i, title=title)
+            for i, title in self._sdk.titles.items()
+        ]
 
 
 class _Items:
@@ -93,7 +104,9 @@ class _Items:
         self._sdk.called("items.put")
         item.model_dump_json(by_alias=True)
         if item.version != self._sdk.stored[item.id].version:
-            raise Exception("Server error: data conflict occurred on the server: performing a vault operation")
+            raise Exception(
+                "Server error: data conflict occurred on the server: performing a vault operation"
+            )
         self._sdk.stored[item.id] = item.model_copy(deep=True, update={"version": item.version + 1})
         self._sdk.done("items.put")
         return self._sdk.stored[item.id]

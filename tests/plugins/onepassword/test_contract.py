@@ -20,7 +20,10 @@ class OnConnect(Networked):
     @pytest.fixture(autouse=True)
     def server(self) -> Iterator[None]:
         with FakeConnect() as self.fake:
-            self.ours, self.theirs = self.fake.vault("Prod", TOKEN), self.fake.vault("Hidden", "another")
+            self.ours, self.theirs = (
+                self.fake.vault("Prod", TOKEN),
+                self.fake.vault("Hidden", "another"),
+            )
             self.numbers = itertools.count()
             yield
 
@@ -44,13 +47,16 @@ class TestOp(OnConnect, SourceContract):
         title = f"item {number}"
         if isinstance(content, Mapping):
             fields = [
-                {"id": made_id(n, "f"), "label": key, "value": v.decode()} for n, (key, v) in enumerate(content.items())
+                {"id": made_id(n, "f"), "label": key, "value": v.decode()}
+                for n, (key, v) in enumerate(content.items())
             ]
             self.fake.item(self.ours, title, fields=fields)
             return f"Prod/{title}"
         try:
             self.fake.item(
-                self.ours, title, fields=[{"id": "password", "label": "password", "value": content.decode()}]
+                self.ours,
+                title,
+                fields=[{"id": "password", "label": "password", "value": content.decode()}],
             )
         except UnicodeDecodeError:
             file = made_id(number, "d")
@@ -76,7 +82,9 @@ class TestOpSink(OnConnect, SinkContract):
         item = self.only(body)
         sections = {each["id"]: f"{each['label']}/" for each in item.get("sections", [])}
         values = {
-            sections.get(each.get("section", {}).get("id"), "") + each["label"]: each["value"].encode()
+            sections.get(each.get("section", {}).get("id"), "") + each["label"]: each[
+                "value"
+            ].encode()
             for each in item["fields"]
             if each["value"]
         }

@@ -1,4 +1,6 @@
-"""From 1Password to a recipient, and from a submitter to 1Password; what fails there; what shows anywhere."""
+"""From 1Password to a recipient, and from a submitter to 1Password; what fails there; what shows
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def environ(fake: FakeConnect, token: str = TOKEN) -> dict[str, str]:
     return {"OP_CONNECT_HOST": fake.base_url, "OP_CONNECT_TOKEN": token}
 
 
-def test_one_line_hands_a_secret_over(fake: FakeConnect, user: Terminal, service: RunningService) -> None:
+def test_one_line_hands_a_secret_over(
+    fake: FakeConnect, user: Terminal, service: RunningService
+) -> None:
     done = user.sealpipe("share", "-f", f"Root={REFERENCE}", **environ(fake))
     assert done.code == 0, done
     assert opened(service, done.out) == {"Root": VALUE}
@@ -58,9 +62,14 @@ def test_a_submission_is_stored_once_on_every_machine(fake: FakeConnect, job: Jo
     assert writes == len([asked for asked in fake.asked if asked.method != "GET"]) == 1
 
 
-def test_what_fails_is_told_apart(fake: FakeConnect, user: Terminal, service: RunningService, tmp_path: Path) -> None:
+def test_what_fails_is_told_apart(
+    fake: FakeConnect, user: Terminal, service: RunningService, tmp_path: Path
+) -> None:
     at = environ(fake)
-    library = {"OP_SERVICE_ACCOUNT_TOKEN": "ops_Canary", **without(user, "onepassword-sdk", "onepassword")}
+    library = {
+        "OP_SERVICE_ACCOUNT_TOKEN": "ops_Canary",
+        **without(user, "onepassword-sdk", "onepassword"),
+    }
     with ExitStack() as stack:
         failures = {
             "wrong path": Failure("op:Prod/none/password", at),
@@ -71,17 +80,25 @@ def test_what_fails_is_told_apart(fake: FakeConnect, user: Terminal, service: Ru
             "missing library": Failure(REFERENCE, library),
             **network_failures(stack, tmp_path, REFERENCE, at, "OP_CONNECT_HOST", fake.port),
         }
-        assert_told_apart(failures, user, service, secrets={TOKEN, VALUE, Intercepting.password, "ops_Canary"})
+        assert_told_apart(
+            failures, user, service, secrets={TOKEN, VALUE, Intercepting.password, "ops_Canary"}
+        )
 
 
 def test_a_submission_shows_in_no_place_but_1password(fake: FakeConnect, job: Job) -> None:
     request = asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= environ(fake)
-    seen = watch(job.terminal, [*SEALPIPE, *request.words("op://Prod/acme#password=staging_password")])
+    seen = watch(
+        job.terminal, [*SEALPIPE, *request.words("op://Prod/acme#password=staging_password")]
+    )
     assert seen.done.code == 0, seen.done
     detector = Detector({"value": given.password.encode(), "token": TOKEN.encode()})
     there = f"ost: localhost:{fake.port}\r\n".encode()
-    places = [(name, data) for name, data in seen.places() if not (name.startswith("TCP") and there in data)]
+    places = [
+        (name, data)
+        for name, data in seen.places()
+        if not (name.startswith("TCP") and there in data)
+    ]
     assert {found for name, data in places for found in detector.find(data, name)} == set()
     assert seen.executed == []

@@ -1,4 +1,6 @@
-"""op://Vault/Item/field: Connect against a fake server on a real socket, the service account by what its SDK says."""
+"""op://Vault/Item/field: Connect against a fake server on a real socket, the service account by
+what its SDK says.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ from sealpipe.errors import (
 )
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
-from sealpipe.reference.parse import parse, parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse, parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.backends import opened
@@ -46,8 +48,20 @@ def filled(fake: FakeConnect) -> FakeConnect:
     """Two vaults, one of them hidden from the token, and items with all that an item can have."""
     prod, hidden = fake.vault("Prod env", TOKEN), fake.vault("Hidden", "another token")
     fields = [
-        {"id": "username", "type": "STRING", "purpose": "USERNAME", "label": "username", "value": "app"},
-        {"id": "password", "type": "CONCEALED", "purpose": "PASSWORD", "label": "password", "value": "hunter2 é"},
+        {
+            "id": "username",
+            "type": "STRING",
+            "purpose": "USERNAME",
+            "label": "username",
+            "value": "app",
+        },
+        {
+            "id": "password",
+            "type": "CONCEALED",
+            "purpose": "PASSWORD",
+            "label": "password",
+            "value": "hunter2 é",
+        },
         {"id": "notesPlain", "type": "STRING", "purpose": "NOTES", "label": "notesPlain"},
         {
             "id": made_id(1, "f"),
@@ -56,7 +70,13 @@ def filled(fake: FakeConnect) -> FakeConnect:
             "value": "root's",
             "section": {"id": SECTION},
         },
-        {"id": made_id(2, "f"), "type": "STRING", "label": "host", "value": "db.example", "section": {"id": SECTION}},
+        {
+            "id": made_id(2, "f"),
+            "type": "STRING",
+            "label": "host",
+            "value": "db.example",
+            "section": {"id": SECTION},
+        },
         {"id": made_id(3, "f"), "type": "STRING", "label": "twin", "value": "1"},
         {"id": made_id(4, "f"), "type": "STRING", "label": "twin", "value": "2"},
     ]
@@ -67,8 +87,16 @@ def filled(fake: FakeConnect) -> FakeConnect:
     fake.item(prod, "db", sections=[{"id": SECTION, "label": "Admin"}], fields=fields, files=files)
     fake.item(prod, "twin", fields=[])
     fake.item(prod, "twin", fields=[])
-    fake.item(prod, 'a "quoted" \\ title', fields=[{"id": "password", "label": "password", "value": "quoted"}])
-    fake.item(prod, made_id(99, "q"), fields=[{"id": "password", "label": "password", "value": "like an id"}])
+    fake.item(
+        prod,
+        'a "quoted" \\ title',
+        fields=[{"id": "password", "label": "password", "value": "quoted"}],
+    )
+    fake.item(
+        prod,
+        made_id(99, "q"),
+        fields=[{"id": "password", "label": "password", "value": "like an id"}],
+    )
     fake.item(hidden, "db", fields=[{"id": "password", "label": "password", "value": CANARY}])
     return fake
 
@@ -137,7 +165,9 @@ class TestConnect:
         ]
 
     def test_a_file_is_taken_exactly(self, fake: FakeConnect) -> None:
-        assert values(connected(fake), "op://Prod env/db/tls.pem") == [("tls.pem", b"-----\r\n\x00")]
+        assert values(connected(fake), "op://Prod env/db/tls.pem") == [
+            ("tls.pem", b"-----\r\n\x00")
+        ]
 
     def test_a_whole_item_is_a_map_of_what_holds_something(self, fake: FakeConnect) -> None:
         registry = connected(fake)
@@ -152,21 +182,32 @@ class TestConnect:
 
     def test_an_item_is_asked_for_once(self, fake: FakeConnect) -> None:
         registry = connected(fake)
-        texts = [f"op://Prod env/db/{name}" for name in ("username", "password", "host", "Admin/password")]
+        texts = [
+            f"op://Prod env/db/{name}"
+            for name in ("username", "password", "host", "Admin/password")
+        ]
         assert len(values(registry, *texts, *texts)) == 8
+        # Vaults, items, the item.
         assert sorted(path.partition("?")[0].count("/") for path in fake.targets) == [
             2,
             4,
             5,
-        ]  # vaults, items, the item
+        ]
 
     def test_the_vendors_own_client_reads_the_same(self, fake: FakeConnect) -> None:
         sdk = pytest.importorskip("onepasswordconnectsdk.client")
         client = sdk.Client(fake.base_url, TOKEN)
         item = client.get_item("db", "Prod env")
-        theirs = {field.label: field.value for field in item.fields if field.section is None and field.label != "twin"}
+        theirs = {
+            field.label: field.value
+            for field in item.fields
+            if field.section is None and field.label != "twin"
+        }
         ours = dict(values(connected(fake), "op://Prod env/db#username,password"))
-        assert theirs == {**{name: value.decode() for name, value in ours.items()}, "notesPlain": None}
+        assert theirs == {
+            **{name: value.decode() for name, value in ours.items()},
+            "notesPlain": None,
+        }
         (file, _) = client.get_files(item.id, item.vault.id)
         assert client.get_file_content(file.id, item.id, item.vault.id) == b"-----\r\n\x00"
         assert {vault.name for vault in client.get_vaults()} == {"Prod env"}
@@ -182,19 +223,37 @@ class TestConnect:
             SecretNotFoundError,
             "there is no vault of that name, or the token may not see it",
         ),
-        "op://Hidden/db/password": (SecretNotFoundError, "there is no vault of that name, or the token may not see it"),
-        f"op://{made_id(1, 'v')}/db/password": (AccessDeniedError, "does not let this token read that vault (403)"),
-        f"op://{made_id(8, 'v')}/db/password": (SecretNotFoundError, "does not have it, or hides it"),
+        "op://Hidden/db/password": (
+            SecretNotFoundError,
+            "there is no vault of that name, or the token may not see it",
+        ),
+        f"op://{made_id(1, 'v')}/db/password": (
+            AccessDeniedError,
+            "does not let this token read that vault (403)",
+        ),
+        f"op://{made_id(8, 'v')}/db/password": (
+            SecretNotFoundError,
+            "does not have it, or hides it",
+        ),
         "op://Prod env/none/password": (SecretNotFoundError, "there is no item of that title"),
         "op://prod env/db/password": (SecretNotFoundError, "there is no vault of that name"),
         "op://Prod env/DB/password": (SecretNotFoundError, "there is no item of that title"),
-        f"op://Prod env/{made_id(98, 'q')}/password": (SecretNotFoundError, "there is no item of that title"),
+        f"op://Prod env/{made_id(98, 'q')}/password": (
+            SecretNotFoundError,
+            "there is no item of that title",
+        ),
         "op://Prod env/twin/password": (ReferenceValueError, "2 items have that title"),
         "op://Prod env/db/none": (SecretNotFoundError, "the item has no such field"),
         "op://Prod env/db/Admin/none": (SecretNotFoundError, "the item has no such field"),
-        "op://Prod env/db/Nobody/password": (SecretNotFoundError, "the item has no section with that name"),
+        "op://Prod env/db/Nobody/password": (
+            SecretNotFoundError,
+            "the item has no section with that name",
+        ),
         "op://Prod env/db/twin": (ReferenceValueError, "2 fields of the item have that name"),
-        "op://Prod env/db/password?attribute=otp": (UnsupportedError, "a Connect server does not support attribute="),
+        "op://Prod env/db/password?attribute=otp": (
+            UnsupportedError,
+            "a Connect server does not support attribute=",
+        ),
         "op://Prod env/db/password?ssh-format=openssh": (
             UnsupportedError,
             "a Connect server does not support ssh-format=",
@@ -220,9 +279,9 @@ class TestConnect:
     def test_an_empty_field_is_reported_like_any_other(self, fake: FakeConnect) -> None:
         with pytest.raises(SecretNotFoundError, match="notesPlain is empty"):
             values(connected(fake), "op://Prod env/db/notesPlain")
-        assert values(connected(fake), "op://Prod env/db/notesPlain?optional=1", "op://Prod env/db/host") == [
-            ("host", b"db.example")
-        ]
+        assert values(
+            connected(fake), "op://Prod env/db/notesPlain?optional=1", "op://Prod env/db/host"
+        ) == [("host", b"db.example")]
 
     def test_a_token_that_is_refused_is_no_wrong_name(self, fake: FakeConnect) -> None:
         error = answer_of(connected(fake, OP_CONNECT_TOKEN=CANARY), "op://Prod env/db/password")
@@ -236,8 +295,18 @@ class TestConnect:
             values(connected(fake), "op://Prod env/db/large.bin")
 
     FAULTS: Mapping[str, tuple[Reply, type[PluginError], str, float | None]] = {
-        "429": (Reply(429, b"", {"retry-after": "7"}), UnavailableError, "asks to try again later (429)", 7.0),
-        "503": (Reply(503, b"", {"retry-after": "2"}), UnavailableError, "asks to try again later (503)", 2.0),
+        "429": (
+            Reply(429, b"", {"retry-after": "7"}),
+            UnavailableError,
+            "asks to try again later (429)",
+            7.0,
+        ),
+        "503": (
+            Reply(503, b"", {"retry-after": "2"}),
+            UnavailableError,
+            "asks to try again later (503)",
+            2.0,
+        ),
         "500": (Reply(500, CANARY.encode()), UnavailableError, "failed (500)", None),
         "a redirect": (
             Reply(302, b"", {"location": "http://127.0.0.1:9/"}),
@@ -245,9 +314,19 @@ class TestConnect:
             "redirect (302)",
             None,
         ),
-        "a page": (Reply(200, f"<html>{CANARY}".encode()), PluginError, "a response that is not JSON", None),
+        "a page": (
+            Reply(200, f"<html>{CANARY}".encode()),
+            PluginError,
+            "a response that is not JSON",
+            None,
+        ),
         "other JSON": (Reply(200, b'{"a": 1}'), PluginError, "an unexpected response", None),
-        "no id": (Reply(200, b'[{"name": "Prod env", "id": "../../x"}]'), PluginError, "without a valid id", None),
+        "no id": (
+            Reply(200, b'[{"name": "Prod env", "id": "../../x"}]'),
+            PluginError,
+            "without a valid id",
+            None,
+        ),
         "deep": (Reply(200, b"[" * 100_000), PluginError, "a response that is not JSON", None),
         "400": (Reply(400, CANARY.encode()), PluginError, "(400)", None),
     }
@@ -270,7 +349,10 @@ class TestConnect:
         assert isinstance(answer_of(registry, "op://Prod env/db/password"), Document)
 
     def test_a_server_that_is_not_there_is_unavailable(self) -> None:
-        environ = {"OP_CONNECT_HOST": f"http://127.0.0.1:{silent_port()}", "OP_CONNECT_TOKEN": TOKEN}
+        environ = {
+            "OP_CONNECT_HOST": f"http://127.0.0.1:{silent_port()}",
+            "OP_CONNECT_TOKEN": TOKEN,
+        }
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
         assert isinstance(error, UnavailableError)
         assert f"127.0.0.1:{silent_port()}" in error.message
@@ -290,14 +372,18 @@ class TestConnect:
         assert "from an authority that is not trusted here" in error.message
         assert "SEALPIPE_CA_FILE" in error.remedy
 
-    def test_a_proxy_that_requires_a_login_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_proxy_that_requires_a_login_is_reported(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as proxy:
 
             def refuse() -> None:
                 connection, _ = proxy.accept()
                 with connection:
                     connection.recv(4096)
-                    connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+                    connection.sendall(
+                        b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
+                    )
 
             thread = threading.Thread(target=refuse)
             thread.start()
@@ -327,9 +413,14 @@ class TestWhichLogin:
         assert values(registry, "op://Prod env/db/username") == [("username", b"app")]
 
     def test_a_named_store_takes_nothing_of_the_environments_names(self, fake: FakeConnect) -> None:
-        store = {"SEALPIPE_STORE__TEAM__PLUGIN": "op", "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.base_url}
+        store = {
+            "SEALPIPE_STORE__TEAM__PLUGIN": "op",
+            "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.base_url,
+        }
         registry = connected(fake, **store)
-        with pytest.raises(NotConfiguredError, match="OP_CONNECT_HOST is set but OP_CONNECT_TOKEN is not"):
+        with pytest.raises(
+            NotConfiguredError, match="OP_CONNECT_HOST is set but OP_CONNECT_TOKEN is not"
+        ):
             values(registry, "team:Prod env/db/username")
         registry = connected(fake, **store, SEALPIPE_STORE__TEAM__CONNECT_TOKEN=TOKEN)
         assert values(registry, "team://Prod env/db/username") == [("username", b"app")]
@@ -340,13 +431,31 @@ class TestWhichLogin:
             ({}, "op: no 1Password login is configured", "OP_SERVICE_ACCOUNT_TOKEN"),
             ({"OP_CONNECT_HOST": "http://x"}, "OP_CONNECT_TOKEN is not", "set OP_CONNECT_TOKEN"),
             ({"OP_CONNECT_TOKEN": CANARY}, "OP_CONNECT_HOST is not", "set OP_CONNECT_HOST"),
-            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"}, "not an address", "https://"),
-            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "http://a:b@x"}, "not an address", "https://"),
-            ({"OP_SERVICE_ACCOUNT_TOKEN": CANARY}, "service account is invalid", "begins with ops_"),
-            ({"OP_SERVICE_ACCOUNT_TOKEN": f"ops_{CANARY}"}, "service account is invalid", "begins with ops_"),
+            (
+                {"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"},
+                "not an address",
+                "https://",
+            ),
+            (
+                {"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "http://a:b@x"},
+                "not an address",
+                "https://",
+            ),
+            (
+                {"OP_SERVICE_ACCOUNT_TOKEN": CANARY},
+                "service account is invalid",
+                "begins with ops_",
+            ),
+            (
+                {"OP_SERVICE_ACCOUNT_TOKEN": f"ops_{CANARY}"},
+                "service account is invalid",
+                "begins with ops_",
+            ),
         ],
     )
-    def test_what_is_not_set_or_is_no_token_is_said(self, environ: dict[str, str], message: str, remedy: str) -> None:
+    def test_what_is_not_set_or_is_no_token_is_said(
+        self, environ: dict[str, str], message: str, remedy: str
+    ) -> None:
         library("onepassword", "onepassword-sdk")
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
         assert isinstance(error, NotConfiguredError)
@@ -356,12 +465,16 @@ class TestWhichLogin:
         assert (error.__cause__, error.__context__) == (None, None)
 
     def test_a_token_in_the_config_file_is_refused(self) -> None:
-        registry = Registry(environ={}, config=lambda: {"plugins": {"op": {"service_account_token": CANARY}}})
+        registry = Registry(
+            environ={}, config=lambda: {"plugins": {"op": {"service_account_token": CANARY}}}
+        )
         with pytest.raises(SettingError, match="service_account_token in plain text") as caught:
             values(registry, "op://a/b/c")
         assert CANARY not in repr(vars(caught.value))
 
-    def test_without_the_sdk_the_error_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_the_sdk_the_error_says_what_to_install(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "onepassword"]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "onepassword", None)
@@ -408,10 +521,16 @@ class TestWhatTheSdkSays:
         ("text", "kind"),
         [
             (
-                "invalid user input: encountered the following errors: service account token was not specified",
+                (
+                    "invalid user input: encountered the following errors: service account "
+                    "token was not specified"
+                ),
                 NotConfiguredError,
             ),
-            ("invalid service account token: service account token base64 decoding failed", NotConfiguredError),
+            (
+                "invalid service account token: service account token base64 decoding failed",
+                NotConfiguredError,
+            ),
             ("authentication error: the service account was deleted", BackendAuthError),
             ("unauthorized: 401", BackendAuthError),
             ("rate limit exceeded", UnavailableError),

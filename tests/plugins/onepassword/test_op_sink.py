@@ -1,4 +1,6 @@
-"""op://Vault/Item#field=PROMPT: a Connect server by a fake on a real socket, a service account by the SDK's types."""
+"""op://Vault/Item#field=PROMPT: a Connect server by a fake on a real socket, a service account by
+the SDK's types.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +53,35 @@ def held(fake: FakeConnect, title: str) -> dict[str, str]:
 def filled(fake: FakeConnect, title: str = "db") -> Any:
     """An item with all that an item can have."""
     fields = [
-        {"id": "username", "type": "STRING", "purpose": "USERNAME", "label": "username", "value": "app"},
-        {"id": "password", "type": "CONCEALED", "purpose": "PASSWORD", "label": "password", "value": "old"},
-        {"id": "notesPlain", "type": "STRING", "purpose": "NOTES", "label": "notesPlain", "value": "a note"},
+        {
+            "id": "username",
+            "type": "STRING",
+            "purpose": "USERNAME",
+            "label": "username",
+            "value": "app",
+        },
+        {
+            "id": "password",
+            "type": "CONCEALED",
+            "purpose": "PASSWORD",
+            "label": "password",
+            "value": "old",
+        },
+        {
+            "id": "notesPlain",
+            "type": "STRING",
+            "purpose": "NOTES",
+            "label": "notesPlain",
+            "value": "a note",
+        },
         {"id": made_id(1, "f"), "label": "password", "value": "root's", "section": {"id": SECTION}},
         {"id": made_id(2, "f"), "label": "twin", "value": "1"},
         {"id": made_id(3, "f"), "label": "twin", "value": "2"},
     ]
-    sections, files = [{"id": SECTION, "label": "Admin"}], [{"id": made_id(1, "d"), "name": "tls.pem"}]
+    sections, files = (
+        [{"id": SECTION, "label": "Admin"}],
+        [{"id": made_id(1, "d"), "name": "tls.pem"}],
+    )
     number = fake.item(made_id(0, "v"), title, sections=sections, fields=fields, files=files)
     return fake.items[number]
 
@@ -66,7 +89,11 @@ def filled(fake: FakeConnect, title: str = "db") -> Any:
 class TestConnect:
     def test_a_new_item_is_a_login_that_the_vendors_client_reads(self, fake: FakeConnect) -> None:
         sdk = pytest.importorskip("onepasswordconnectsdk.client")
-        put(environ(fake), "op://Prod/acme", {"username": "app", "password": VALUE, "Admin/PIN": "1234"})
+        put(
+            environ(fake),
+            "op://Prod/acme",
+            {"username": "app", "password": VALUE, "Admin/PIN": "1234"},
+        )
         client = sdk.Client(fake.base_url, TOKEN)
         item = client.get_item("acme", "Prod")
         fields = {field.label: (field.type, field.purpose, field.value) for field in item.fields}
@@ -85,7 +112,12 @@ class TestConnect:
         models = pytest.importorskip("onepasswordconnectsdk.models")
         client = sdk.Client(fake.base_url, TOKEN)
         field = models.Field(id="password", type="CONCEALED", label="password", value="theirs")
-        item = models.Item(title="theirs", category="LOGIN", vault=models.ItemVault(id=made_id(0, "v")), fields=[field])
+        item = models.Item(
+            title="theirs",
+            category="LOGIN",
+            vault=models.ItemVault(id=made_id(0, "v")),
+            fields=[field],
+        )
         made = client.create_item(made_id(0, "v"), item)
         put(environ(fake), "op://Prod/theirs", {"password": VALUE, "new": "1"}, "merge")
         again = client.get_item("theirs", "Prod")
@@ -97,17 +129,31 @@ class TestConnect:
 
     def test_merge_touches_nothing_else_of_an_item(self, fake: FakeConnect) -> None:
         item = json.loads(json.dumps(filled(fake)))
-        put(environ(fake), "op://Prod/db", {"password": VALUE, "Admin/password": "2", "Admin/PIN": "3"}, "merge")
+        put(
+            environ(fake),
+            "op://Prod/db",
+            {"password": VALUE, "Admin/password": "2", "Admin/PIN": "3"},
+            "merge",
+        )
         (after,) = fake.items.values()
         names = {"password": VALUE, "root": "2"}
         item["fields"][1]["value"], item["fields"][3]["value"] = names["password"], names["root"]
         assert after["fields"][:6] == item["fields"]
-        assert [(each["label"], each["value"]) for each in after["fields"][6:]] == [("PIN", "3"), ("sealpipe", "m1")]
-        assert (after["version"], after["files"], after["sections"]) == (2, item["files"], item["sections"])
+        assert [(each["label"], each["value"]) for each in after["fields"][6:]] == [
+            ("PIN", "3"),
+            ("sealpipe", "m1"),
+        ]
+        assert (after["version"], after["files"], after["sections"]) == (
+            2,
+            item["files"],
+            item["sections"],
+        )
         patches = [asked for asked in fake.asked if asked.method == "PATCH"]
         assert len(patches) == 1
 
-    def test_replace_leaves_the_fields_that_a_login_always_has_empty(self, fake: FakeConnect) -> None:
+    def test_replace_leaves_the_fields_that_a_login_always_has_empty(
+        self, fake: FakeConnect
+    ) -> None:
         filled(fake)
         put(environ(fake), "op://Prod/db", {"password": VALUE}, "replace")
         (after,) = fake.items.values()
@@ -118,18 +164,28 @@ class TestConnect:
     def test_a_field_goes_by_name_id_section_or_in_the_path(self, fake: FakeConnect) -> None:
         filled(fake)
         put(environ(fake), "op://Prod/db/Admin/password", {"": "a"}, "merge", marker="m1")
-        put(environ(fake), f"op://{made_id(0, 'v')}/{made_id(0, 'i')}", {made_id(2, "f"): "b"}, "merge", marker="m2")
+        put(
+            environ(fake),
+            f"op://{made_id(0, 'v')}/{made_id(0, 'i')}",
+            {made_id(2, "f"): "b"},
+            "merge",
+            marker="m2",
+        )
         assert held(fake, "db") == {
-            "username": "app", "password": "old", "notesPlain": "a note", "Admin/password": "a", "twin": "b",
+            "username": "app", "password": "old", "notesPlain": "a note", "Admin/password": "a",
+            "twin": "b",
         }  # fmt: skip
-        assert values(environ(fake), "op://Prod/db#username") == [b"app"]  # the marker is none of its values
+        # The marker is none of its values.
+        assert values(environ(fake), "op://Prod/db#username") == [b"app"]
 
     def test_the_marker_finds_what_an_earlier_run_stored(self, fake: FakeConnect) -> None:
         first = put(environ(fake), "op://Prod/acme", {"password": "1"}, marker="m1")
         second = put(environ(fake), "op://Prod/acme", {"API key": "2"}, "merge", marker="m2")
         assert (first.version, second.version) == ("1", "2")
         for number, key in (("m1", "password"), ("m2", "API key")):
-            repeated = put(environ(fake), "op://Prod/acme", {key: "rotated since"}, "replace", marker=number)
+            repeated = put(
+                environ(fake), "op://Prod/acme", {key: "rotated since"}, "replace", marker=number
+            )
             assert (repeated.already, repeated.version) == (True, "2")
 
     @pytest.mark.parametrize("method", ["POST", "PATCH"])
@@ -151,7 +207,13 @@ class TestConnect:
 
     def test_a_write_that_was_not_done_is_not_reported_as_done(self, fake: FakeConnect) -> None:
         fake.rule = lambda asked: Reply(502) if asked.method == "POST" else None
-        put_refused(environ(fake), "op://Prod/acme", {"password": VALUE}, UnavailableError, "was not written")
+        put_refused(
+            environ(fake),
+            "op://Prod/acme",
+            {"password": VALUE},
+            UnavailableError,
+            "was not written",
+        )
 
     def test_a_conflict_is_written_again_on_what_is_there_then(self, fake: FakeConnect) -> None:
         item = filled(fake)
@@ -177,16 +239,36 @@ class TestConnect:
         ("op://Prod/db", {"sealpipe": "1"}, ReferenceValueError, "cannot name a field"),
         ("op://Prod/db", {"": "1"}, ReferenceValueError, "cannot name a field"),
         ("op://Prod/db", {"password": b"\xff"}, UnsupportedError, "holds text only"),
-        ("op://Prod/db", {"username": "1", made_id(2, "f"): "2", "password": "3"}, WriteConflictError, "other content"),
-        ("op://Prod/db/password", {"password": "1"}, ReferenceValueError, "names a field, and so do its keys"),
+        (
+            "op://Prod/db",
+            {"username": "1", made_id(2, "f"): "2", "password": "3"},
+            WriteConflictError,
+            "other content",
+        ),
+        (
+            "op://Prod/db/password",
+            {"password": "1"},
+            ReferenceValueError,
+            "names a field, and so do its keys",
+        ),
         ("op://Prod", {"password": "1"}, ReferenceValueError, "is not a 1Password reference"),
-        ("op://Nowhere/db", {"password": "1"}, SecretNotFoundError, "there is no vault of that name"),
+        (
+            "op://Nowhere/db",
+            {"password": "1"},
+            SecretNotFoundError,
+            "there is no vault of that name",
+        ),
         (f"op://{made_id(8, 'v')}/db", {"password": "1"}, SecretNotFoundError, "does not have it"),
     )
 
     @pytest.mark.parametrize(("target", "fields", "kind", "words"), REFUSED)
     def test_what_cannot_be_stored_says_why(
-        self, target: str, fields: dict[str, str | bytes], kind: type[PluginError], words: str, fake: FakeConnect
+        self,
+        target: str,
+        fields: dict[str, str | bytes],
+        kind: type[PluginError],
+        words: str,
+        fake: FakeConnect,
     ) -> None:
         filled(fake)
         mode = "create" if kind is WriteConflictError else "merge"
@@ -196,11 +278,22 @@ class TestConnect:
     def test_two_items_of_a_title_are_an_error(self, fake: FakeConnect) -> None:
         filled(fake)
         filled(fake)
-        put_refused(environ(fake), "op://Prod/db", {"password": "1"}, ReferenceValueError, "2 items have that title")
+        put_refused(
+            environ(fake),
+            "op://Prod/db",
+            {"password": "1"},
+            ReferenceValueError,
+            "2 items have that title",
+        )
 
     def test_a_token_that_only_reads_or_is_wrong_is_told_apart(self, fake: FakeConnect) -> None:
         write = ("op://Prod/new", {"password": VALUE})
-        put_refused(environ(fake, READER), *write, AccessDeniedError, "does not let this token write to that vault")
+        put_refused(
+            environ(fake, READER),
+            *write,
+            AccessDeniedError,
+            "does not let this token write to that vault",
+        )
         put_refused(environ(fake, "another"), *write, BackendAuthError, "refused the token")
 
 
@@ -220,12 +313,18 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Any:
 class TestServiceAccount:
     def test_an_item_is_made_changed_and_replaced(self, sdk: Any) -> None:
         put(OPS, "op://Prod/acme", {"username": "app", "password": "1", "Admin/PIN": "2"})
-        assert sdk.values("acme") == {"username": "app", "password": "1", "Admin/PIN": "2", "sealpipe": "m1"}
+        assert sdk.values("acme") == {
+            "username": "app",
+            "password": "1",
+            "Admin/PIN": "2",
+            "sealpipe": "m1",
+        }
         (item,) = sdk.stored.values()
         assert [field.id for field in item.fields[:2]] == ["username", "password"]
         put(OPS, "op://Prod/acme", {"password": VALUE, "API key": "3"}, "merge", marker="m2")
         assert sdk.values("acme") == {
-            "username": "app", "password": VALUE, "Admin/PIN": "2", "API key": "3", "sealpipe": "m1 m2",
+            "username": "app", "password": VALUE, "Admin/PIN": "2", "API key": "3",
+            "sealpipe": "m1 m2",
         }  # fmt: skip
         put(OPS, "op://Prod/acme/password", {"": "4"}, "replace", marker="m3")
         assert sdk.values("acme") == {"password": "4", "sealpipe": "m1 m2 m3"}
@@ -236,8 +335,14 @@ class TestServiceAccount:
         put(OPS, "op://Prod/acme", {"password": "1"})
         assert put(OPS, "op://Prod/acme", {"password": "1"}, marker="m2").already
         assert put(OPS, "op://Prod/acme", {"password": "rotated"}, "replace").already
-        put_refused(OPS, "op://Prod/acme", {"other": VALUE}, WriteConflictError, "other content", "create")
-        assert {name for name in sdk.calls if name.startswith("items.")} == {"items.list", "items.create", "items.get"}
+        put_refused(
+            OPS, "op://Prod/acme", {"other": VALUE}, WriteConflictError, "other content", "create"
+        )
+        assert {name for name in sdk.calls if name.startswith("items.")} == {
+            "items.list",
+            "items.create",
+            "items.get",
+        }
 
     def test_a_change_in_between_is_kept(self, sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         put(OPS, "op://Prod/acme", {"password": "1", "other": "2"})
@@ -257,11 +362,16 @@ class TestServiceAccount:
 
     @pytest.mark.parametrize("is_done", [True, False])
     def test_a_lost_answer_is_looked_up(self, is_done: bool, sdk: Any) -> None:  # noqa: FBT001
-        sdk.failures["items.create"], sdk.fails_after = Exception("error sending request: network"), is_done
+        sdk.failures["items.create"], sdk.fails_after = (
+            Exception("error sending request: network"),
+            is_done,
+        )
         if is_done:
             assert not put(OPS, "op://Prod/acme", {"password": VALUE}).already
         else:
-            put_refused(OPS, "op://Prod/acme", {"password": VALUE}, UnavailableError, "was not written")
+            put_refused(
+                OPS, "op://Prod/acme", {"password": VALUE}, UnavailableError, "was not written"
+            )
         assert sdk.calls.count("items.create") == 1
 
     def test_what_the_sdk_refuses_is_said_in_our_words(self, sdk: Any) -> None:
@@ -270,7 +380,13 @@ class TestServiceAccount:
         put_refused(OPS, *write, AccessDeniedError, "does not let this service account do that")
         sdk.failures["vaults.list"] = Exception("unauthorized: 401")
         put_refused(OPS, *write, BackendAuthError, "refused the service account's token")
-        put_refused(OPS, "op://Nowhere/acme", write[1], SecretNotFoundError, "there is no vault of that name")
+        put_refused(
+            OPS,
+            "op://Nowhere/acme",
+            write[1],
+            SecretNotFoundError,
+            "there is no vault of that name",
+        )
 
 
 LABEL = st.text("abc", min_size=1, max_size=2)
@@ -283,14 +399,22 @@ def test_after_its_changes_an_item_holds_what_is_wanted(
     wanted: dict[str, str],
     keeps: bool,  # noqa: FBT001
 ) -> None:
-    fields = [{"id": made_id(n, "f"), "label": label, "value": value} for n, (label, value) in enumerate(before)]
+    fields = [
+        {"id": made_id(n, "f"), "label": label, "value": value}
+        for n, (label, value) in enumerate(before)
+    ]
     item = {"fields": fields}
     after = {key: value.encode() for key, value in wanted.items()}
     after = {**(read_item(item, wanted).values or {}), **after} if keeps else after
     changes = plan_changes(item, wanted, after, "m1")
-    left = [{**each, "value": changes.values.get(str(each["id"]), each["value"])} for each in fields]
+    left = [
+        {**each, "value": changes.values.get(str(each["id"]), each["value"])} for each in fields
+    ]
     left = [each for each in left if each["id"] not in changes.removed]
-    added = [{"id": made_id(n, "n"), "label": each.label, "value": each.value} for n, each in enumerate(changes.added)]
+    added = [
+        {"id": made_id(n, "n"), "label": each.label, "value": each.value}
+        for n, each in enumerate(changes.added)
+    ]
     found = read_item({"fields": left + added}, wanted)
     assert found.markers == "m1"
     assert found.values == after

@@ -32,11 +32,21 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     }
 
     def do(*words: str, text: str = "") -> None:
-        done = subprocess.run(words, env=environ, input=text.encode(), capture_output=True, check=False)
+        done = subprocess.run(
+            words, env=environ, input=text.encode(), capture_output=True, check=False
+        )
         assert done.returncode == 0, (words, done.stderr.decode())
 
     for name, word in (("me@example.org", ""), (LOCKED, CANARY)):
-        made = ["--batch", "--pinentry-mode", "loopback", "--passphrase", word, "--quick-gen-key", name]
+        made = [
+            "--batch",
+            "--pinentry-mode",
+            "loopback",
+            "--passphrase",
+            word,
+            "--quick-gen-key",
+            name,
+        ]
         do("gpg", *made, "default", "default", "never")
     do("pass", "init", "me@example.org")
     do("pass", "insert", "-m", "prod/db", text=f"hunter2 é \nuser: {CANARY}\n")

@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from plugins.pass_store.gpg_store import CANARY, environ
-from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe.reference.parse import parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.errors import (
+    AccessDeniedError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from support.backends import opened
 
@@ -58,8 +64,18 @@ def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path)
             AccessDeniedError,
             "is encrypted for a key that is missing here",
         ),
-        ("locked/a", environ, AccessDeniedError, "gpg needs the key's passphrase, and sealpipe never prompts for it"),
-        ("one", {**environ, "PATH": "/none"}, NotConfiguredError, "the program pass is not on PATH"),
+        (
+            "locked/a",
+            environ,
+            AccessDeniedError,
+            "gpg needs the key's passphrase, and sealpipe never prompts for it",
+        ),
+        (
+            "one",
+            {**environ, "PATH": "/none"},
+            NotConfiguredError,
+            "the program pass is not on PATH",
+        ),
     ]
     for body, variables, kind, why in cases:
         with pytest.raises(kind) as caught:
@@ -69,10 +85,14 @@ def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path)
         assert type(error) is kind
         assert error.remedy
         assert CANARY not in repr(vars(error))
-    subprocess.run(["gpgconf", "--kill", "all"], env={**environ, "GNUPGHOME": str(tmp_path)}, check=True)
+    subprocess.run(
+        ["gpgconf", "--kill", "all"], env={**environ, "GNUPGHOME": str(tmp_path)}, check=True
+    )
 
 
 def test_doctor_looks_for_the_store(environ: dict[str, str], tmp_path: Path) -> None:
     assert Registry(environ=environ).check("source", "pass").ok
-    empty = Registry(environ={**environ, "PASSWORD_STORE_DIR": str(tmp_path)}).check("source", "pass")
+    empty = Registry(environ={**environ, "PASSWORD_STORE_DIR": str(tmp_path)}).check(
+        "source", "pass"
+    )
     assert (empty.ok, empty.detail) == (False, f"{tmp_path} is not a password store")

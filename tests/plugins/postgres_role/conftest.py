@@ -16,8 +16,8 @@ from psycopg import sql
 
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import write_fields
 from support.parts import Postgres, run_postgres
 from support.ports import free_port
@@ -36,11 +36,19 @@ host all all all scram-sha-256
 """
 THERE, ELSEWHERE = "0.0.0.0", "127.1"  # noqa: S104 - nobody listens there: it is where a client connects
 """Both are this machine, but not by their spelling, so TLS is verified."""
-LOGGING = ("logging_collector=on", "log_filename=server.log", "log_statement=all", "log_min_messages=debug1")
+LOGGING = (
+    "logging_collector=on",
+    "log_filename=server.log",
+    "log_statement=all",
+    "log_min_messages=debug1",
+)
 
 
 class Roles:
-    """The server, as its administrator has it. `admin` is a superuser with a password, `deputy` has CREATEROLE only."""
+    """The server, as its administrator has it.
+
+    `admin` is a superuser with a password, `deputy` has CREATEROLE only.
+    """
 
     def __init__(self, server: Postgres, port: int) -> None:
         self.server, self.port = server, port
@@ -70,15 +78,24 @@ class Roles:
         return name
 
     def set(self, name: str, password: str) -> None:
-        """Set a password by hand: the server computes what it stores. What is run here is not logged."""
-        text = sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(name), sql.Literal(password))
+        """Set a password by hand: the server computes what it stores.
+
+        What is run here is not logged.
+        """
+        text = sql.SQL("ALTER ROLE {} PASSWORD {}").format(
+            sql.Identifier(name), sql.Literal(password)
+        )
         self._connection.execute(text)
 
     def accepts(self, name: str, password: str, dbname: str = "postgres") -> bool:
         """Whether a client gets in."""
         try:
             psycopg.connect(
-                host=str(self.server.folder), port=self.port, user=name, password=password, dbname=dbname
+                host=str(self.server.folder),
+                port=self.port,
+                user=name,
+                password=password,
+                dbname=dbname,
             ).close()
         except psycopg.OperationalError:
             return False
@@ -112,7 +129,10 @@ class Roles:
     def offer_tls(self, authority: trustme.CA) -> None:
         """From now on take TLS, too, with a certificate for `THERE`."""
         certificate, owner = authority.issue_cert(THERE), self.server.folder.stat()
-        for name, pem in (("key", certificate.private_key_pem), ("cert", certificate.cert_chain_pems[0])):
+        for name, pem in (
+            ("key", certificate.private_key_pem),
+            ("cert", certificate.cert_chain_pems[0]),
+        ):
             file = self.server.folder / f"{name}.pem"
             pem.write_to_path(file)
             file.chmod(0o600)
@@ -154,7 +174,12 @@ class Sinks:
     ) -> Registry:
         network = PluginNetwork(ca_file)
         self._open.append(
-            Registry(environ=environ, config=lambda: config or {}, network=lambda: network, deadline=deadline)
+            Registry(
+                environ=environ,
+                config=lambda: config or {},
+                network=lambda: network,
+                deadline=deadline,
+            )
         )
         return self._open[-1]
 
@@ -167,7 +192,9 @@ class Sinks:
         marker: str = "m1",
         **options: Any,
     ) -> WriteResult:
-        """Store a value in `postgres-role:ROLE`, or in the store that `role` names before its colon."""
+        """Store a value in `postgres-role:ROLE`, or in the store that `role` names before its
+        colon.
+        """
         registry = self.registry(environ, **options)
         ref = parse(role if ":" in role else f"postgres-role:{role}")
         fields = [SinkField("", Secret(value))]

@@ -1,4 +1,6 @@
-"""How postgres-role connects: by settings, by PostgreSQL's variables for the default store only, with verified TLS."""
+"""How postgres-role connects: by settings, by PostgreSQL's variables for the default store only,
+with verified TLS.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,20 @@ def url(roles: Roles, query: str = "", host: str = "") -> str:
 
 
 class TestStores:
-    def test_a_named_store_has_its_settings_from_the_config(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_a_named_store_has_its_settings_from_the_config(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create()
-        table = {"plugin": "postgres-role", "host": str(roles.server.folder), "user": "admin", "dbname": "postgres"}
+        table = {
+            "plugin": "postgres-role",
+            "host": str(roles.server.folder),
+            "user": "admin",
+            "dbname": "postgres",
+        }
         environ = {f"{PROD}PASSWORD": ADMIN_PASSWORD, f"{PROD}PORT": str(roles.port)}
-        assert sinks.put(environ, f"prod:{role}", password, config={"stores": {"prod": table}}).known
+        assert sinks.put(
+            environ, f"prod:{role}", password, config={"stores": {"prod": table}}
+        ).known
 
     def test_or_from_an_address(self, roles: Roles, sinks: Sinks, password: str) -> None:
         role = roles.create()
@@ -51,15 +62,38 @@ class TestStores:
         assert sinks.put(environ, f"prod:{role}", password).known
 
     def test_no_variable_and_no_file_of_postgresql_counts_for_it(
-        self, roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self,
+        roles: Roles,
+        sinks: Sinks,
+        password: str,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
     ) -> None:
-        """Of what libpq itself reads: host, login, database, options and more of it, and `.pgpass`."""
+        """Of what libpq itself reads: host, login, database, options and more of it, and
+        `.pgpass`.
+        """
         role = roles.create()
         (tmp_path / ".pgpass").write_text(f"*:*:*:*:{ADMIN_PASSWORD}\n")
         (tmp_path / ".pgpass").chmod(0o600)
-        wrong = {"HOST": "nowhere.invalid", "PORT": "1", "USER": "nobody", "PASSWORD": "x", "DATABASE": "none"}
-        wrong |= {"HOSTADDR": "192.0.2.1", "SSLMODE": "verify-full", "OPTIONS": "-cbogus=1", "REQUIREAUTH": "gss"}
-        wrong |= {"TARGETSESSIONATTRS": "standby", "CHANNELBINDING": "require", "SSLCERT": "/x", "CONNECT_TIMEOUT": "x"}
+        wrong = {
+            "HOST": "nowhere.invalid",
+            "PORT": "1",
+            "USER": "nobody",
+            "PASSWORD": "x",
+            "DATABASE": "none",
+        }
+        wrong |= {
+            "HOSTADDR": "192.0.2.1",
+            "SSLMODE": "verify-full",
+            "OPTIONS": "-cbogus=1",
+            "REQUIREAUTH": "gss",
+        }
+        wrong |= {
+            "TARGETSESSIONATTRS": "standby",
+            "CHANNELBINDING": "require",
+            "SSLCERT": "/x",
+            "CONNECT_TIMEOUT": "x",
+        }
         for name, value in wrong.items():
             monkeypatch.setenv(f"PG{name}", value)
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -70,7 +104,12 @@ class TestStores:
             sinks.put(environ, f"prod:{role}", password)
 
     def test_a_service_of_libpq_adds_nothing_to_it(
-        self, roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self,
+        roles: Roles,
+        sinks: Sinks,
+        password: str,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
     ) -> None:
         """`PGSERVICE` is read whatever else is named: what a service may add is named, too."""
         (tmp_path / "services").write_text("[other]\nreplication=true\nhost=192.0.2.1\n")
@@ -103,16 +142,23 @@ class TestStores:
                 {"SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"mysql://u:{ADMIN_PASSWORD}@h/d"},
                 "is not an address of PostgreSQL",
             ),
-            ({"SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"postgresql://u:{ADMIN_PASSWORD}@[h/d"}, "is not an address"),
             (
-                {"SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"postgresql://u:{ADMIN_PASSWORD}@h/d?hostaddr=192.0.2.1"},
+                {"SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"postgresql://u:{ADMIN_PASSWORD}@[h/d"},
+                "is not an address",
+            ),
+            (
+                {
+                    "SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"postgresql://u:{ADMIN_PASSWORD}@h/d?hostaddr=192.0.2.1"
+                },
                 "must not have hostaddr",
             ),
             ({"PGHOST": "db.example", "PGSSLMODE": "require"}, "must be verified TLS"),
             ({"PGHOST": "localhost,db.example", "PGSSLMODE": "prefer"}, "must be verified TLS"),
         ],
     )
-    def test_settings_that_cannot_be_used(self, sinks: Sinks, environ: dict[str, str], words: str) -> None:
+    def test_settings_that_cannot_be_used(
+        self, sinks: Sinks, environ: dict[str, str], words: str
+    ) -> None:
         with pytest.raises(NotConfiguredError, match=words) as refused:
             sinks.put(environ, "app", "x")
         assert refused.value.remedy
@@ -140,7 +186,9 @@ class TestTls:
         role = roles.create()
         there = roles.environ(PGHOST=THERE)
         assert sinks.put(there, role, password, ca_file=ca_file).known
-        with pytest.raises(NotConfiguredError, match="from an authority that is not trusted here") as unknown:
+        with pytest.raises(
+            NotConfiguredError, match="from an authority that is not trusted here"
+        ) as unknown:
             sinks.put(there, role, password)
         assert "SEALPIPE_CA_FILE" in unknown.value.remedy
         with pytest.raises(NotConfiguredError, match="has a certificate for another host"):
@@ -163,10 +211,18 @@ class TestTls:
 
             threading.Thread(target=refuse, daemon=True).start()
             with pytest.raises(NotConfiguredError, match="does not offer TLS"):
-                sinks.put({"PGHOST": THERE, "PGPORT": str(server.getsockname()[1]), "PGUSER": "u"}, "app", "x")
+                sinks.put(
+                    {"PGHOST": THERE, "PGPORT": str(server.getsockname()[1]), "PGUSER": "u"},
+                    "app",
+                    "x",
+                )
 
-    @pytest.mark.skipif(psycopg.pq.version() < 160000, reason="libpq before 16 sends the password whoever asks")
-    def test_a_port_of_this_machine_that_asks_for_the_password_gets_none(self, sinks: Sinks) -> None:
+    @pytest.mark.skipif(
+        psycopg.pq.version() < 160000, reason="libpq before 16 sends the password whoever asks"
+    )
+    def test_a_port_of_this_machine_that_asks_for_the_password_gets_none(
+        self, sinks: Sinks
+    ) -> None:
         received = list[bytes]()
         with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -181,7 +237,11 @@ class TestTls:
 
             thread = threading.Thread(target=ask, daemon=True)
             thread.start()
-            login = {"PGUSER": "admin", "PGPASSWORD": ADMIN_PASSWORD, "PGPORT": str(server.getsockname()[1])}
+            login = {
+                "PGUSER": "admin",
+                "PGPASSWORD": ADMIN_PASSWORD,
+                "PGPORT": str(server.getsockname()[1]),
+            }
             with pytest.raises(NotConfiguredError, match="the password itself in clear"):
                 sinks.put({"PGHOST": "127.0.0.1", **login}, "app", "x")
             thread.join(5)
@@ -204,7 +264,9 @@ class TestTrouble:
     def test_one_that_falls_silent_later_is_not_either(
         self, roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("sealpipe_plugins.postgres_role.server._SESSION", "SELECT pg_sleep(600)")
+        monkeypatch.setattr(
+            "sealpipe_plugins.postgres_role.server._SESSION", "SELECT pg_sleep(600)"
+        )
         with pytest.raises(UnavailableError, match="did not respond in time"):
             sinks.put(roles.environ(), roles.create(), password, deadline=0.3)
 
@@ -216,7 +278,12 @@ class TestTrouble:
         ):
             with pytest.raises(kind) as refused:
                 sinks.put(environ, "app", "canary-of-a-value")
-            assert Detector({"login": environ["PGPASSWORD"].encode()}).find(exposed(refused.value).encode()) == set()
+            assert (
+                Detector({"login": environ["PGPASSWORD"].encode()}).find(
+                    exposed(refused.value).encode()
+                )
+                == set()
+            )
             assert "canary" not in f"{refused.value!r} {refused.value.remedy}"
 
     def test_check_tells_what_the_user_may_do(self, roles: Roles, sinks: Sinks) -> None:
@@ -233,7 +300,9 @@ class TestLostCommit:
     """The server ends the connection as it is told to commit: it has, or it has not."""
 
     @pytest.fixture(params=[True, False], ids=["committed", "not committed"])
-    def is_committed(self, request: pytest.FixtureRequest, roles: Roles, monkeypatch: pytest.MonkeyPatch) -> bool:
+    def is_committed(
+        self, request: pytest.FixtureRequest, roles: Roles, monkeypatch: pytest.MonkeyPatch
+    ) -> bool:
         """Whether it has; the first transaction only reads."""
         execute, commits = psycopg.Connection.execute, itertools.count()
 
@@ -252,7 +321,11 @@ class TestLostCommit:
     ) -> None:
         role = roles.create()
         before = len(roles.log())
-        with nullcontext() if is_committed else pytest.raises(UnavailableError, match="was not written"):
+        with (
+            nullcontext()
+            if is_committed
+            else pytest.raises(UnavailableError, match="was not written")
+        ):
             assert sinks.put(roles.environ("deputy"), role, password, "replace").known
         assert roles.log()[before:].count(f'ALTER ROLE "{role}" PASSWORD') == 1
         assert roles.accepts(role, password) is is_committed
@@ -275,7 +348,9 @@ def test_a_connection_that_ends_while_it_only_looks_has_set_nothing(
     assert roles.verifier(role) is None
 
 
-def test_an_unexpected_state_is_told_by_its_number(roles: Roles, sinks: Sinks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_state_is_told_by_its_number(
+    roles: Roles, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sealpipe_plugins.postgres_role.server._SESSION", "SELECT 1/0")
     with pytest.raises(PluginError, match=r"refused the statement \(SQLSTATE 22012\)"):
         sinks.put(roles.environ(), "app", "x")

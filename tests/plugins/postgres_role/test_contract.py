@@ -8,7 +8,7 @@ import pytest
 
 from plugins.postgres_role.conftest import ADMIN_PASSWORD, Roles
 from sealpipe.plugin import Mode, WriteResult
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
 
 
@@ -37,7 +37,12 @@ class TestPostgresRole(SinkContract):
         return self.roles.create()
 
     def put(
-        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+        self,
+        registry: Registry,
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
     ) -> WriteResult:
         self.seen.update(values.values())
         return super().put(registry, body, values, mode, marker)

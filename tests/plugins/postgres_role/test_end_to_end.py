@@ -1,4 +1,6 @@
-"""A password on its way into PostgreSQL by whole commands; nothing of it shows anywhere, not even at the server."""
+"""A password on its way into PostgreSQL by whole commands; nothing of it shows anywhere, not even
+at the server.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,17 @@ def job(service: RunningService, tmp_path: Path) -> Job:
     return Job(tmp_path, service)
 
 
-def test_a_new_password_is_set_and_handed_to_its_user(roles: Roles, user: Terminal, service: RunningService) -> None:
+def test_a_new_password_is_set_and_handed_to_its_user(
+    roles: Roles, user: Terminal, service: RunningService
+) -> None:
     role = roles.create(password="old")
-    words = ("share", "-f", "Password=gen:password", "--also-to", f"postgres-role:{role}?mode=replace#p=Password")
+    words = (
+        "share",
+        "-f",
+        "Password=gen:password",
+        "--also-to",
+        f"postgres-role:{role}?mode=replace#p=Password",
+    )
     done = user.sealpipe(*words, **roles.environ())
     assert done.code == 0, done
     assert roles.accepts(role, opened(service, done.out)["Password"])
@@ -45,12 +55,17 @@ def test_a_submission_becomes_a_password_once(roles: Roles, job: Job) -> None:
     assert "\tstored\n" in request.stores(target).out
     assert roles.accepts(role, given.password)
     roles.set(role, "changed since")
-    assert "already there" in request.stores(target, SEALPIPE_STATE_DIR=str(job.state.parent / "another")).out
+    assert (
+        "already there"
+        in request.stores(target, SEALPIPE_STATE_DIR=str(job.state.parent / "another")).out
+    )
     assert roles.accepts(role, "changed since")
 
 
 def test_neither_password_shows_in_any_place(roles: Roles, job: Job) -> None:
-    """Not in what is sent to PostgreSQL either: both logins are SCRAM, and what is set is a verifier."""
+    """Not in what is sent to PostgreSQL either: both logins are SCRAM, and what is set is a
+    verifier.
+    """
     role, request = roles.create(), asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= roles.environ()
@@ -58,8 +73,12 @@ def test_neither_password_shows_in_any_place(roles: Roles, job: Job) -> None:
     for words in ([], ["--output", "json"], ["--debug"]):
         seen = watch(job.terminal, [*SEALPIPE, *request.words(target), *words])
         assert seen.done.code == 0, seen.done
-        detector = Detector({"new": given.password.encode(), "of the administrator": ADMIN_PASSWORD.encode()})
-        assert {found for name, data in seen.places() for found in detector.find(data, name)} == set()
+        detector = Detector(
+            {"new": given.password.encode(), "of the administrator": ADMIN_PASSWORD.encode()}
+        )
+        assert {
+            found for name, data in seen.places() for found in detector.find(data, name)
+        } == set()
         assert seen.executed == []
         roles.set(role, "other")
         roles.run("COMMENT ON ROLE {} IS NULL", role)
@@ -72,7 +91,9 @@ def failures(roles: Roles, user: Terminal, tmp_path: Path) -> Iterator[dict[str,
     roles.offer_tls(authority)
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     role, locked, at = roles.create(), roles.create(rights="NOLOGIN"), roles.environ()
-    expired = roles.create(rights="LOGIN SUPERUSER VALID UNTIL '2020-01-01'", password=ADMIN_PASSWORD)
+    expired = roles.create(
+        rights="LOGIN SUPERUSER VALID UNTIL '2020-01-01'", password=ADMIN_PASSWORD
+    )
     target = f"postgres-role:{role}"
     with ExitStack() as stack:
         silent = FaultyServer("silent")
@@ -81,10 +102,17 @@ def failures(roles: Roles, user: Terminal, tmp_path: Path) -> Iterator[dict[str,
             "wrong path": Failure("postgres-role:nobody", at),
             "denied": Failure("postgres-role:admin?mode=replace", roles.environ("deputy")),
             "expired login": Failure(target, roles.environ(expired)),
-            "unreachable": Failure(target, {**at, "PGHOST": "127.0.0.1", "PGPORT": str(silent_port())}),
+            "unreachable": Failure(
+                target, {**at, "PGHOST": "127.0.0.1", "PGPORT": str(silent_port())}
+            ),
             "timeout": Failure(
                 target,
-                {**at, "PGHOST": "127.0.0.1", "PGPORT": silent.url.rpartition(":")[2], "PGCONNECT_TIMEOUT": "2"},
+                {
+                    **at,
+                    "PGHOST": "127.0.0.1",
+                    "PGPORT": silent.url.rpartition(":")[2],
+                    "PGCONNECT_TIMEOUT": "2",
+                },
             ),
             "missing library": Failure(target, {**at, **without(user, "psycopg", "psycopg")}),
             "wrong database": Failure(target, {**at, "PGDATABASE": "nowhere"}),
@@ -93,10 +121,14 @@ def failures(roles: Roles, user: Terminal, tmp_path: Path) -> Iterator[dict[str,
         }
 
 
-def test_nine_failures_are_told_apart(failures: dict[str, Failure], user: Terminal, service: RunningService) -> None:
+def test_nine_failures_are_told_apart(
+    failures: dict[str, Failure], user: Terminal, service: RunningService
+) -> None:
     user.environ["DB_PASSWORD"] = "canary-5d0c9b"
 
     def words(target: str) -> tuple[str, ...]:
         return "share", "-f", "env:DB_PASSWORD", "--also-to", target, "--deadline", "5s"
 
-    assert_told_apart(failures, user, service, secrets={ADMIN_PASSWORD, "canary-5d0c9b"}, words=words)
+    assert_told_apart(
+        failures, user, service, secrets={ADMIN_PASSWORD, "canary-5d0c9b"}, words=words
+    )

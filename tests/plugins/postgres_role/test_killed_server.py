@@ -1,4 +1,6 @@
-"""A PostgreSQL that is killed in the middle of a write: it is either all there, marker included, or nothing of it."""
+"""A PostgreSQL that is killed in the middle of a write: it is either all there, marker included, or
+nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,30 @@ def server() -> Iterator[tuple[Postgres, int]]:
 
 @pytest.mark.parametrize("moment", ["ALTER", "COMMENT", "COMMIT", "committed"])
 def test_a_write_is_whole_or_not_there_and_the_next_run_knows(
-    moment: str, server: tuple[Postgres, int], sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch
+    moment: str,
+    server: tuple[Postgres, int],
+    sinks: Sinks,
+    password: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     postgres, port = server
-    environ = {"PGHOST": str(postgres.folder), "PGPORT": str(port), "PGUSER": "tests", "PGDATABASE": "postgres"}
+    environ = {
+        "PGHOST": str(postgres.folder),
+        "PGPORT": str(port),
+        "PGUSER": "tests",
+        "PGDATABASE": "postgres",
+    }
     address, role = f"{postgres.address}&port={port}", f"at-{moment}"
     with psycopg.connect(address, autocommit=True) as admin:
         admin.execute(f'CREATE ROLE "{role}" LOGIN')
     execute, commits = psycopg.Connection.execute, []
 
     def killing(connection: Any, statement: Any, *more: Any, **options: Any) -> Any:
-        text = str(statement) if isinstance(statement, str | bytes) else statement.as_string(connection)
+        text = (
+            str(statement)
+            if isinstance(statement, str | bytes)
+            else statement.as_string(connection)
+        )
         commits.extend([text] * (text == "COMMIT"))
         if text.startswith(moment) and (moment != "COMMIT" or len(commits) == 2):
             postgres.kill()
@@ -46,7 +61,9 @@ def test_a_write_is_whole_or_not_there_and_the_next_run_knows(
 
     with monkeypatch.context() as patch:
         patch.setattr(psycopg.Connection, "execute", killing)
-        with pytest.raises(UnknownOutcomeError if moment in ("COMMIT", "committed") else UnavailableError):
+        with pytest.raises(
+            UnknownOutcomeError if moment in ("COMMIT", "committed") else UnavailableError
+        ):
             sinks.put(environ, role, password)
     postgres.start(port=port)
     assert sinks.put(environ, role, password).already is (moment == "committed")
@@ -55,4 +72,6 @@ def test_a_write_is_whole_or_not_there_and_the_next_run_knows(
             "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = %s", (role,)
         ).fetchall()
     assert comment == "[sealpipe: m1]"
-    psycopg.connect(host=str(postgres.folder), port=port, user=role, password=password, dbname="postgres").close()
+    psycopg.connect(
+        host=str(postgres.folder), port=port, user=role, password=password, dbname="postgres"
+    ).close()

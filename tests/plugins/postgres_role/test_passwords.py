@@ -1,4 +1,6 @@
-"""postgres-role: sets the password of the role that is named, of no other, and claims only what a login has shown."""
+"""postgres-role: sets the password of the role that is named, of no other, and claims only what a
+login has shown.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from sealpipe_plugins.postgres_role.role import Role, append_marker
 from support.leaks import Detector
 
 
-def test_a_client_gets_in_with_the_new_password_only(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_a_client_gets_in_with_the_new_password_only(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     role = roles.create(password="old")
     assert sinks.put(roles.environ(), role, password, "replace").known
     assert roles.accepts(role, password)
@@ -32,13 +36,17 @@ def test_a_client_gets_in_with_the_new_password_only(roles: Roles, sinks: Sinks,
     assert (roles.verifier(role) or "").startswith("SCRAM-SHA-256$")
 
 
-def test_the_servers_log_of_every_statement_has_no_password(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_the_servers_log_of_every_statement_has_no_password(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     role = roles.create()
     sinks.put(roles.environ(), role, password)
     log = roles.log()
     assert f'ALTER ROLE "{role}" PASSWORD \'SCRAM-SHA-256$' in log
     assert (
-        Detector({"new": password.encode(), "of the administrator": ADMIN_PASSWORD.encode()}).find(log.encode())
+        Detector({"new": password.encode(), "of the administrator": ADMIN_PASSWORD.encode()}).find(
+            log.encode()
+        )
         == set()
     )
 
@@ -65,7 +73,9 @@ def test_a_hostile_name_is_a_name(roles: Roles, sinks: Sinks, password: str, nam
     assert roles.accepts("admin", ADMIN_PASSWORD)
 
 
-def test_a_name_that_is_cut_off_would_be_another_role(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_a_name_that_is_cut_off_would_be_another_role(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     short = roles.create("y" * 63, password="old")
     with pytest.raises(ReferenceValueError, match="is not the name of a role"):
         sinks.put(roles.environ(), f"{short}y", password, "replace")
@@ -73,23 +83,37 @@ def test_a_name_that_is_cut_off_would_be_another_role(roles: Roles, sinks: Sinks
 
 
 @pytest.mark.parametrize("name", ["nobody", "public", "none", "Admin"])
-def test_a_role_that_does_not_exist_is_not_made(roles: Roles, sinks: Sinks, password: str, name: str) -> None:
+def test_a_role_that_does_not_exist_is_not_made(
+    roles: Roles, sinks: Sinks, password: str, name: str
+) -> None:
     with pytest.raises(SecretNotFoundError, match=f"has no role {name}"):
         sinks.put(roles.environ(), name, password, "replace")
 
 
 @pytest.mark.parametrize(
     "password",
-    ["ﬁ\u00ad\u2168", "pass word\u00a0", "\u0627\u0031", "\U0001f511\u0378", "a\x07\r\n\tb", "'\\ \"$", "x" * 3000],
+    [
+        "ﬁ\u00ad\u2168",
+        "pass word\u00a0",
+        "\u0627\u0031",
+        "\U0001f511\u0378",
+        "a\x07\r\n\tb",
+        "'\\ \"$",
+        "x" * 3000,
+    ],
 )
-def test_an_odd_password_is_the_one_that_clients_use(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_an_odd_password_is_the_one_that_clients_use(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     role = roles.create()
     assert sinks.put(roles.environ(), role, password).known
     assert roles.accepts(role, password)
 
 
 @pytest.mark.parametrize("value", ["", "a\0b", "\0", b"\xff"])
-def test_what_no_password_can_be_changes_nothing(roles: Roles, sinks: Sinks, value: str | bytes) -> None:
+def test_what_no_password_can_be_changes_nothing(
+    roles: Roles, sinks: Sinks, value: str | bytes
+) -> None:
     role = roles.create(password="old")
     with pytest.raises(UnsupportedError):
         sinks.put(roles.environ(), role, value, "replace")
@@ -97,7 +121,8 @@ def test_what_no_password_can_be_changes_nothing(roles: Roles, sinks: Sinks, val
 
 
 @pytest.mark.parametrize(
-    ("rights", "words"), [("NOLOGIN", "cannot log in"), ("LOGIN VALID UNTIL '2020-01-01'", "have expired")]
+    ("rights", "words"),
+    [("NOLOGIN", "cannot log in"), ("LOGIN VALID UNTIL '2020-01-01'", "have expired")],
 )
 def test_a_role_that_cannot_log_in_gets_no_password(
     roles: Roles, sinks: Sinks, password: str, rights: str, words: str
@@ -118,38 +143,52 @@ class TestWithoutProof:
         roles.run("DROP ROLE IF EXISTS {}", name)
         return roles.create(name)
 
-    def test_a_superuser_compares_what_is_stored(self, roles: Roles, sinks: Sinks, password: str, role: str) -> None:
+    def test_a_superuser_compares_what_is_stored(
+        self, roles: Roles, sinks: Sinks, password: str, role: str
+    ) -> None:
         assert sinks.put(roles.environ(), role, password).known
 
-    def test_anybody_else_is_told_so(self, roles: Roles, sinks: Sinks, password: str, role: str) -> None:
+    def test_anybody_else_is_told_so(
+        self, roles: Roles, sinks: Sinks, password: str, role: str
+    ) -> None:
         before = roles.log()
         assert not sinks.put(roles.environ("deputy"), role, password, "replace").known
         assert (roles.verifier(role) or "").startswith("SCRAM-SHA-256$")
-        assert Detector({"new": password.encode()}).find(roles.log()[len(before) :].encode()) == set()
+        assert (
+            Detector({"new": password.encode()}).find(roles.log()[len(before) :].encode()) == set()
+        )
 
     def test_a_role_without_access_to_the_database_has_proved_its_password(
         self, roles: Roles, sinks: Sinks, password: str
     ) -> None:
         role = roles.create()
         roles.run("GRANT CONNECT ON DATABASE closed TO deputy")
-        assert sinks.put(roles.environ("deputy", PGDATABASE="closed"), role, password, "replace").known
+        assert sinks.put(
+            roles.environ("deputy", PGDATABASE="closed"), role, password, "replace"
+        ).known
 
 
 class TestModes:
-    def test_create_is_for_a_role_without_a_password(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_create_is_for_a_role_without_a_password(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create(password="old")
         with pytest.raises(WriteConflictError, match="already has other content"):
             sinks.put(roles.environ(), role, password)
         assert roles.accepts(role, "old")
 
-    def test_create_does_not_replace_what_this_user_cannot_see(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_create_does_not_replace_what_this_user_cannot_see(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create()
         with pytest.raises(WriteConflictError, match="which this user cannot see") as refused:
             sinks.put(roles.environ("deputy"), role, password)
         assert "?mode=replace" in refused.value.remedy
         assert roles.verifier(role) is None
 
-    def test_what_gets_in_already_is_not_set_again(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_what_gets_in_already_is_not_set_again(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create(password=password)
         before = roles.verifier(role)
         assert sinks.put(roles.environ("deputy"), role, password, "replace").already
@@ -164,14 +203,18 @@ class TestMarkers:
         sinks.put(roles.environ("deputy"), role, f"{password}2", "replace", "AbC.2")
         assert roles.comment(role) == "of the billing team\nsee the wiki\n[sealpipe: AbC.1 AbC.2]"
 
-    def test_a_password_that_was_changed_since_is_left_alone(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_a_password_that_was_changed_since_is_left_alone(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create()
         sinks.put(roles.environ("deputy"), role, password, "replace")
         roles.set(role, "changed by hand")
         assert sinks.put(roles.environ("deputy"), role, password, "replace").already
         assert roles.accepts(role, "changed by hand")
 
-    def test_a_role_sets_its_own_password_without_a_marker(self, roles: Roles, sinks: Sinks, password: str) -> None:
+    def test_a_role_sets_its_own_password_without_a_marker(
+        self, roles: Roles, sinks: Sinks, password: str
+    ) -> None:
         role = roles.create(password="old")
         own = roles.environ(role, PGPASSWORD="old")
         assert sinks.put(own, role, password, "replace").known
@@ -179,19 +222,27 @@ class TestMarkers:
         assert sinks.put({**own, "PGPASSWORD": password}, role, password, "replace").already
 
     @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-    @given(st.text(), st.lists(st.from_regex(r"[A-Za-z0-9._-]{1,80}", fullmatch=True), min_size=1, max_size=12))
-    def test_any_comment_keeps_its_text_and_finds_the_last_markers(self, comment: str, markers: list[str]) -> None:
+    @given(
+        st.text(),
+        st.lists(st.from_regex(r"[A-Za-z0-9._-]{1,80}", fullmatch=True), min_size=1, max_size=12),
+    )
+    def test_any_comment_keeps_its_text_and_finds_the_last_markers(
+        self, comment: str, markers: list[str]
+    ) -> None:
         text = comment
         for marker in markers:
             text = append_marker(text, marker)
         assert text.startswith(comment) or "[sealpipe: " in comment
         assert has_marker(
-            Role(1, can_log_in=True, is_expired=False, comment=text, is_visible=True).markers, markers[-1]
+            Role(1, can_log_in=True, is_expired=False, comment=text, is_visible=True).markers,
+            markers[-1],
         )
         assert text.count("[sealpipe: ") == max(1, comment.count("[sealpipe: "))
 
 
-def test_a_user_without_the_right_is_told_which_one(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_a_user_without_the_right_is_told_which_one(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     weak, other = roles.create(password=ADMIN_PASSWORD), roles.create(password="old")
     for user, role in ((weak, other), ("deputy", "admin")):
         with pytest.raises(AccessDeniedError) as refused:
@@ -200,7 +251,9 @@ def test_a_user_without_the_right_is_told_which_one(roles: Roles, sinks: Sinks, 
     assert roles.accepts(other, "old")
 
 
-def test_of_two_at_the_same_moment_one_wins_with_create(roles: Roles, sinks: Sinks, password: str) -> None:
+def test_of_two_at_the_same_moment_one_wins_with_create(
+    roles: Roles, sinks: Sinks, password: str
+) -> None:
     role = roles.create()
     ends: list[str] = []
 
@@ -221,7 +274,9 @@ def test_of_two_at_the_same_moment_one_wins_with_create(roles: Roles, sinks: Sin
 
 
 def test_a_change_by_others_in_between_is_seen(roles: Roles, sinks: Sinks, password: str) -> None:
-    """Somebody else holds the role in a transaction: it is waited for, and the password set after it."""
+    """Somebody else holds the role in a transaction: it is waited for, and the password set after
+    it.
+    """
     role = roles.create()
     with psycopg.connect(roles.address) as other:
         other.execute(f'ALTER ROLE "{role}" CONNECTION LIMIT 3')
@@ -233,9 +288,12 @@ def test_a_change_by_others_in_between_is_seen(roles: Roles, sinks: Sinks, passw
     assert roles.comment(role) == "[sealpipe: m1]"
 
 
-def test_one_that_is_held_for_long_is_for_later(roles: Roles, sinks: Sinks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_held_for_long_is_for_later(
+    roles: Roles, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        "sealpipe_plugins.postgres_role.server._SESSION", "SELECT set_config('lock_timeout', '50ms', true)"
+        "sealpipe_plugins.postgres_role.server._SESSION",
+        "SELECT set_config('lock_timeout', '50ms', true)",
     )
     role = roles.create()
     with psycopg.connect(roles.address) as other:

@@ -37,7 +37,10 @@ def found_by() -> Mapping[str, list[str]]:
             f"https://elsewhere.example/?to=https%3A%2F%2Flinks.example%2FAbC%231{key()}",
             f"HTTPS://links.example/AbC#1{key()}",
             f'"url":"https:\\u002f\\u002Flinks.example\\u002fAbC\\u00231{key()}"',
-            f'<a href="https://links.example/AbC&#35;1{key()}">or <https://links.example/AbC&#x23;1{key()}',
+            (
+                f'<a href="https://links.example/AbC&#35;1{key()}">or '
+                f"<https://links.example/AbC&#x23;1{key()}"
+            ),
             f"__https://links.example/AbC#1{key()}__",
             f"https://links.example?s=AbC#1{key()}",
             f"https://links.example/#/AbC#1{key()}",
@@ -111,7 +114,9 @@ def found_by() -> Mapping[str, list[str]]:
 
 
 def _as_json(text: str) -> str:
-    """JSON of PHP, with what else JSON may escape; of text that is JSON already: escaped once more."""
+    """JSON of PHP, with what else JSON may escape; of text that is JSON already: escaped once
+    more.
+    """
     return json.dumps(text)[1:-1].replace("/", "\\/").replace("#", "\\u0023")
 
 

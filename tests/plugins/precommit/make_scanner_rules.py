@@ -1,7 +1,9 @@
-"""Write docs/how-to/*.toml, our rules for other scanners: `python tests/plugins/precommit/make_scanner_rules.py`.
+"""Write docs/how-to/*.toml, our rules for other scanners: `python
+tests/plugins/precommit/make_scanner_rules.py`.
 
-Of each rule the expression is the same; how a scanner is told what to allow is its own. gitleaks knows the group of the
-secret by its number, the others take the first. kingfisher gets the pragma as an option.
+Of each rule the expression is the same; how a scanner is told what to allow is its own. gitleaks
+knows the group of the secret by its number, the others take the first. kingfisher gets the pragma
+as an option.
 """
 
 from __future__ import annotations
@@ -19,8 +21,17 @@ ANCHOR = "1[a-z0-9_-]{43}$"
 
 def allow_in_gitleaks(rule: Rule) -> list[str]:
     """Return the lines of what gitleaks allows."""
-    lines = ["secretGroup = 1", "[[rules.allowlists]]", 'regexTarget = "line"', f"regexes = ['''{PRAGMA.decode()}''']"]
-    return [*lines, "[[rules.allowlists]]", f"regexes = ['''{ANCHOR}''']"] if NO_ANCHOR in rule.pattern else lines
+    lines = [
+        "secretGroup = 1",
+        "[[rules.allowlists]]",
+        'regexTarget = "line"',
+        f"regexes = ['''{PRAGMA.decode()}''']",
+    ]
+    return (
+        [*lines, "[[rules.allowlists]]", f"regexes = ['''{ANCHOR}''']"]
+        if NO_ANCHOR in rule.pattern
+        else lines
+    )
 
 
 def allow_in_betterleaks(rule: Rule) -> list[str]:
@@ -43,10 +54,19 @@ SCANNERS: Mapping[str, Callable[[Rule], list[str]]] = {
 
 
 def make(scanner: str) -> str:
-    """Return the rules for a scanner, each with its keywords: scanners look for those first, in lower case."""
-    parts = ["# Made from the rules of sealpipe's hooks by tests/plugins/precommit/make_scanner_rules.py.\n"]
+    """Return the rules for a scanner, each with its keywords: scanners look for those first, in
+    lower case.
+    """
+    parts = [
+        (
+            "# Made from the rules of sealpipe's hooks by "
+            "tests/plugins/precommit/make_scanner_rules.py.\n"
+        )
+    ]
     for rule in RULES:
-        words = ", ".join(f"'{word}'" for word in dict.fromkeys(start.literal.lower() for start in rule.starts))
+        words = ", ".join(
+            f"'{word}'" for word in dict.fromkeys(start.literal.lower() for start in rule.starts)
+        )
         lines = (
             "[[rules]]",
             f'id = "sealpipe-{rule.name}"',

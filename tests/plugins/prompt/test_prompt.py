@@ -1,4 +1,6 @@
-"""`prompt:`: asked at a real terminal, shown nowhere, and the terminal is as before, whatever happens."""
+"""`prompt:`: asked at a real terminal, shown nowhere, and the terminal is as before, whatever
+happens.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,18 @@ def test_what_is_typed_is_shared_and_shown_nowhere(user: Terminal, service: Runn
     assert typist.seen.decode() == f"{QUESTION}\r\n"
 
 
-def test_it_asks_at_the_terminal_while_something_else_is_piped_in(user: Terminal, service: RunningService) -> None:
+def test_it_asks_at_the_terminal_while_something_else_is_piped_in(
+    user: Terminal, service: RunningService
+) -> None:
     with person(user, *ASK, "-f", "Piped=stdin:", stdin=b"from a pipe") as typist:
         typist.answers(QUESTION, CANARY)
         done = typist.done()
     assert opened(service, done.out) == {"Password": CANARY, "Piped": "from a pipe"}
 
 
-def test_each_mention_asks_by_itself_one_after_the_other(user: Terminal, service: RunningService) -> None:
+def test_each_mention_asks_by_itself_one_after_the_other(
+    user: Terminal, service: RunningService
+) -> None:
     fields = ["-f", "A=prompt:", "-f", "B=prompt:", "-f", "C=env:HOME", "-f", "D=gen:pin"]
     with person(user, "share", *fields, "--passcode-from", "prompt:Passcode") as typist:
         typist.answers("Secret (not shown): ", "one")
@@ -67,8 +73,20 @@ def test_each_mention_asks_by_itself_one_after_the_other(user: Terminal, service
     assert (found["A"], found["B"], found["C"]) == ("one", "two", str(user.home))
 
 
-def test_a_request_asks_for_its_passcode_and_collect_for_its_key(user: Terminal, service: RunningService) -> None:
-    asked = ("request", "-a", "Token", "--passcode-from", "prompt:Passcode", "--key", "new", "--seed-to", "file:seed")
+def test_a_request_asks_for_its_passcode_and_collect_for_its_key(
+    user: Terminal, service: RunningService
+) -> None:
+    asked = (
+        "request",
+        "-a",
+        "Token",
+        "--passcode-from",
+        "prompt:Passcode",
+        "--key",
+        "new",
+        "--seed-to",
+        "file:seed",
+    )
     with person(user, *asked) as typist:
         typist.answers("Passcode (not shown): ", "knock")
         done = typist.done()
@@ -90,7 +108,8 @@ def test_the_deadline_is_not_for_who_types(user: Terminal, service: RunningServi
 
 
 @pytest.mark.parametrize(
-    ("how", "code"), [("keys", 130), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("how", "code"),
+    [("keys", 130), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
 def test_an_interrupt_ends_it_and_the_terminal_shows_again(
     user: Terminal, service: RunningService, how: str | int, code: int
@@ -100,7 +119,11 @@ def test_an_interrupt_ends_it_and_the_terminal_shows_again(
         typist.waits_for(QUESTION)
         typist.types("half of it")
         if isinstance(how, int):
-            time.sleep(0.5)  # the kernel gives the terminal what was typed a moment later: not after the interrupt
+            time.sleep(
+                0.5
+                # the kernel gives the terminal what was typed a moment later: not after the
+                # interrupt
+            )
             os.kill(typist.pid, how)
         else:
             typist.types("\x03")
@@ -110,7 +133,9 @@ def test_an_interrupt_ends_it_and_the_terminal_shows_again(
     assert b"half" not in typist.seen
 
 
-def test_stopped_it_leaves_the_terminal_as_it_was_and_asks_again(user: Terminal, service: RunningService) -> None:
+def test_stopped_it_leaves_the_terminal_as_it_was_and_asks_again(
+    user: Terminal, service: RunningService
+) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         for how in ("keys", "signal"):
@@ -145,7 +170,9 @@ def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(
 
 
 def test_a_second_line_of_a_slow_paste_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The terminal hands the lines over one by one; the window is long here, so that a slow machine is no failure."""
+    """The terminal hands the lines over one by one; the window is long here, so that a slow machine
+    is no failure.
+    """
     master, slave = pty.openpty()
     monkeypatch.setattr(terminal, "TERMINAL", os.ttyname(slave))
     monkeypatch.setattr(terminal, "_PASTE_WINDOW", 30)
@@ -172,7 +199,9 @@ def test_a_long_line_is_whole(user: Terminal, service: RunningService) -> None:
 
 
 @pytest.mark.parametrize("typed", ["\r", "\x04"])
-def test_nothing_is_an_error_unless_it_is_optional(user: Terminal, service: RunningService, typed: str) -> None:
+def test_nothing_is_an_error_unless_it_is_optional(
+    user: Terminal, service: RunningService, typed: str
+) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         typist.types(typed)
@@ -204,7 +233,9 @@ def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: RunningS
 
 
 @pytest.mark.parametrize("row", SOME, ids=titled)
-def test_in_ci_there_is_no_prompt_even_at_a_terminal(user: Terminal, service: RunningService, row: CISystem) -> None:
+def test_in_ci_there_is_no_prompt_even_at_a_terminal(
+    user: Terminal, service: RunningService, row: CISystem
+) -> None:
     with person(user, *ASK, "--link-file", "link", **job(row)) as typist:
         done = typist.done()
     assert (done.code, done.out, service.seen(), typist.seen) == (14, "", [], b"")

@@ -43,11 +43,15 @@ def encrypt(tmp_path: Path, keys: Keys) -> Encrypt:
     """Encrypt a text under a name."""
     sops = program("sops")
 
-    def make(name: str, content: str | bytes, *options: str, recipient: str = keys.recipient) -> Path:
+    def make(
+        name: str, content: str | bytes, *options: str, recipient: str = keys.recipient
+    ) -> Path:
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         subprocess.run(
-            [sops, "encrypt", "--in-place", "--age", recipient, *options, f"./{name}"], cwd=tmp_path, check=True
+            [sops, "encrypt", "--in-place", "--age", recipient, *options, f"./{name}"],
+            cwd=tmp_path,
+            check=True,
         )
         return path
 

@@ -22,11 +22,20 @@ class TestSops(SourceContract):
 
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path: Path, encrypt: Encrypt, others: Keys) -> None:
-        self.here, self.encrypt, self.others, self.numbers = tmp_path, encrypt, others, itertools.count()
+        self.here, self.encrypt, self.others, self.numbers = (
+            tmp_path,
+            encrypt,
+            others,
+            itertools.count(),
+        )
 
     @pytest.fixture
     def environ(self, keys: Keys, tmp_path: Path) -> Mapping[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SOPS_AGE_KEY_FILE": str(keys.file)}
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "SOPS_AGE_KEY_FILE": str(keys.file),
+        }
 
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)

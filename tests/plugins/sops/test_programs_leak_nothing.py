@@ -31,7 +31,13 @@ def filled(user: Terminal, encrypt: Encrypt, keys: Keys) -> Terminal:
     return user
 
 
-SHARE = ["share", "-f", "Password=sops:secrets.enc.yaml#/db/password", "-f", "Token=exec:token?arg=token"]
+SHARE = [
+    "share",
+    "-f",
+    "Password=sops:secrets.enc.yaml#/db/password",
+    "-f",
+    "Token=exec:token?arg=token",
+]
 
 
 def test_what_programs_give_is_shared(filled: Terminal, service: RunningService) -> None:
@@ -76,7 +82,9 @@ def test_a_failure_names_the_reference_the_reason_and_the_next_step(filled: Term
 
 
 def test_the_plugins_are_listed_with_their_parameters(filled: Terminal) -> None:
-    rows = {row["name"]: row for row in filled.sealpipe("plugins", "--output", "json").json["plugins"]}
+    rows = {
+        row["name"]: row for row in filled.sealpipe("plugins", "--output", "json").json["plugins"]
+    }
     assert {"sops", "pass", "exec", "keyring", "op"} <= rows.keys()
     assert set(rows["sops"]["params"]) == {"input", "raw"}
     assert json.dumps(rows["keyring"]["needs"]) == '["keyring>=25"]'

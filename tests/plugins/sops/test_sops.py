@@ -19,8 +19,8 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.reference.parse import parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import MAX_TRIES, resolve
 from sealpipe.wire.fields import Field
 from support.backends import as_nobody, opened
@@ -40,7 +40,9 @@ def environ(keys: Keys, tmp_path: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SOPS_AGE_KEY_FILE": str(keys.file)}
 
 
-def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None) -> list[Field]:
+def fetched(
+    *texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None
+) -> list[Field]:
     registry = Registry(environ=environ, config=lambda: config or {})
     fields: list[Field] = resolve([parse_field(text) for text in texts], lambda: registry)
     return fields
@@ -53,15 +55,22 @@ def values(
 
 
 YAML = "db:\n  password: hunter2\n  port: 5432\n  hosts: [a, b]\n  on: true\nkey: |\n  one\n  twö\n"
-MEMBERS = {"db": {"password": "hunter2", "port": 5432, "hosts": ["a", "b"], "on": True}, "key": "one\ntwö\n"}
+MEMBERS = {
+    "db": {"password": "hunter2", "port": 5432, "hosts": ["a", "b"], "on": True},
+    "key": "one\ntwö\n",
+}
 DOCUMENTS = {"a.yaml": YAML, "a.yml": YAML, "a.json": json.dumps(MEMBERS)}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_keys_are_taken_out_of_a_decrypted_document(name: str, encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+def test_keys_are_taken_out_of_a_decrypted_document(
+    name: str, encrypt: Encrypt, environ: Mapping[str, str]
+) -> None:
     path = encrypt(name, DOCUMENTS[name])
     assert b"hunter2" not in path.read_bytes()
-    assert values(f"sops:{path}#/db/password,Port=/db/port,/db/hosts/1,/db/on,key", environ=environ) == [
+    assert values(
+        f"sops:{path}#/db/password,Port=/db/port,/db/hosts/1,/db/on,key", environ=environ
+    ) == [
         ("password", b"hunter2"),
         ("Port", b"5432"),
         ("1", b"b"),
@@ -73,43 +82,68 @@ def test_keys_are_taken_out_of_a_decrypted_document(name: str, encrypt: Encrypt,
 def test_dotenv_and_ini_are_maps_too(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
     dotenv = encrypt("prod.env", "USER=app\nPASSWORD=a=b c#d\n")
     ini = encrypt("prod.ini", "[db]\npassword = hunter2\n")
-    assert values(f"sops:{dotenv}#*", environ=environ) == [("USER", b"app"), ("PASSWORD", b"a=b c#d")]
+    assert values(f"sops:{dotenv}#*", environ=environ) == [
+        ("USER", b"app"),
+        ("PASSWORD", b"a=b c#d"),
+    ]
     assert values(f"sops:{ini}#/db/password", environ=environ) == [("password", b"hunter2")]
 
 
 def test_a_binary_file_is_taken_exactly(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
     content = "\ufeffbegin\r\n\té\n".encode()
-    assert values(f"sops:{encrypt('deploy.pem', content)}", environ=environ) == [("deploy.pem", content)]
+    assert values(f"sops:{encrypt('deploy.pem', content)}", environ=environ) == [
+        ("deploy.pem", content)
+    ]
 
 
-def test_any_file_is_taken_whole_where_raw_asks_for_it(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+def test_any_file_is_taken_whole_where_raw_asks_for_it(
+    encrypt: Encrypt, environ: Mapping[str, str]
+) -> None:
     path = encrypt("kube.yaml", "# which one\nuser: app\ntoken: hunter2\n")
-    assert values(f"sops:{path}?raw=1", environ=environ) == [("kube.yaml", b"# which one\nuser: app\ntoken: hunter2\n")]
-    assert values(f"sops:{path}?raw=1&format=yaml#token", environ=environ) == [("token", b"hunter2")]
+    assert values(f"sops:{path}?raw=1", environ=environ) == [
+        ("kube.yaml", b"# which one\nuser: app\ntoken: hunter2\n")
+    ]
+    assert values(f"sops:{path}?raw=1&format=yaml#token", environ=environ) == [
+        ("token", b"hunter2")
+    ]
 
 
-def test_the_format_can_be_given_where_the_name_does_not_tell(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+def test_the_format_can_be_given_where_the_name_does_not_tell(
+    encrypt: Encrypt, environ: Mapping[str, str]
+) -> None:
     path = encrypt("secrets.enc", "a: hunter2\n", "--input-type", "yaml", "--output-type", "yaml")
     assert values(f"sops:{path}?input=yaml#a", environ=environ) == [("a", b"hunter2")]
-    assert values(f"sops:{path}?input=yaml&raw=1", environ=environ) == [("secrets.enc", b"a: hunter2\n")]
+    assert values(f"sops:{path}?input=yaml&raw=1", environ=environ) == [
+        ("secrets.enc", b"a: hunter2\n")
+    ]
     with pytest.raises(PluginError, match="not encrypted by sops, or not in the format") as caught:
         values(f"sops:{path}", environ=environ)
     assert "?input=yaml" in caught.value.remedy
 
 
-def test_several_yaml_documents_are_not_silently_one(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+def test_several_yaml_documents_are_not_silently_one(
+    encrypt: Encrypt, environ: Mapping[str, str]
+) -> None:
     path = encrypt("two.yaml", "# head\na: 1\n---\na: 2\n")
     with pytest.raises(ReferenceValueError, match="several YAML documents") as caught:
         values(f"sops:{path}#a", environ=environ)
     assert "?raw=1" in caught.value.remedy
-    assert values(f"sops:{path}?raw=1", environ=environ) == [("two.yaml", b"# head\na: 1\n---\na: 2\n")]
+    assert values(f"sops:{path}?raw=1", environ=environ) == [
+        ("two.yaml", b"# head\na: 1\n---\na: 2\n")
+    ]
     one = encrypt("one.yaml", "---\na: hunter2\n")
     assert values(f"sops:{one}#a", environ=environ) == [("a", b"hunter2")]
 
 
-@pytest.mark.parametrize("name", ["-x.yaml", "--help", "--output=made", "a b.yaml", "é;$(touch made).yaml"])
+@pytest.mark.parametrize(
+    "name", ["-x.yaml", "--help", "--output=made", "a b.yaml", "é;$(touch made).yaml"]
+)
 def test_a_path_is_a_file_and_nothing_else(
-    name: str, encrypt: Encrypt, environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    encrypt: Encrypt,
+    environ: Mapping[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encrypt("a.yaml", "a: hunter2\n").rename(tmp_path / name)
     monkeypatch.chdir(tmp_path)
@@ -123,7 +157,9 @@ def test_keys_are_what_sops_itself_knows_them_by(
 ) -> None:
     path = encrypt("a.yaml", "a: hunter2\n")
     del environ["SOPS_AGE_KEY_FILE"]
-    environ[variable] = {"SOPS_AGE_KEY_FILE": str(keys.file), "SOPS_AGE_KEY": keys.private}[variable]
+    environ[variable] = {"SOPS_AGE_KEY_FILE": str(keys.file), "SOPS_AGE_KEY": keys.private}[
+        variable
+    ]
     assert values(f"sops:{path}#a", environ=environ) == [("a", b"hunter2")]
 
 
@@ -136,7 +172,9 @@ def test_each_failure_reads_differently(
     (tmp_path / "broken.json").write_text(f'{{"a": "{CANARY}')
     data = re.sub(r"data:(....)", "data:AAAA", good.read_text(), count=1)
     (tmp_path / "data.yaml").write_text(data)
-    (tmp_path / "mac.yaml").write_text(good.read_text().replace("plain_unencrypted: x", "plain_unencrypted: y"))
+    (tmp_path / "mac.yaml").write_text(
+        good.read_text().replace("plain_unencrypted: x", "plain_unencrypted: y")
+    )
     (tmp_path / "wrong.key").write_text(CANARY)
     os.mkfifo(tmp_path / "fifo")
     key = "SOPS_AGE_KEY_FILE"
@@ -148,14 +186,44 @@ def test_each_failure_reads_differently(
         ("", environ, ReferenceValueError, "needs a path"),
         (f"{tmp_path}/plain.yaml", environ, PluginError, "is not encrypted by sops"),
         (f"{tmp_path}/broken.json", environ, PluginError, "is not encrypted by sops"),
-        (f"{tmp_path}/data.yaml", environ, PluginError, "was changed after it was encrypted, or is damaged"),
+        (
+            f"{tmp_path}/data.yaml",
+            environ,
+            PluginError,
+            "was changed after it was encrypted, or is damaged",
+        ),
         (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not match"),
-        (f"{theirs}", environ, AccessDeniedError, "is encrypted for keys that are not available here"),
+        (
+            f"{theirs}",
+            environ,
+            AccessDeniedError,
+            "is encrypted for keys that are not available here",
+        ),
         (f"{good}", no_key, NotConfiguredError, "needs an age key, but none is set"),
-        (f"{good}", {**environ, key: "/none"}, NotConfiguredError, "that SOPS_AGE_KEY_FILE names cannot be read"),
-        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfiguredError, "the one that is set is invalid"),
-        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfiguredError, "the one that is set is invalid"),
-        (f"{good}", {**environ, "PATH": "/none"}, NotConfiguredError, "the program sops is not on PATH"),
+        (
+            f"{good}",
+            {**environ, key: "/none"},
+            NotConfiguredError,
+            "that SOPS_AGE_KEY_FILE names cannot be read",
+        ),
+        (
+            f"{good}",
+            {**environ, key: f"{tmp_path}/wrong.key"},
+            NotConfiguredError,
+            "the one that is set is invalid",
+        ),
+        (
+            f"{good}",
+            {**no_key, "SOPS_AGE_KEY": CANARY},
+            NotConfiguredError,
+            "the one that is set is invalid",
+        ),
+        (
+            f"{good}",
+            {**environ, "PATH": "/none"},
+            NotConfiguredError,
+            "the program sops is not on PATH",
+        ),
     ]
     seen = set()
     for body, variables, kind, why in cases:
@@ -187,7 +255,9 @@ sops:
 """
 
 
-def test_a_key_service_without_login_differs_from_a_silent_one(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_key_service_without_login_differs_from_a_silent_one(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
     program("sops")
     (tmp_path / "kms.yaml").write_text(KMS)
     nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}
@@ -230,9 +300,22 @@ def test_nothing_of_ours_and_no_secret_reaches_the_program(
     environ |= {"SEALPIPE_API_KEY": CANARY, "SEALPIPE_PLUGIN_VAULT__TOKEN": CANARY, "KEPT": "yes"}
     config = {"plugins": {"sops": {"program": str(tool)}}}
     assert values(f"sops:{path}#a", environ=environ, config=config) == [("a", b"hunter2")]
-    assert (tmp_path / "argv").read_text().splitlines() == ["decrypt", "--output-type", "json", "--", str(path)]
-    given = dict(line.partition("=")[::2] for line in (tmp_path / "environ").read_text().splitlines())
-    assert given.keys() - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "HOME", "SOPS_AGE_KEY_FILE", "KEPT"}
+    assert (tmp_path / "argv").read_text().splitlines() == [
+        "decrypt",
+        "--output-type",
+        "json",
+        "--",
+        str(path),
+    ]
+    given = dict(
+        line.partition("=")[::2] for line in (tmp_path / "environ").read_text().splitlines()
+    )
+    assert given.keys() - {"PWD", "OLDPWD", "SHLVL", "_"} == {
+        "PATH",
+        "HOME",
+        "SOPS_AGE_KEY_FILE",
+        "KEPT",
+    }
 
 
 def test_a_sops_that_hangs_is_unavailable_and_tried_again(

@@ -1,4 +1,6 @@
-"""One OpenBao for the folder, with what the tests read in it; and a machine where nothing of Vault is set."""
+"""One OpenBao for the folder, with what the tests read in it; and a machine where nothing of Vault
+is set.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.fake_web import FrontDoor
 from support.openbao import Bao, dev_server
 from support.terminal import bare, one_service, service, user
@@ -32,7 +34,11 @@ def one_bao() -> Iterator[Bao]:
 
 @pytest.fixture
 def bao(one_bao: Bao, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bao:
-    for name in [name for name in os.environ if name.startswith(("VAULT_", "BAO_")) or name.lower().endswith("_proxy")]:
+    for name in [
+        name
+        for name in os.environ
+        if name.startswith(("VAULT_", "BAO_")) or name.lower().endswith("_proxy")
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     return one_bao

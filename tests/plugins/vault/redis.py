@@ -21,7 +21,11 @@ def redis(folder: Path) -> Iterator[int]:
     port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--requirepass", PASSWORD]
     process = subprocess.Popen(
-        [program("redis-server"), *options], stdout=subprocess.PIPE, text=True, cwd=folder, env={"PATH": os.defpath}
+        [program("redis-server"), *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={"PATH": os.defpath},
     )
     assert process.stdout is not None
     assert any("eady to accept connections" in line for line in process.stdout)

@@ -9,8 +9,8 @@ from typing import Any
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import write_fields
 from support.backends import opened, resolved
 from support.openbao import Bao
@@ -22,17 +22,30 @@ def place(mount: str = "secret") -> str:
 
 
 def put(
-    registry: Registry, body: str, values: Mapping[str, str | bytes], mode: Mode = "create", marker: str = "m1"
+    registry: Registry,
+    body: str,
+    values: Mapping[str, str | bytes],
+    mode: Mode = "create",
+    marker: str = "m1",
 ) -> WriteResult:
     """Store some values."""
     locator = registry.locate(parse(f"vault:{body}"), "sink")
     return write_fields(
-        registry, "vault", locator, [SinkField(key, Secret(each)) for key, each in values.items()], mode, marker
+        registry,
+        "vault",
+        locator,
+        [SinkField(key, Secret(each)) for key, each in values.items()],
+        mode,
+        marker,
     )
 
 
 def refusal(
-    registry: Registry, body: str, values: Mapping[str, str | bytes], mode: Mode = "create", marker: str = "m1"
+    registry: Registry,
+    body: str,
+    values: Mapping[str, str | bytes],
+    mode: Mode = "create",
+    marker: str = "m1",
 ) -> PluginError:
     """How storing ends where it does not succeed."""
     try:
@@ -68,10 +81,17 @@ def versions(bao: Bao, body: str) -> int:
 
 
 def rights(bao: Bao, **capabilities: str) -> str:
-    """A token with these capabilities, by the part of the API: data, metadata; `kv1` is the engine of that name."""
-    paths = {"data": "secret/data/storing/*", "metadata": "secret/metadata/storing/*", "kv1": "kv1/storing/*"}
+    """A token with these capabilities, by the part of the API: data, metadata; `kv1` is the engine
+    of that name.
+    """
+    paths = {
+        "data": "secret/data/storing/*",
+        "metadata": "secret/metadata/storing/*",
+        "kv1": "kv1/storing/*",
+    }
     rules = [
-        f'path "{paths[part]}" {{ capabilities = {json.dumps(words.split())} }}' for part, words in capabilities.items()
+        f'path "{paths[part]}" {{ capabilities = {json.dumps(words.split())} }}'
+        for part, words in capabilities.items()
     ]
     name = f"storing-{secrets.token_hex(4)}"
     bao.call("PUT", f"sys/policies/acl/{name}", {"policy": "\n".join(rules)})

@@ -1,4 +1,6 @@
-"""The vault source and sink, held to their contracts: on both versions of the key-value engine. hvac reads back."""
+"""The vault source and sink, held to their contracts: on both versions of the key-value engine.
+hvac reads back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any, ClassVar
 import hvac
 import pytest
 
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.openbao import Bao
@@ -130,7 +132,9 @@ class TestStoringKeysWithoutVersions(VaultSink):
 
     def stored(self, body: str) -> Mapping[str, bytes]:
         try:
-            found = self.hvac.secrets.kv.v1.read_secret(body.removeprefix("kv1/"), mount_point="kv1")
+            found = self.hvac.secrets.kv.v1.read_secret(
+                body.removeprefix("kv1/"), mount_point="kv1"
+            )
         except hvac.exceptions.InvalidPath:
             return {}
         return {key: value.encode() for key, value in found["data"].items()}

@@ -1,4 +1,6 @@
-"""A secret of OpenBao's in a recipient's hands, by one command; and what of it all shows anywhere: nothing."""
+"""A secret of OpenBao's in a recipient's hands, by one command; and what of it all shows anywhere:
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,23 @@ def approle(bao: Bao) -> dict[str, str]:
 @pytest.fixture
 def jwt(bao: Bao, tmp_path: Path) -> dict[str, str]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     mount = f"ci-{secrets.token_hex(4)}"
     bao.call("POST", f"sys/auth/{mount}", {"type": "jwt"})
     bao.call("POST", f"auth/{mount}/config", {"jwt_validation_pubkeys": [public.decode()]})
-    role = {"role_type": "jwt", "user_claim": "sub", "bound_audiences": ["vault"], "token_policies": ["app"]}
+    role = {
+        "role_type": "jwt",
+        "user_claim": "sub",
+        "bound_audiences": ["vault"],
+        "token_policies": ["app"],
+    }
     bao.call("POST", f"auth/{mount}/role/deploy", role)
     now = int(time.time())
-    token = pyjwt.encode({"sub": "job", "aud": "vault", "iat": now, "exp": now + 300}, key, algorithm="RS256")
+    token = pyjwt.encode(
+        {"sub": "job", "aud": "vault", "iat": now, "exp": now + 300}, key, algorithm="RS256"
+    )
     file = tmp_path / "job.jwt"
     file.write_text(token)
     return {"VAULT_AUTH_ROLE": "deploy", "VAULT_AUTH_PATH": mount, f"{P}JWT_FILE": str(file)}
@@ -85,7 +96,8 @@ def test_a_named_store_of_the_config_file_is_another_vault(
     secret_id = user.file("secret-id", approle["VAULT_SECRET_ID"] + "\n")
     config = user.file(
         "config.toml",
-        f'[stores.prod-vault]\nplugin = "vault"\naddr = "{bao.addr}"\nrole_id = "{approle["VAULT_ROLE_ID"]}"\n'
+        f'[stores.prod-vault]\nplugin = "vault"\naddr = "{bao.addr}"\nrole_id = '
+        f'"{approle["VAULT_ROLE_ID"]}"\n'
         f'secret_id_file = "{secret_id}"\n',
     )
     field = "Password=prod-vault:secret/app/e2e#password"
@@ -97,7 +109,9 @@ def test_a_named_store_of_the_config_file_is_another_vault(
     assert "policies app, default" in told.out
 
 
-def test_a_library_call_reads_and_lets_go(bao: Bao, approle: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_call_reads_and_lets_go(
+    bao: Bao, approle: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {"VAULT_ADDR": bao.addr, **approle}.items():
         monkeypatch.setenv(name, value)
     before = set(bao.call("LIST", "auth/token/accessors")["keys"])
@@ -120,29 +134,50 @@ def test_no_login_and_no_value_shows_in_any_place(
         environ={"VAULT_ADDR": front.base_url, **login},
     )
     assert seen.done.code == (0 if path.endswith("e2e") else 14), seen.done
-    tokens = {asked.headers["x-vault-token"] for asked in front.asked if "x-vault-token" in asked.headers}
+    tokens = {
+        asked.headers["x-vault-token"] for asked in front.asked if "x-vault-token" in asked.headers
+    }
     assert len(tokens) == 1
     needles |= {"token": token.encode() for token in tokens}  # noqa: B035 - there is one
     detector = Detector(needles)
-    to_vault = [name for name, sent in seen.streams.items() if name.startswith("TCP") and b"X-Vault-Request" in sent]
+    to_vault = [
+        name
+        for name, sent in seen.streams.items()
+        if name.startswith("TCP") and b"X-Vault-Request" in sent
+    ]
     assert to_vault, "what went to Vault was seen, too"
     places = [(name, data) for name, data in seen.places() if name not in to_vault]
     assert {found for name, data in places for found in detector.find(data, name)} == set()
 
 
 def secrets_of(login: dict[str, str]) -> dict[str, bytes]:
-    closed = {name: value for name, value in login.items() if name.endswith(("TOKEN", "SECRET_ID", "PASSWORD"))}
-    files = {name: Path(value).read_text() for name, value in login.items() if name.endswith("_FILE")}
+    closed = {
+        name: value
+        for name, value in login.items()
+        if name.endswith(("TOKEN", "SECRET_ID", "PASSWORD"))
+    }
+    files = {
+        name: Path(value).read_text() for name, value in login.items() if name.endswith("_FILE")
+    }
     return {name: value.encode() for name, value in {**closed, **files}.items()}
 
 
 @pytest.mark.parametrize("status", [200, 307, 400, 403, 404, 500, 503])
 def test_an_error_tells_no_login_and_nothing_of_an_answer_in_text_frames_or_log(
-    status: int, approle: dict[str, str], registry_of: Registries, front: FrontDoor, caplog: pytest.LogCaptureFixture
+    status: int,
+    approle: dict[str, str],
+    registry_of: Registries,
+    front: FrontDoor,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    echo = f'{{"errors": ["{approle["VAULT_SECRET_ID"]} {PASSWORD}"], "data": {{"keys": "{PASSWORD}"}}}}'.encode()
+    echo = (
+        f'{{"errors": ["{approle["VAULT_SECRET_ID"]} {PASSWORD}"], "data": {{"keys": '
+        f'"{PASSWORD}"}}}}'
+    ).encode()
     front.rule = lambda _: Reply(status, echo)
     caplog.set_level(0)
     found = failed(registry_of({"VAULT_ADDR": front.base_url, **approle}), "vault:secret/app/e2e")
-    detector = Detector({"value": PASSWORD.encode(), "secret_id": approle["VAULT_SECRET_ID"].encode()})
+    detector = Detector(
+        {"value": PASSWORD.encode(), "secret_id": approle["VAULT_SECRET_ID"].encode()}
+    )
     assert detector.find(exposed(found).encode() + caplog.text.encode()) == set()

@@ -1,4 +1,6 @@
-"""Everything that can be wrong on the way to Vault, and in it: each reads differently, and says what to do."""
+"""Everything that can be wrong on the way to Vault, and in it: each reads differently, and says
+what to do.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.reference.parse import parse, parse_field
+from sealpipe.reference import parse, parse_field
 from sealpipe.sources.resolve import Cache, resolve
 from support import faults
 from support.backends import failed
@@ -99,7 +101,11 @@ def test_an_untrusted_ca_is_reported(tls_bao: Bao, registry_of: Registries, tmp_
 
 
 def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
-    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root, "VAULT_CACERT": str(tmp_path / "none.pem")}
+    at = {
+        "VAULT_ADDR": tls_bao.addr,
+        "VAULT_TOKEN": tls_bao.root,
+        "VAULT_CACERT": str(tmp_path / "none.pem"),
+    }
     tell(failed(registry_of(at), REF), NotConfiguredError, "certificates to trust cannot be read")
 
 
@@ -109,14 +115,24 @@ def test_a_certificate_of_another_host(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("other.example").configure_cert(context)
     at = proxied(tls=context)
-    environ = {"VAULT_ADDR": f"https://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CACERT": str(ca_file)}
+    environ = {
+        "VAULT_ADDR": f"https://127.0.0.1:{at.port}",
+        "VAULT_TOKEN": "x",
+        "VAULT_CACERT": str(ca_file),
+    }
     tell(failed(registry_of(environ), REF), NotConfiguredError, "a certificate for another host")
 
 
-def test_http_where_vault_speaks_tls_and_the_other_way(tls_bao: Bao, bao: Bao, registry_of: Registries) -> None:
-    found = failed(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
+def test_http_where_vault_speaks_tls_and_the_other_way(
+    tls_bao: Bao, bao: Bao, registry_of: Registries
+) -> None:
+    found = failed(
+        registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF
+    )
     tell(found, NotConfiguredError, "Vault speaks TLS there")
-    found = failed(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
+    found = failed(
+        registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF
+    )
     tell(found, NotConfiguredError, "does not speak TLS")
 
 
@@ -129,7 +145,11 @@ def test_a_proxy_is_gone_through_and_sees_no_token(
 ) -> None:
     proxy = proxied(then=faults.tunnels(("127.0.0.1", tls_bao.port)))
     monkeypatch.setenv("HTTPS_PROXY", f"http://us%40er:pass@127.0.0.1:{proxy.port}")
-    environ = {"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": tls_bao.root, "SEALPIPE_CA_FILE": str(ca_file)}
+    environ = {
+        "VAULT_ADDR": f"https://{HOST}",
+        "VAULT_TOKEN": tls_bao.root,
+        "SEALPIPE_CA_FILE": str(ca_file),
+    }
     assert values(registry_of(environ), "vault:kv1/a#x") == ["over TLS"]
     (seen,) = proxy.received()
     assert (seen.method, seen.target) == ("CONNECT", f"{HOST}:443")
@@ -139,7 +159,10 @@ def test_a_proxy_is_gone_through_and_sees_no_token(
 
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
-    [(407, NotConfiguredError, "requires a login"), (403, UnavailableError, "refused the connection")],
+    [
+        (407, NotConfiguredError, "requires a login"),
+        (403, UnavailableError, "refused the connection"),
+    ],
 )
 def test_a_proxy_that_does_not_let_us_through(
     registry_of: Registries,
@@ -195,10 +218,16 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., Faulty], name: str) -> None:
+def test_an_answer_that_is_none(
+    registry_of: Registries, proxied: Callable[..., Faulty], name: str
+) -> None:
     fault, kind, words = ANSWERS[name]
     at = proxied(then=fault)
-    environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1s"}
+    environ = {
+        "VAULT_ADDR": f"http://127.0.0.1:{at.port}",
+        "VAULT_TOKEN": "x",
+        "VAULT_CLIENT_TIMEOUT": "1s",
+    }
     found = failed(registry_of(environ), REF)
     tell(found, kind, words)
     assert "hunter2" not in repr(vars(found))
@@ -210,7 +239,9 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
 def test_a_closed_port_and_an_unknown_host_are_reported(registry_of: Registries) -> None:
     at = {"VAULT_TOKEN": "x"}
     tell(
-        failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{silent_port()}"}), REF), UnavailableError, "refused"
+        failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{silent_port()}"}), REF),
+        UnavailableError,
+        "refused",
     )
     tell(
         failed(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF),
@@ -229,14 +260,22 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("addr", ADDRESSES)
 def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> None:
-    tell(failed(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfiguredError, ADDRESSES[addr])
+    tell(
+        failed(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF),
+        NotConfiguredError,
+        ADDRESSES[addr],
+    )
 
 
 def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     registry_of: Registries, proxied: Callable[..., Faulty]
 ) -> None:
     at = proxied(then=faults.holds_before)
-    environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1"}
+    environ = {
+        "VAULT_ADDR": f"http://127.0.0.1:{at.port}",
+        "VAULT_TOKEN": "x",
+        "VAULT_CLIENT_TIMEOUT": "1",
+    }
     registry = registry_of(environ)
     locators = [registry.locate(parse(f"vault:secret/{number}/x")) for number in range(50)]
     begun = time.monotonic()
@@ -248,10 +287,15 @@ def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
 
 def test_an_outage_that_ends_is_not_reported(bao: Bao, registry_of: Registries) -> None:
     with Faulty(("127.0.0.1", bao.port), says(503), says(429)) as at:
-        registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
+        registry = registry_of(
+            {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root}
+        )
         cache: Cache = {}
         waits: list[float] = []
-        play(lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
+        play(
+            lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache),
+            wait=waits.append,
+        )
         registry.close()
     assert [answer.content["user"] for answer in cache.values()] == ["app"]  # type: ignore[union-attr,index,call-overload]
     assert len(waits) == 2
@@ -264,12 +308,16 @@ def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal)
         "try: sealpipe.resolve(['vault:secret/app/db#user'])\n"
         "except sealpipe.NotConfiguredError as error: print(error.message, error.remedy)\n"
     )
-    done = bare.run([sys.executable, "-c", code], environ={"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root})
+    done = bare.run(
+        [sys.executable, "-c", code], environ={"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root}
+    )
     assert "vault cannot be used here" in done.out, done
     assert "pip install 'sealpipe[vault]'" in done.out
 
 
-def test_an_expired_token_differs_from_one_without_permission(bao: Bao, registry_of: Registries) -> None:
+def test_an_expired_token_differs_from_one_without_permission(
+    bao: Bao, registry_of: Registries
+) -> None:
     counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
     assert values(counted, "vault:secret/app/db#user") == ["app"]
     tell(failed(counted, REF), BackendAuthError, "has expired, was revoked")
@@ -284,6 +332,8 @@ def test_the_share_command_shows_reference_reason_and_next_step(bao: Bao, user: 
     at = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token("app")}
     done = user.sealpipe("share", "-f", "P=vault:secret/other#x", "--output", "json", **at)
     assert done.code == 14
-    assert done.error["message"].startswith("vault:secret/other: the token has no permission to read secret/data/other")
+    assert done.error["message"].startswith(
+        "vault:secret/other: the token has no permission to read secret/data/other"
+    )
     assert 'path "secret/data/other"' in done.error["remedy"]
     assert done.out == ""

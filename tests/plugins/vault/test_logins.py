@@ -17,7 +17,7 @@ from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.backends import failed
 from support.fake_web import FrontDoor
 from support.openbao import Bao
@@ -38,7 +38,9 @@ def approle(one_bao: Bao) -> Login:
 @pytest.fixture(scope="module")
 def userpass(one_bao: Bao) -> Login:
     one_bao.call("POST", "sys/auth/people", {"type": "userpass"})
-    one_bao.call("POST", "auth/people/users/bob-1.x", {"password": "pass/word?", "token_policies": ["app"]})
+    one_bao.call(
+        "POST", "auth/people/users/bob-1.x", {"password": "pass/word?", "token_policies": ["app"]}
+    )
     return {f"{P}USERNAME": "bob-1.x", f"{P}PASSWORD": "pass/word?", "VAULT_AUTH_PATH": "people"}
 
 
@@ -49,15 +51,37 @@ Signed = Callable[..., str]
 def signed(one_bao: Bao) -> Signed:
     """Makes tokens as a CI signs them."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     one_bao.call("POST", "sys/auth/jwt", {"type": "jwt"})
-    one_bao.call("POST", "auth/jwt/config", {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci"})
-    role = {"role_type": "jwt", "user_claim": "sub", "bound_audiences": ["vault"], "token_policies": ["app"]}
-    one_bao.call("POST", "auth/jwt/role/deploy", {**role, "bound_claims": {"project": "p1"}, "token_ttl": "10m"})
+    one_bao.call(
+        "POST",
+        "auth/jwt/config",
+        {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci"},
+    )
+    role = {
+        "role_type": "jwt",
+        "user_claim": "sub",
+        "bound_audiences": ["vault"],
+        "token_policies": ["app"],
+    }
+    one_bao.call(
+        "POST",
+        "auth/jwt/role/deploy",
+        {**role, "bound_claims": {"project": "p1"}, "token_ttl": "10m"},
+    )
 
     def sign(by: rsa.RSAPrivateKey = key, **claims: Any) -> str:
         now = int(time.time())
-        usual = {"iss": "ci", "sub": "job", "aud": "vault", "project": "p1", "iat": now, "exp": now + 300}
+        usual = {
+            "iss": "ci",
+            "sub": "job",
+            "aud": "vault",
+            "project": "p1",
+            "iat": now,
+            "exp": now + 300,
+        }
         return pyjwt.encode({**usual, **claims}, by, algorithm="RS256")
 
     return sign
@@ -68,7 +92,9 @@ def sessions(bao: Bao) -> set[str]:
     return set(bao.call("LIST", "auth/token/accessors")["keys"])
 
 
-def test_a_token_is_taken_from_where_vaults_users_put_it(bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
+def test_a_token_is_taken_from_where_vaults_users_put_it(
+    bao: Bao, registry_of: Registries, tmp_path: Path
+) -> None:
     token = bao.token("app")
     file = tmp_path / "token"
     file.write_text(f"{token}\n")
@@ -85,14 +111,26 @@ def test_openbaos_variables_serve_beside_vaults_and_may_not_differ(bao: Bao) -> 
         return values(Registry(environ=environ, network=lambda: network), REF)
 
     token = bao.token("app")
-    openbao, vault = {"BAO_ADDR": bao.addr, "BAO_TOKEN": token}, {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": token}
-    assert read(openbao) == read({**openbao, **vault}) == read({**openbao, "VAULT_ADDR": bao.addr}) == ["s3cret"]
+    openbao, vault = (
+        {"BAO_ADDR": bao.addr, "BAO_TOKEN": token},
+        {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": token},
+    )
+    assert (
+        read(openbao)
+        == read({**openbao, **vault})
+        == read({**openbao, "VAULT_ADDR": bao.addr})
+        == ["s3cret"]
+    )
     for name in ("ADDR", "TOKEN"):
         with pytest.raises(SettingError) as refused:
             read({**openbao, **vault, f"VAULT_{name}": "http://127.0.0.1:1"})
         assert refused.value.message == f"VAULT_{name} and BAO_{name} are both set, and differ"
         assert token not in f"{refused.value!r} {refused.value.remedy}"
-    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": bao.addr, **openbao}
+    other = {
+        "SEALPIPE_STORE__OTHER__PLUGIN": "vault",
+        "SEALPIPE_STORE__OTHER__ADDR": bao.addr,
+        **openbao,
+    }
     found = failed(Registry(environ=other, network=lambda: network), "other:secret/app/db")
     assert "no login for other" in found.message
 
@@ -101,8 +139,14 @@ def test_a_named_store_gets_nothing_that_is_the_default_vaults(
     bao: Bao, registry_of: Registries, tmp_path: Path, front: FrontDoor
 ) -> None:
     (tmp_path / ".vault-token").write_text(bao.root)
-    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.base_url}
-    found = failed(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
+    other = {
+        "SEALPIPE_STORE__OTHER__PLUGIN": "vault",
+        "SEALPIPE_STORE__OTHER__ADDR": front.base_url,
+    }
+    found = failed(
+        registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}),
+        "other:secret/app/db",
+    )
     assert isinstance(found, NotConfiguredError)
     assert "no login for other" in found.message
     assert front.asked == []
@@ -152,21 +196,29 @@ REFUSED: dict[str, Callable[[Signed], str]] = {
     "not for the audience": lambda signed: signed(aud="somebody else"),
     "claims do not match": lambda signed: signed(project="p2"),
     "has expired": lambda signed: signed(iat=1, nbf=1, exp=2),
-    "not signed by an issuer": lambda signed: signed(by=rsa.generate_private_key(public_exponent=65537, key_size=2048)),
+    "not signed by an issuer": lambda signed: signed(
+        by=rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    ),
 }
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed, reason: str) -> None:
+def test_a_jwt_that_is_refused_says_why(
+    registry_of: Registries, signed: Signed, reason: str
+) -> None:
     token = REFUSED[reason](signed)
-    found = failed(registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db")
+    found = failed(
+        registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db"
+    )
     assert isinstance(found, BackendAuthError)
     assert reason in found.message
     assert found.remedy
 
 
 def test_an_unknown_role_is_reported(registry_of: Registries, signed: Signed) -> None:
-    found = failed(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
+    found = failed(
+        registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db"
+    )
     assert "the role does not exist" in found.message
 
 
@@ -187,9 +239,15 @@ MISSING = {
     "lacks its password": {f"{P}USERNAME": "bob"},
     "lacks its token": {f"{P}AUTH": "token"},
     "token_file of vault cannot be read: no such file": {f"{P}TOKEN_FILE": "/nonexistent"},
-    "secret_id_file of vault cannot be read": {"VAULT_ROLE_ID": "x", f"{P}SECRET_ID_FILE": "/nonexistent"},
+    "secret_id_file of vault cannot be read": {
+        "VAULT_ROLE_ID": "x",
+        f"{P}SECRET_ID_FILE": "/nonexistent",
+    },
     "contains invalid characters": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
-    "the namespace contains invalid characters": {"VAULT_TOKEN": "x", "VAULT_NAMESPACE": "a\r\nX-Header: b"},
+    "the namespace contains invalid characters": {
+        "VAULT_TOKEN": "x",
+        "VAULT_NAMESPACE": "a\r\nX-Header: b",
+    },
 }
 
 
@@ -201,11 +259,15 @@ def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> No
 
 
 @pytest.mark.parametrize("size", [64 * 1024 + 1, 1 << 40])
-def test_a_token_file_that_is_too_large_is_not_read_whole(registry_of: Registries, tmp_path: Path, size: int) -> None:
+def test_a_token_file_that_is_too_large_is_not_read_whole(
+    registry_of: Registries, tmp_path: Path, size: int
+) -> None:
     file = tmp_path / "token"
     file.write_text("x")
     os.truncate(file, size)
-    found = failed(registry_of({"HOME": "/nonexistent", f"{P}TOKEN_FILE": str(file)}), "vault:secret/app/db")
+    found = failed(
+        registry_of({"HOME": "/nonexistent", f"{P}TOKEN_FILE": str(file)}), "vault:secret/app/db"
+    )
     assert isinstance(found, NotConfiguredError)
     assert found.message == "the token_file of vault cannot be read: it is larger than 65536 bytes"
 
@@ -217,7 +279,9 @@ def test_a_setting_that_is_none_is_an_error(registry_of: Registries) -> None:
         registry_of({f"{P}ROL": "x"}).source("vault")
 
 
-def test_a_token_that_we_logged_in_for_is_revoked_at_the_end(bao: Bao, registry_of: Registries, approle: Login) -> None:
+def test_a_token_that_we_logged_in_for_is_revoked_at_the_end(
+    bao: Bao, registry_of: Registries, approle: Login
+) -> None:
     before = sessions(bao)
     registry = registry_of(approle)
     assert values(registry, REF) == ["s3cret"]
@@ -236,7 +300,11 @@ def test_a_token_that_was_given_to_us_is_not(bao: Bao, registry_of: Registries) 
 
 
 def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: FrontDoor) -> None:
-    bao.call("POST", "auth/approle/role/batch", {"token_policies": ["app"], "token_type": "batch", "token_ttl": "5m"})
+    bao.call(
+        "POST",
+        "auth/approle/role/batch",
+        {"token_policies": ["app"], "token_type": "batch", "token_ttl": "5m"},
+    )
     role_id = bao.call("GET", "auth/approle/role/batch/role-id")["role_id"]
     secret_id = bao.call("POST", "auth/approle/role/batch/secret-id")["secret_id"]
     environ = {"VAULT_ADDR": front.base_url, "VAULT_ROLE_ID": role_id, "VAULT_SECRET_ID": secret_id}
@@ -246,7 +314,9 @@ def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: 
     assert not [target for target in front.targets if "revoke" in target]
 
 
-def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Bao, registry_of: Registries) -> None:
+def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(
+    bao: Bao, registry_of: Registries
+) -> None:
     denied = failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
     assert isinstance(denied, AccessDeniedError)
     assert 'path "secret/data/other" { capabilities = ["read"] }' in denied.remedy

@@ -1,4 +1,6 @@
-"""What may go wrong with one reference to Vault, as the command line tells it: nine reasons, no two alike."""
+"""What may go wrong with one reference to Vault, as the command line tells it: nine reasons, no two
+alike.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def failures(bao: Bao, user: Terminal, tmp_path: Path) -> Iterator[dict[str, Fai
             "missing SDK": Failure(app, {**at, **without(user, "hvac", "hvac")}),
             "wrong namespace": Failure("vault:secret/app/db?namespace=nobody#password", at),
             "a proxy's login": Failure(
-                app, {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
+                app,
+                {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)},
             ),
             "unknown CA": Failure(app, {**behind, "HTTPS_PROXY": proxy.url()}),
         }

@@ -9,7 +9,17 @@ from functools import partial
 import pytest
 
 from plugins.vault.conftest import Registries
-from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, values, versions
+from plugins.vault.storing import (
+    marks,
+    metadata,
+    newest,
+    place,
+    put,
+    refusal,
+    rights,
+    values,
+    versions,
+)
 from sealpipe.errors import (
     ReferenceValueError,
     SecretNotFoundError,
@@ -18,8 +28,8 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write
 from support.fake_web import Asked, FrontDoor, first, meanwhile
 from support.openbao import Bao
@@ -43,10 +53,15 @@ def custom(bao: Bao, body: str, **members: str) -> None:
 
 
 @pytest.mark.parametrize("mount", ["secret", "kv1", "deep/mount"])
-def test_the_source_reads_back_what_the_sink_stored_under_the_same_reference(root: Registry, mount: str) -> None:
+def test_the_source_reads_back_what_the_sink_stored_under_the_same_reference(
+    root: Registry, mount: str
+) -> None:
     body = place(mount)
     put(root, body, {"password": " s3cret \n", "#/%": "odd"})
-    assert values(root, f"vault:{body}#password", f"vault:{body}#%23%2F%25") == [" s3cret \n", "odd"]
+    assert values(root, f"vault:{body}#password", f"vault:{body}#%23%2F%25") == [
+        " s3cret \n",
+        "odd",
+    ]
 
 
 def test_a_mount_that_is_named_is_stored_in_and_read_from(root: Registry) -> None:
@@ -55,7 +70,9 @@ def test_a_mount_that_is_named_is_stored_in_and_read_from(root: Registry) -> Non
     assert values(root, f"vault:{body}#x") == ["1"]
 
 
-def test_a_submission_is_one_version_with_its_mark_in_the_custom_metadata(root: Registry, bao: Bao) -> None:
+def test_a_submission_is_one_version_with_its_mark_in_the_custom_metadata(
+    root: Registry, bao: Bao
+) -> None:
     body = place()
     assert put(root, body, {"x": "1"}).version == "1"
     assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
@@ -75,20 +92,31 @@ def test_a_new_key_is_stored_in_six_calls_and_looked_up_in_two(
     assert [asked.method for asked in front.asked] == ["GET"], "the mount is known by now"
 
 
-def test_equal_content_without_the_mark_is_marked_and_makes_no_version(root: Registry, bao: Bao) -> None:
+def test_equal_content_without_the_mark_is_marked_and_makes_no_version(
+    root: Registry, bao: Bao
+) -> None:
     body = place()
     bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": "1"}})
     receipt = put(root, body, {"x": "1"})
-    assert (receipt.already, receipt.version, versions(bao, body), marks(bao, body)) == (True, "1", 1, ["m1"])
+    assert (receipt.already, receipt.version, versions(bao, body), marks(bao, body)) == (
+        True,
+        "1",
+        1,
+        ["m1"],
+    )
 
 
-def test_submissions_that_are_merged_into_one_place_are_all_marked_there(root: Registry, bao: Bao) -> None:
+def test_submissions_that_are_merged_into_one_place_are_all_marked_there(
+    root: Registry, bao: Bao
+) -> None:
     body = place()
     for number in range(3):
         put(root, body, {f"k{number}": "v"}, "merge", f"m{number}")
     assert newest(bao, body) == {"k0": "v", "k1": "v", "k2": "v"}
     assert marks(bao, body) == ["m0", "m1", "m2"]
-    bao.call("POST", body.replace("/", "/data/", 1), {"data": {"k0": "rotated", "k1": "v", "k2": "v"}})
+    bao.call(
+        "POST", body.replace("/", "/data/", 1), {"data": {"k0": "rotated", "k1": "v", "k2": "v"}}
+    )
     assert put(root, body, {"k0": "v"}, "replace", "m0").already
     assert newest(bao, body)["k0"] == "rotated"
 
@@ -98,21 +126,32 @@ def test_the_oldest_marks_go_where_vaults_limit_is_reached(root: Registry, bao: 
     names = [f"{number:02}".ljust(80, "x") for number in range(9)]
     for name in names:
         put(root, body, {"x": name}, "replace", name)
-    assert marks(bao, body) == names[-6:], "six of 80 with the blanks between them are 485 bytes of 512"
+    assert marks(bao, body) == names[-6:], (
+        "six of 80 with the blanks between them are 485 bytes of 512"
+    )
 
 
 def test_other_custom_metadata_and_settings_stay(registry_of: Registries, bao: Bao) -> None:
     allowed = {"patch": "read patch", "update": "read create update", "patch without read": "patch"}
     for words in allowed.values():
         body = place()
-        bao.call("POST", body.replace("/", "/metadata/", 1), {"custom_metadata": {"owner": "team"}, "max_versions": 7})
+        bao.call(
+            "POST",
+            body.replace("/", "/metadata/", 1),
+            {"custom_metadata": {"owner": "team"}, "max_versions": 7},
+        )
         token = rights(bao, data="create read update", metadata=words)
         put(registry_of({"VAULT_TOKEN": token}), body, {"x": "1"})
         found = metadata(bao, body)
-        assert (found["custom_metadata"], found["max_versions"]) == ({"owner": "team", "sealpipe": "m1"}, 7), words
+        assert (found["custom_metadata"], found["max_versions"]) == (
+            {"owner": "team", "sealpipe": "m1"},
+            7,
+        ), words
 
 
-def test_concurrently_changed_metadata_is_read_again(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
+def test_concurrently_changed_metadata_is_read_again(
+    registry_of: Registries, bao: Bao, front: FrontDoor
+) -> None:
     for words, method in (("read patch", "PATCH"), ("read create update", "POST")):
         body, met = place(), []
 
@@ -133,7 +172,9 @@ def test_without_a_right_to_the_metadata_it_is_stored_and_equal_content_decides(
     registry_of: Registries, bao: Bao, metadata_rights: str
 ) -> None:
     body = place()
-    registry = registry_of({"VAULT_TOKEN": rights(bao, data="create read update", metadata=metadata_rights)})
+    registry = registry_of(
+        {"VAULT_TOKEN": rights(bao, data="create read update", metadata=metadata_rights)}
+    )
     assert not put(registry, body, {"x": "1"}).already
     assert put(registry, body, {"x": "1"}).already
     assert (versions(bao, body), marks(bao, body)) == (1, [])
@@ -152,7 +193,9 @@ def test_where_check_and_set_is_required_it_is_given(registry_of: Registries, ba
         assert (newest(bao, body), marks(bao, body)) == ({"x": "1"}, marked)
 
 
-def test_where_the_custom_metadata_is_full_it_is_stored_without_a_mark(root: Registry, bao: Bao) -> None:
+def test_where_the_custom_metadata_is_full_it_is_stored_without_a_mark(
+    root: Registry, bao: Bao
+) -> None:
     body = place()
     custom(bao, body, **{f"k{number}": "v" for number in range(64)})
     assert not put(root, body, {"x": "1"}).already
@@ -179,7 +222,9 @@ def test_a_key_that_has_metadata_and_no_version_yet_is_stored(root: Registry, ba
 
 
 @pytest.mark.parametrize("mount", ["secret", "kv1"])
-def test_merging_leaves_other_keys_as_they_are_to_the_letter(root: Registry, bao: Bao, mount: str) -> None:
+def test_merging_leaves_other_keys_as_they_are_to_the_letter(
+    root: Registry, bao: Bao, mount: str
+) -> None:
     body = place(mount)
     path = body.replace("/", "/data/", 1) if mount == "secret" else body
     there = '{"deep":{"list":[1,2.5,null,true,{"n":1e+21}]},"n":12345678,"text":"5"}'
@@ -205,7 +250,9 @@ def test_writers_at_one_place_at_once_lose_nothing(registry_of: Registries, bao:
     registries = [registry_of({"VAULT_TOKEN": bao.root}) for _ in range(6)]
 
     def merge(number: int) -> str:
-        return put(registries[number], body, {f"k{number}": str(number)}, "merge", f"m{number}").version
+        return put(
+            registries[number], body, {f"k{number}": str(number)}, "merge", f"m{number}"
+        ).version
 
     with ThreadPoolExecutor(len(registries)) as pool:
         numbers = sorted(pool.map(merge, range(len(registries))))
@@ -221,7 +268,9 @@ def test_one_submission_on_several_machines_at_once_is_one_version(
     body = place()
     registries = [registry_of({"VAULT_TOKEN": bao.root}) for _ in range(5)]
     with ThreadPoolExecutor(len(registries)) as pool:
-        receipts = list(pool.map(lambda registry: put(registry, body, {"x": "1"}, mode), registries))
+        receipts = list(
+            pool.map(lambda registry: put(registry, body, {"x": "1"}, mode), registries)
+        )
     assert sorted(receipt.already for receipt in receipts) == [False, True, True, True, True]
     assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
 
@@ -234,15 +283,26 @@ def another_first(front: FrontDoor, bao: Bao, body: str, times: int = 1) -> None
         if asked.method == "POST" and "/data/" in asked.target and left:
             left.pop()
             there = {} if len(left) == times - 1 else newest(bao, body)
-            bao.call("POST", body.replace("/", "/data/", 1), {"data": {**there, f"theirs{len(left)}": "v"}})
+            bao.call(
+                "POST",
+                body.replace("/", "/data/", 1),
+                {"data": {**there, f"theirs{len(left)}": "v"}},
+            )
 
     front.rule = writes
 
 
-def test_who_is_second_merges_into_what_the_first_stored(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
+def test_who_is_second_merges_into_what_the_first_stored(
+    registry_of: Registries, bao: Bao, front: FrontDoor
+) -> None:
     body = place()
     another_first(front, bao, body, 3)
-    receipt = put(registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"}, "merge")
+    receipt = put(
+        registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}),
+        body,
+        {"ours": "1"},
+        "merge",
+    )
     assert newest(bao, body) == {"ours": "1", "theirs0": "v", "theirs1": "v", "theirs2": "v"}
     assert receipt.version == "4"
 
@@ -250,7 +310,9 @@ def test_who_is_second_merges_into_what_the_first_stored(registry_of: Registries
 def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
     body = place()
     another_first(front, bao, body)
-    found = refusal(registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"})
+    found = refusal(
+        registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"}
+    )
     assert isinstance(found, WriteConflictError)
     assert newest(bao, body) == {"theirs0": "v"}
 
@@ -268,15 +330,20 @@ def test_writes_against_an_endless_writer_end(
     assert "ours" not in newest(bao, body)
 
 
-def test_a_namespace_is_that_of_the_target_else_of_the_settings(registry_of: Registries, bao: Bao) -> None:
+def test_a_namespace_is_that_of_the_target_else_of_the_settings(
+    registry_of: Registries, bao: Bao
+) -> None:
     bao.call("POST", "sys/namespaces/storing")
-    bao.call("POST", "sys/mounts/kv", {"type": "kv", "options": {"version": "2"}}, namespace="storing")
+    bao.call(
+        "POST", "sys/mounts/kv", {"type": "kv", "options": {"version": "2"}}, namespace="storing"
+    )
     put(registry_of({"VAULT_TOKEN": bao.root}), "kv/a?namespace=storing", {"x": "1"})
     put(registry_of({"VAULT_TOKEN": bao.root, "VAULT_NAMESPACE": "storing"}), "kv/b", {"x": "2"})
     assert newest(bao, "kv/a", namespace="storing") == {"x": "1"}
     assert metadata(bao, "kv/b", namespace="storing")["custom_metadata"] == {"sealpipe": "m1"}
     assert isinstance(
-        refusal(registry_of({"VAULT_TOKEN": bao.root}), "kv/a?namespace=nowhere", {"x": "1"}), SecretNotFoundError
+        refusal(registry_of({"VAULT_TOKEN": bao.root}), "kv/a?namespace=nowhere", {"x": "1"}),
+        SecretNotFoundError,
     )
 
 
@@ -291,7 +358,9 @@ def test_only_a_key_value_engine_is_stored_in(root: Registry, bao: Bao) -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff\xfe", "\ud800"])
-def test_a_value_that_is_not_utf_8_is_refused_with_what_to_do(root: Registry, value: str | bytes) -> None:
+def test_a_value_that_is_not_utf_8_is_refused_with_what_to_do(
+    root: Registry, value: str | bytes
+) -> None:
     found = refusal(root, place(), {"x": value})
     assert isinstance(found, UnsupportedError)
     assert "decode=base64" in found.remedy
@@ -311,7 +380,9 @@ def test_the_apis_path_is_not_taken_for_a_keys(root: Registry, bao: Bao) -> None
 
 
 @pytest.mark.parametrize("body", ["secret", "secret//a", "secret/../a", "", "a?mount="])
-def test_a_target_that_cannot_be_is_refused_before_anybody_is_asked(registry_of: Registries, body: str) -> None:
+def test_a_target_that_cannot_be_is_refused_before_anybody_is_asked(
+    registry_of: Registries, body: str
+) -> None:
     registry = registry_of({"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"})
     with pytest.raises(ReferenceValueError):
         describe_write(registry, "vault", registry.locate(parse(f"vault:{body}"), "sink"), "create")

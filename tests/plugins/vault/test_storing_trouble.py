@@ -1,4 +1,6 @@
-"""What can go wrong while the vault sink stores: kills, lost answers, missing rights, a Vault in trouble."""
+"""What can go wrong while the vault sink stores: kills, lost answers, missing rights, a Vault in
+trouble.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,20 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
-from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, dead_from, drop, drop_after, first
+from support.fake_web import (
+    Asked,
+    FakeWeb,
+    Fault,
+    FrontDoor,
+    Reply,
+    dead_from,
+    drop,
+    drop_after,
+    first,
+)
 from support.openbao import Bao, server
 
 
@@ -48,7 +60,13 @@ def is_write(asked: Asked) -> bool:
 @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
 @pytest.mark.parametrize("last", [drop, drop_after])
 def test_killed_at_any_call_and_run_again_it_is_stored_once(
-    registry_of: Registries, root: Registry, bao: Bao, front: FrontDoor, last: Fault, mode: Mode, mount: str
+    registry_of: Registries,
+    root: Registry,
+    bao: Bao,
+    front: FrontDoor,
+    last: Fault,
+    mode: Mode,
+    mount: str,
 ) -> None:
     for calls in range(20):
         body = place(mount)
@@ -77,7 +95,9 @@ def test_killed_at_any_call_and_run_again_it_is_stored_once(
 
 
 @pytest.mark.parametrize("mount", ["secret", "kv1"])
-def test_a_lost_answer_to_the_write_is_looked_for(through: Registry, bao: Bao, front: FrontDoor, mount: str) -> None:
+def test_a_lost_answer_to_the_write_is_looked_for(
+    through: Registry, bao: Bao, front: FrontDoor, mount: str
+) -> None:
     body = place(mount)
     front.rule = first(is_write, drop_after)
     receipt = put(through, body, {"x": "1"})
@@ -87,7 +107,9 @@ def test_a_lost_answer_to_the_write_is_looked_for(through: Registry, bao: Bao, f
         assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
 
 
-def test_a_lost_answer_is_found_though_another_has_written_since(through: Registry, bao: Bao, front: FrontDoor) -> None:
+def test_a_lost_answer_is_found_though_another_has_written_since(
+    through: Registry, bao: Bao, front: FrontDoor
+) -> None:
     body = place()
 
     def rotated(_: FakeWeb, asked: Asked) -> None:
@@ -124,7 +146,9 @@ def test_an_undecidable_write_is_an_unknown_outcome(through: Registry, front: Fr
     assert "nothing is stored twice" in found.remedy
 
 
-def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, front: FrontDoor) -> None:
+def test_a_standby_that_is_behind_is_waited_for(
+    through: Registry, bao: Bao, front: FrontDoor
+) -> None:
     body = place()
     front.rule = first(lambda asked: "version=1" in asked.target, Reply(404, {"errors": []}))
     assert put(through, body, {"x": "1"}).version == "1"
@@ -132,7 +156,9 @@ def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, fro
     assert marks(bao, body) == ["m1"]
 
 
-def test_a_value_that_does_not_read_back_is_reported(through: Registry, bao: Bao, front: FrontDoor) -> None:
+def test_a_value_that_does_not_read_back_is_reported(
+    through: Registry, bao: Bao, front: FrontDoor
+) -> None:
     def changes(asked: Asked) -> Reply:
         reply = front.answer(asked)
         return Reply(reply.status, reply.body.replace(b"s3cret", b"s3cre?"))
@@ -147,7 +173,9 @@ def test_a_value_that_does_not_read_back_is_reported(through: Registry, bao: Bao
 
 
 def old(front: FrontDoor, asked: Asked) -> Reply:
-    """A Vault from before there was custom metadata: it takes no PATCH, and drops what it does not know."""
+    """A Vault from before there was custom metadata: it takes no PATCH, and drops what it does not
+    know.
+    """
     if asked.method == "PATCH":
         return Reply(405, b'{"errors":["1 error occurred:\\n\\t* unsupported operation\\n\\n"]}')
     if asked.method == "POST" and "/metadata/" in asked.target:
@@ -184,8 +212,14 @@ def test_without_check_and_set_for_metadata_a_mark_that_another_wrote_over_is_se
         reply = front.answer(asked)
         if asked.method == "PATCH" and not met:
             met.append("once")
-            bao.call("POST", body.replace("/", "/metadata/", 1), {"custom_metadata": {"sealpipe": "theirs"}})
-        return Reply(reply.status, reply.body.replace(b"current_metadata_version", b"nothing_that_vault_has"))
+            bao.call(
+                "POST",
+                body.replace("/", "/metadata/", 1),
+                {"custom_metadata": {"sealpipe": "theirs"}},
+            )
+        return Reply(
+            reply.status, reply.body.replace(b"current_metadata_version", b"nothing_that_vault_has")
+        )
 
     front.rule = as_vault_does
     put(through, body, {"x": "1"})
@@ -242,27 +276,49 @@ def sealed(tmp_path: Path) -> Iterator[Bao]:
 
 
 def test_a_sealed_vault_says_so(registry_of: Registries, sealed: Bao) -> None:
-    found = refusal(registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
+    found = refusal(
+        registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": "x"}), place(), {"x": "1"}
+    )
     assert isinstance(found, UnavailableError)
     assert "Vault is sealed" in found.message
 
 
 @pytest.mark.parametrize("how", ["503", "429", "502", "closed"])
-def test_a_vault_that_cannot_answer_now_may_be_asked_again(registry_of: Registries, how: str) -> None:
+def test_a_vault_that_cannot_answer_now_may_be_asked_again(
+    registry_of: Registries, how: str
+) -> None:
     trouble = FaultyServer(how)
     try:
-        found = refusal(registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
+        found = refusal(
+            registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"}
+        )
     finally:
         trouble.stop()
     assert isinstance(found, UnavailableError)
 
 
 REFUSED = {
-    413: (b'{"errors":["http: request body too large"]}', UnsupportedError, "too large for this Vault"),
-    500: (b'{"errors":["put failed due to value being too large"]}', UnsupportedError, "too large for this Vault"),
+    413: (
+        b'{"errors":["http: request body too large"]}',
+        UnsupportedError,
+        "too large for this Vault",
+    ),
+    500: (
+        b'{"errors":["put failed due to value being too large"]}',
+        UnsupportedError,
+        "too large for this Vault",
+    ),
     405: (b'{"errors":["unsupported operation"]}', UnsupportedError, "cannot write this path"),
-    400: (b'{"errors":["Upgrading from non-versioned to versioned data."]}', UnavailableError, "still upgrading"),
-    422: (b'{"errors":["s3cret is not liked"]}', PluginError, "Vault rejects the request as invalid"),
+    400: (
+        b'{"errors":["Upgrading from non-versioned to versioned data."]}',
+        UnavailableError,
+        "still upgrading",
+    ),
+    422: (
+        b'{"errors":["s3cret is not liked"]}',
+        PluginError,
+        "Vault rejects the request as invalid",
+    ),
 }
 
 
@@ -279,7 +335,9 @@ def test_each_refusal_of_a_write_reads_differently_and_quotes_nothing(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(through: Registry, bao: Bao, front: FrontDoor) -> None:
+def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(
+    through: Registry, bao: Bao, front: FrontDoor
+) -> None:
     body = place()
 
     def stored(_: FakeWeb, asked: Asked) -> Reply:

@@ -14,13 +14,19 @@ from support.terminal import Terminal
 
 EXAMPLE = ROOT / "docs/how-to/example-project"
 DOCS = (ROOT / "docs/how-to/test-your-code.md").read_text(encoding="utf-8")
-HANDOVER = [block for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL) if "hand_over" in block]
+HANDOVER = [
+    block for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL) if "hand_over" in block
+]
 """The blocks of the page that show it."""
 
 # What a careless edit could do to the example, and the test of the example's that catches it.
 BREAKS = {
     "it may be opened again and again": ("views=1,", "views=None,", {"test_the_link_opens_once"}),
-    "it lasts for a month": ("timedelta(days=1)", "timedelta(days=30)", {"test_after_a_day_the_link_is_dead"}),
+    "it lasts for a month": (
+        "timedelta(days=1)",
+        "timedelta(days=30)",
+        {"test_after_a_day_the_link_is_dead"},
+    ),
     "the password is in the title": (
         'title=f"Staging database for {user}"',
         'title=f"Staging database, {password}"',
@@ -37,13 +43,17 @@ BREAKS = {
 @pytest.fixture
 def copy(bare: Terminal) -> Path:
     """The example as somebody copied it."""
-    return Path(shutil.copytree(EXAMPLE, bare.here / "copy", ignore=shutil.ignore_patterns("__pycache__")))
+    return Path(
+        shutil.copytree(EXAMPLE, bare.here / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    )
 
 
 def test_its_tests_pass_also_where_every_warning_is_an_error(copy: Path, project: Project) -> None:
     ran = project("-W", "error", folder=copy)
     assert ran.code == 0, ran.out
-    assert ran.counts == {"passed": (copy / "tests/test_handover.py").read_text().count("\ndef test_")}
+    assert ran.counts == {
+        "passed": (copy / "tests/test_handover.py").read_text().count("\ndef test_")
+    }
 
 
 @pytest.mark.parametrize("how", BREAKS)
@@ -79,4 +89,7 @@ def test_the_other_tests_on_the_page_pass(bare: Terminal, project: Project) -> N
     for number, block in enumerate(tests):
         bare.file(f"test_page_{number}.py", block)
     ran = project("-W", "error")
-    assert (ran.code, ran.counts["passed"]) == (0, sum(block.count("def test_") for block in tests)), ran.out
+    assert (ran.code, ran.counts["passed"]) == (
+        0,
+        sum(block.count("def test_") for block in tests),
+    ), ran.out

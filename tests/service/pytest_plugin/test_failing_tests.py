@@ -1,4 +1,6 @@
-"""A failing test of a user's shows no secret, whatever its variables hold and however much pytest is told to show."""
+"""A failing test of a user's shows no secret, whatever its variables hold and however much pytest
+is told to show.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ FAILING = {
     "a link that wants a passcode": "recipient.open_link(share.link)",
     "the wrong passcode": 'recipient.open_link(share.link.reveal(), "wrong")',
     "a link cut short": "recipient.open_link(share.link.reveal()[:-1])",
-    "a link changed": 'recipient.open_link(share.link.reveal()[:-8] + "AAAAAAAA", Secret(os.environ["PASSCODE"]))',
+    "a link changed": (
+        'recipient.open_link(share.link.reveal()[:-8] + "AAAAAAAA", Secret(os.environ["PASSCODE"]))'
+    ),
     "a revoked key": "sealpipe_rehearsal.revoke(api_key); client.list_shares()",
 }
 
@@ -44,7 +48,9 @@ def test_a_failing_test_shows_no_secret(bare: Terminal, project: Project, how: s
     known = bare.home / "known.json"
     value, passcode = "kQ7vWm2xLr9TzB4n", "pX3cJd8sYh5GfN6u"
     bare.file("test_theirs.py", HOLDING % FAILING[how])
-    ran = project("-vv", "--showlocals", "--full-trace", VALUE=value, PASSCODE=passcode, KNOWN=str(known))
+    ran = project(
+        "-vv", "--showlocals", "--full-trace", VALUE=value, PASSCODE=passcode, KNOWN=str(known)
+    )
     assert ran.counts == {"failed": 1}, ran.out
     assert "recipient  =" in ran.out
     told = json.loads(known.read_text())

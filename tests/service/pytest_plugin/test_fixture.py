@@ -1,4 +1,6 @@
-"""The fixture `sealpipe_rehearsal`, as a user's own tests have it (docs/how-to/test-your-code.md)."""
+"""The fixture `sealpipe_rehearsal`, as a user's own tests have it
+(docs/how-to/test-your-code.md).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe import AuthenticationError, Field, MissingScopeError, NotFoundError, PermissionDeniedError, Secret
+from sealpipe import (
+    AuthenticationError,
+    Field,
+    MissingScopeError,
+    NotFoundError,
+    PermissionDeniedError,
+    Secret,
+)
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe_rehearsal import LinkRefusedError, Rehearsal
 from service.pytest_plugin.conftest import Project
@@ -27,16 +36,24 @@ print(time.process_time() - started, *sorted(set(sys.modules) - before))
 
 
 def test_every_pytest_run_has_it() -> None:
-    (found,) = [point for point in entry_points(group="pytest11") if point.dist and point.dist.name == "sealpipe"]
+    (found,) = [
+        point
+        for point in entry_points(group="pytest11")
+        if point.dist and point.dist.name == "sealpipe"
+    ]
     assert (found.name, found.value) == ("sealpipe_rehearsal", "sealpipe_rehearsal.pytest_plugin")
 
 
 def test_a_run_that_does_not_use_it_pays_next_to_nothing() -> None:
     def loaded() -> list[str]:
-        return subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True).stdout.split()
+        return subprocess.run(
+            [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True
+        ).stdout.split()
 
     runs = [loaded() for _ in range(5)]
-    assert [run[1:] for run in runs] == [["sealpipe_rehearsal", "sealpipe_rehearsal.pytest_plugin"]] * 5
+    assert [run[1:] for run in runs] == [
+        ["sealpipe_rehearsal", "sealpipe_rehearsal.pytest_plugin"]
+    ] * 5
     assert min(float(run[0]) for run in runs) < 0.005
 
 
@@ -71,8 +88,12 @@ def test_pytest_fixtures_lists_it(project: Project) -> None:
     assert ".credential(scopes=, custody=)" in told
 
 
-def test_one_service_serves_the_session_and_each_test_finds_it_as_new(bare: Terminal, project: Project) -> None:
-    """Nothing of a test is left to the next: no share, key, log, time, switch of an account, fault."""
+def test_one_service_serves_the_session_and_each_test_finds_it_as_new(
+    bare: Terminal, project: Project
+) -> None:
+    """Nothing of a test is left to the next: no share, key, log, time, switch of an account,
+    fault.
+    """
     bare.file(
         "test_theirs.py",
         """
@@ -122,7 +143,9 @@ def test_a_secret_goes_to_its_recipient(sealpipe_rehearsal: Rehearsal) -> None:
 def test_a_secret_comes_from_its_submitter(sealpipe_rehearsal: Rehearsal) -> None:
     pair = keys.from_seed(bytes(32))
     client = sealpipe_rehearsal.client()
-    made = client.create_request(title="t", public_key=pair.public_key, fields=[("Token", "password")])
+    made = client.create_request(
+        title="t", public_key=pair.public_key, fields=[("Token", "password")]
+    )
     collect_link = link.collect_link(sealpipe_rehearsal.link_base_url, made.short_code)
     sealpipe_rehearsal.submitter.submit(collect_link, {"Token": "s3cret"})
     (submission,) = client.list_submissions(made.short_code).items
@@ -140,7 +163,9 @@ def test_asyncio_too(sealpipe_rehearsal: Rehearsal) -> None:
         async with sealpipe_rehearsal.async_client(deadline=20) as client:
             return (await client.share(["P=text:x"])).link
 
-    assert [field.value for field in sealpipe_rehearsal.recipient.open_link(asyncio.run(main()))] == ["x"]
+    assert [
+        field.value for field in sealpipe_rehearsal.recipient.open_link(asyncio.run(main()))
+    ] == ["x"]
 
 
 def test_credentials_by_scope_custody_and_account(sealpipe_rehearsal: Rehearsal) -> None:
@@ -215,12 +240,16 @@ def test_the_environment_points_a_program_here_and_away_from_whatever_was_set(
     environ = sealpipe_rehearsal.environ()
     done = bare.run([*SEALPIPE, "share", "-f", "text:x"], environ={**outer, **environ})
     assert (done.code, done.err.count("warning")) == (0, 0), done.err
-    assert [field.value for field in sealpipe_rehearsal.recipient.open_link(done.out.rstrip("\n"))] == ["x"]
+    assert [
+        field.value for field in sealpipe_rehearsal.recipient.open_link(done.out.rstrip("\n"))
+    ] == ["x"]
     assert list(bare.home.iterdir()) == []
     assert (Path(environ["SEALPIPE_STATE_DIR"]) / "outbox").is_dir()
 
 
-def test_the_environment_serves_from_settings(sealpipe_rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_serves_from_settings(
+    sealpipe_rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sealpipe import Client
 
     for name, value in sealpipe_rehearsal.environ().items():
@@ -248,9 +277,16 @@ def test_two():
     assert project("-W", "error").counts == {"passed": 2}
 
 
-def test_without_the_extra_only_its_tests_fail_and_name_it(bare: Terminal, project: Project) -> None:
-    bare.file("missing/uvicorn.py", "raise ModuleNotFoundError('No module named uvicorn', name='uvicorn')\n")
-    bare.file("test_theirs.py", "def test_uses(sealpipe_rehearsal): pass\n\ndef test_does_not(): pass\n")
+def test_without_the_extra_only_its_tests_fail_and_name_it(
+    bare: Terminal, project: Project
+) -> None:
+    bare.file(
+        "missing/uvicorn.py",
+        "raise ModuleNotFoundError('No module named uvicorn', name='uvicorn')\n",
+    )
+    bare.file(
+        "test_theirs.py", "def test_uses(sealpipe_rehearsal): pass\n\ndef test_does_not(): pass\n"
+    )
     ran = project(PYTHONPATH=str(bare.here / "missing"))
     assert ran.counts == {"passed": 1, "error": 1}, ran.out
     assert "needs uvicorn, which is not installed: pip install 'sealpipe[rehearsal]'" in ran.out

@@ -25,12 +25,16 @@ def write(folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "r
     return file
 
 
-def read(folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request") -> BatchDefinition:
+def read(
+    folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request"
+) -> BatchDefinition:
     """Read a batch that is right."""
     return read_definition(write(folder, tables, rows, kind=kind))
 
 
-def rendered(folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request") -> RenderedRow:
+def rendered(
+    folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request"
+) -> RenderedRow:
     """Render the first row of a batch that is right."""
     definition = read(folder, tables, rows, kind=kind)
     return render_row(definition, definition.rows[0])
@@ -44,6 +48,8 @@ def mistakes_of(file: Path) -> list[Mistake]:
     return list(caught.value.mistakes)
 
 
-def lines(folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request") -> list[str]:
+def lines(
+    folder: Path, tables: str, rows: str | bytes = ROWS, *, kind: str = "request"
+) -> list[str]:
     """Return the mistakes of a batch as lines."""
     return [str(each) for each in mistakes_of(write(folder, tables, rows, kind=kind))]

@@ -1,4 +1,6 @@
-"""Fixtures: an empty database of either kind; PostgreSQL is a real server, one for each worker of a run."""
+"""Fixtures: an empty database of either kind; PostgreSQL is a real server, one for each worker of a
+run.
+"""
 
 from __future__ import annotations
 

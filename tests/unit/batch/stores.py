@@ -1,4 +1,5 @@
-"""Stores in empty databases of both kinds, with the database at hand for whoever changes it by hand.
+"""Stores in empty databases of both kinds, with the database at hand for whoever changes it by
+hand.
 
 As a program (`python -P stores.py NAME PLACE ...`) it does one of `WORK` in a process of its own.
 """
@@ -76,17 +77,25 @@ class Place(ABC):
         return self._opened[-1]
 
     def store(
-        self, credential: Credential | None = None, service: str = SERVICE, previous: Credential | None = None
+        self,
+        credential: Credential | None = None,
+        service: str = SERVICE,
+        previous: Credential | None = None,
     ) -> BatchStore:
         """One more worker's store."""
         prepare_schema(self.database())
         return self.open(credential, service, previous)
 
     def open(
-        self, credential: Credential | None = None, service: str = SERVICE, previous: Credential | None = None
+        self,
+        credential: Credential | None = None,
+        service: str = SERVICE,
+        previous: Credential | None = None,
     ) -> BatchStore:
         """The same in tables that were made before."""
-        return open_store(self.database(), credential or self.credential, service, previous=previous)
+        return open_store(
+            self.database(), credential or self.credential, service, previous=previous
+        )
 
     def change(self, statement: str, **parameters: object) -> None:
         """Change the database by hand."""
@@ -141,7 +150,9 @@ class PostgresPlace(Place):
         names = ("meta", "batches", "rows", "effects", "history", "rate")
         database = self.database()
         database.read("CHECKPOINT")
-        files = [database.read(f"SELECT pg_relation_filepath('sealpipe_{name}')")[0][0] for name in names]
+        files = [
+            database.read(f"SELECT pg_relation_filepath('sealpipe_{name}')")[0][0] for name in names
+        ]
         return b"".join((self.server.folder / "data" / file).read_bytes() for file in files)
 
 
@@ -150,7 +161,11 @@ def add_rows(store: BatchStore, count: int, name: str = "vendors") -> Batch:
     batch = store.add_batch(name, {"digest": "abc"})
     now = store.now()
     store.add_rows(
-        batch, [NewRow(f"row {number}", "new", now - number * SECOND, {"n": number}) for number in range(count)]
+        batch,
+        [
+            NewRow(f"row {number}", "new", now - number * SECOND, {"n": number})
+            for number in range(count)
+        ],
     )
     return batch
 
@@ -182,7 +197,9 @@ def run_at_once(*jobs: Callable[[], object]) -> None:
 
 
 def take_all(store: BatchStore, batch: Batch, holder: str) -> list[str]:
-    """Claim row after row until none is due, begin its effect, save it; the keys of the effects that were ours."""
+    """Claim row after row until none is due, begin its effect, save it; the keys of the effects
+    that were ours.
+    """
     ours = []
     while rows := store.claim_due(batch, holder, MINUTE, limit=2):
         for row in rows:
@@ -190,12 +207,16 @@ def take_all(store: BatchStore, batch: Batch, holder: str) -> list[str]:
             if effect is not None:
                 ours.append(str(row.key))
                 store.effects.finish(effect, "done", {})
-            store.save(row, state="done", due_at=None, content=row.content or {}, events=[{"what": "done"}])
+            store.save(
+                row, state="done", due_at=None, content=row.content or {}, events=[{"what": "done"}]
+            )
     return ours
 
 
 def race_for_effect(store: BatchStore, batch: Batch, holder: str) -> list[str]:
-    """Begin the effect of every row that nobody holds, without claiming it; the keys of those that were ours."""
+    """Begin the effect of every row that nobody holds, without claiming it; the keys of those that
+    were ours.
+    """
     del holder
     rows = list(store.list_rows(batch, contents=True))
     return [str(row.key) for row in rows if store.effects.begin(row, "1/create", {}) is not None]
@@ -207,7 +228,9 @@ def name_state(version: int) -> str:
 
 
 def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
-    """Write to one row after the other, for ever; a line is printed for each change that is on disk."""
+    """Write to one row after the other, for ever; a line is printed for each change that is on
+    disk.
+    """
     while True:
         try:
             for row in store.claim_due(batch, holder, SECOND, limit=5):
@@ -231,7 +254,10 @@ WORK: Mapping[str, Callable[[BatchStore, Batch, str], list[str]]] = {
 
 
 def start_worker(work: str, place: Place, number: int) -> subprocess.Popen[str]:
-    """Start a process that does this work as soon as a line is written to it. It says when it is ready."""
+    """Start a process that does this work as soon as a line is written to it.
+
+    It says when it is ready.
+    """
     process = subprocess.Popen(
         [sys.executable, "-P", __file__, work, *place.words, place.api_key, f"process {number}"],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
@@ -246,7 +272,11 @@ def start_worker(work: str, place: Place, number: int) -> subprocess.Popen[str]:
 
 def _main() -> None:
     work, kind, where, credential, holder = sys.argv[1:]
-    database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/nonexistent"), Secret(where))
+    database = (
+        open_database(Path(where))
+        if kind == "sqlite"
+        else open_database(Path("/nonexistent"), Secret(where))
+    )
     store = open_store(database, Credential.parse(credential), SERVICE)
     batch = store.find_batch("vendors")
     assert batch is not None

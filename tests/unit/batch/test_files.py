@@ -1,4 +1,6 @@
-"""Batch files in TOML, YAML and JSON: what they mean, where things stand in them, and what is no batch file."""
+"""Batch files in TOML, YAML and JSON: what they mean, where things stand in them, and what is no
+batch file.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ MEMBERS = {
     "name": "vendors",
     "kind": "request",
     "key": "name",
-    "row": [{"name": "acme", "email": "ann@example.com", "floor": 3}, {"name": "beta", "email": "b@example.com"}],
-    "request": {"ask": ["Password"], "send": ["email:{email}"], "max-submissions": 2, "title": "Floor {floor}"},
+    "row": [
+        {"name": "acme", "email": "ann@example.com", "floor": 3},
+        {"name": "beta", "email": "b@example.com"},
+    ],
+    "request": {
+        "ask": ["Password"],
+        "send": ["email:{email}"],
+        "max-submissions": 2,
+        "title": "Floor {floor}",
+    },
     "notify": {"send": ["slack:#x"], "rows": True},
 }
 TOML = """
@@ -68,7 +78,12 @@ def meant(definition: BatchDefinition) -> list[object]:
 def test_toml_yaml_and_json_of_one_shape_mean_the_same(tmp_path: Path) -> None:
     read = [
         read_definition(written(tmp_path, name, content))
-        for name, content in [("a.toml", TOML), ("b.yaml", YAML), ("c.yml", YAML), ("d.json", json.dumps(MEMBERS))]
+        for name, content in [
+            ("a.toml", TOML),
+            ("b.yaml", YAML),
+            ("c.yml", YAML),
+            ("d.json", json.dumps(MEMBERS)),
+        ]
     ]
     assert [meant(each) for each in read[1:]] == [meant(read[0])] * 3
     assert render_row(read[0], read[0].rows[0]).arguments["title"] == "Floor 3"
@@ -76,9 +91,12 @@ def test_toml_yaml_and_json_of_one_shape_mean_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.toml", TOML), ("b.yaml", YAML), ("c.json", json.dumps(MEMBERS, indent=1))]
+    ("name", "content"),
+    [("a.toml", TOML), ("b.yaml", YAML), ("c.json", json.dumps(MEMBERS, indent=1))],
 )
-def test_a_mistake_has_its_line_and_column_in_each_format(tmp_path: Path, name: str, content: str) -> None:
+def test_a_mistake_has_its_line_and_column_in_each_format(
+    tmp_path: Path, name: str, content: str
+) -> None:
     wrong = content.replace("max-submissions", "max-x")
     (mistake,) = mistakes_of(written(tmp_path, name, wrong))
     before = wrong[: wrong.index("max-x")].split("\n")
@@ -87,16 +105,23 @@ def test_a_mistake_has_its_line_and_column_in_each_format(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize(("name", "content", "line"), [("a.toml", TOML, 12), ("b.yaml", YAML, 9)])
-def test_a_row_in_the_file_is_named_by_its_line(tmp_path: Path, name: str, content: str, line: int) -> None:
+def test_a_row_in_the_file_is_named_by_its_line(
+    tmp_path: Path, name: str, content: str, line: int
+) -> None:
     (mistake,) = mistakes_of(written(tmp_path, name, content.replace("b@example.com", "")))
     assert str(mistake.place) == f"{name}:{line}, email"
 
 
 def test_a_byte_order_mark_is_not_part_of_the_file(tmp_path: Path) -> None:
-    assert read_definition(written(tmp_path, "a.toml", b"\xef\xbb\xbf" + TOML.encode())).name == "vendors"
+    assert (
+        read_definition(written(tmp_path, "a.toml", b"\xef\xbb\xbf" + TOML.encode())).name
+        == "vendors"
+    )
 
 
-def test_yaml_without_its_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_without_its_package_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     (mistake,) = mistakes_of(written(tmp_path, "a.yaml", YAML))
     assert mistake.remedy == "pip install 'sealpipe[yaml]', or write it as TOML"
@@ -157,26 +182,46 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 def test_aliases_of_yaml_cannot_multiply(tmp_path: Path) -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"{name}: &{name} [{', '.join([f'*{last}'] * 9)}]\n" for last, name in zip("abcdefgh", "bcdefghi", strict=True)
+        f"{name}: &{name} [{', '.join([f'*{last}'] * 9)}]\n"
+        for last, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
     assert len(mistakes_of(written(tmp_path, "a.yaml", bomb + "row: *i\n"))) < 40
 
 
-@pytest.mark.parametrize("value", ["1", "[]", "{}", "true", "1979-05-27 07:32:00", "nan", "[[1]]", "[{a = 1}]"])
-@pytest.mark.parametrize("name", ["name", "kind", "rows", "key", "row", "request", "collect", "remind", "notify"])
-def test_a_value_of_any_type_anywhere_is_a_mistake_or_right(tmp_path: Path, name: str, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["1", "[]", "{}", "true", "1979-05-27 07:32:00", "nan", "[[1]]", "[{a = 1}]"]
+)
+@pytest.mark.parametrize(
+    "name", ["name", "kind", "rows", "key", "row", "request", "collect", "remind", "notify"]
+)
+def test_a_value_of_any_type_anywhere_is_a_mistake_or_right(
+    tmp_path: Path, name: str, value: str
+) -> None:
     kept = "".join(f"{each} = 'request'\n" for each in ("kind",) if each != name)
     assert mistakes_of(written(tmp_path, "a.toml", f"{kept}{name} = {value}\n"))
 
 
 @pytest.mark.parametrize(
-    "value", ["1", "[1]", "[]", "{}", "true", "1979-05-27 07:32:00", "nan", "'{'", "'\\u0000'", "''"]
+    "value",
+    ["1", "[1]", "[]", "{}", "true", "1979-05-27 07:32:00", "nan", "'{'", "'\\u0000'", "''"],
 )
 @pytest.mark.parametrize(
-    "name", ["ask", "title", "expires-in", "max-submissions", "passcode-from", "restrict-domain", "send", "param"]
+    "name",
+    [
+        "ask",
+        "title",
+        "expires-in",
+        "max-submissions",
+        "passcode-from",
+        "restrict-domain",
+        "send",
+        "param",
+    ],
 )
 def test_an_option_of_any_type_is_a_mistake_or_right(tmp_path: Path, name: str, value: str) -> None:
-    tables = "".join(line for line in REQUEST.splitlines(keepends=True) if not line.startswith(f"{name} ="))
+    tables = "".join(
+        line for line in REQUEST.splitlines(keepends=True) if not line.startswith(f"{name} =")
+    )
     head = "name = 'a'\nkind = 'request'\nkey = 'name'\nrows = 'rows.csv'\n"
     (tmp_path / "rows.csv").write_text(ROWS)
     with suppress(BatchFileError):
@@ -232,8 +277,14 @@ def test_positions_in_tricky_toml(path: tuple[str | int, ...], position: tuple[i
 
 
 _values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -246,12 +297,20 @@ def test_every_member_of_json_is_found_at_its_name(value: object, indent: int | 
         starts.append(starts[-1] + len(line) + 1)
 
     def check(path: tuple[str | int, ...], value: object) -> None:
-        pairs = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+        pairs = (
+            enumerate(value)
+            if isinstance(value, list)
+            else value.items()
+            if isinstance(value, dict)
+            else ()
+        )
         for name, each in pairs:
             line, column = positions.find((*path, name))
             shown = json.dumps(name if isinstance(value, dict) else each)
             assert text[starts[line - 1] + column - 1 :].startswith(shown[0])
-            assert isinstance(each, dict | list) or text[starts[line - 1] + column - 1 :].startswith(shown)
+            assert isinstance(each, dict | list) or text[
+                starts[line - 1] + column - 1 :
+            ].startswith(shown)
             check((*path, name), each)
 
     check((), value)
@@ -259,7 +318,9 @@ def test_every_member_of_json_is_found_at_its_name(value: object, indent: int | 
 
 def test_a_stored_definition_renders_the_same_rows(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("Hello {name}: {link}")
-    definition = read(tmp_path, REQUEST + "[remind]\nafter = ['1d']\nmessage-template = 'note.txt'\n")
+    definition = read(
+        tmp_path, REQUEST + "[remind]\nafter = ['1d']\nmessage-template = 'note.txt'\n"
+    )
     (tmp_path / "note.txt").unlink()
     stored = load_definition(json.loads(json.dumps(definition.dump())))
     assert stored.rows == ()

@@ -1,4 +1,6 @@
-"""Writes of a row that wait for its next one: fewer commits, and nothing begins before it is on disk."""
+"""Writes of a row that wait for its next one: fewer commits, and nothing begins before it is on
+disk.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,16 @@ def test_what_may_wait_is_written_with_what_is_begun_next(place: Place) -> None:
     other.find_batch("vendors")
     with store.merge_writes(row):
         create = store.effects.finish(create, "done", {"n": 1}, may_wait=True)
-        row = store.save(row, state="sent", due_at=None, content={"n": 1}, events=[{"what": "sent"}], keep=True)
+        row = store.save(
+            row, state="sent", due_at=None, content={"n": 1}, events=[{"what": "sent"}], keep=True
+        )
         assert states(other, row) == {"1/create": "sending"}
         assert store.effects.begin(row, "1/message/0", {}) is not None
         assert states(other, row) == {"1/create": "done", "1/message/0": "sending"}
-        assert (row.version, [event.content["what"] for event in other.read_history(row)]) == (2, ["sent"])
+        assert (row.version, [event.content["what"] for event in other.read_history(row)]) == (
+            2,
+            ["sent"],
+        )
         store.effects.amend(create, {"n": 2}, may_wait=True)
     found = other.effects.find(row, "1/create")
     assert found is not None

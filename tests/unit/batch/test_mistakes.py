@@ -27,7 +27,9 @@ def test_every_mistake_has_a_line_and_a_remedy() -> None:
 
 def test_the_message_has_one_line_for_each_mistake() -> None:
     place = Place("a\nb.toml", 2, 3)
-    error = BatchFileError("a\nb.toml", [Mistake(place, "x\ny", "z"), Mistake(place, "\x1b[2J\udc80", "")])
+    error = BatchFileError(
+        "a\nb.toml", [Mistake(place, "x\ny", "z"), Mistake(place, "\x1b[2J\udc80", "")]
+    )
     assert error.message.splitlines() == [
         r"a\nb.toml: 2 mistakes; nothing was sent",
         r"a\nb.toml:2:3: x\ny; z",
@@ -36,7 +38,9 @@ def test_the_message_has_one_line_for_each_mistake() -> None:
 
 
 def test_a_mistake_of_every_row_is_told_once(tmp_path: Path) -> None:
-    tables = '[request]\nask = ["Password"]\nrestrict-domain = ["{email}"]\nsend = ["email:{email}"]\n'
+    tables = (
+        '[request]\nask = ["Password"]\nrestrict-domain = ["{email}"]\nsend = ["email:{email}"]\n'
+    )
     (line,) = lines(tmp_path, tables, "name,email\na,x\nb,x\n")
     assert line.startswith("batch.toml:7:20: restrict-domain: '{email}' is not a domain; write")
 
@@ -61,11 +65,23 @@ def test_a_long_name_is_not_shown(tmp_path: Path) -> None:
             SHARE + "views = 1\n[collect]\nto = ['vault:x']\n",
             'a share has no [collect]; remove it, or write kind = "re',
         ),
-        (SHARE + "expires-in = '1d'\nno-expiry = true\n", "expires-in and no-expiry exclude each other"),
+        (
+            SHARE + "expires-in = '1d'\nno-expiry = true\n",
+            "expires-in and no-expiry exclude each other",
+        ),
         (SHARE + "seal-link = true\n", "seal-link does not apply to a batch"),
-        (SHARE + "field = ['text:a']\n", "'field' is not an option of [share]; did you mean fields?"),
-        (SHARE + "passcode-generate = true\n", "the generated passcode has no recipient; add passcode-to CHANNEL"),
-        (SHARE + "passcode-to = ['sms:1']\n", "there is no passcode to send; add passcode-generate or"),
+        (
+            SHARE + "field = ['text:a']\n",
+            "'field' is not an option of [share]; did you mean fields?",
+        ),
+        (
+            SHARE + "passcode-generate = true\n",
+            "the generated passcode has no recipient; add passcode-to CHANNEL",
+        ),
+        (
+            SHARE + "passcode-to = ['sms:1']\n",
+            "there is no passcode to send; add passcode-generate or",
+        ),
         (SHARE + "passcode-from = 'text:1234'\n", "do not use text:"),
         (SHARE + "notify-on = 'opened'\n", "'opened' is not an event; choose from viewed"),
         (SHARE + "also-to = ['vault:x/{name}?trim=2']\n", "parameter trim has an invalid value"),
@@ -75,7 +91,10 @@ def test_a_long_name_is_not_shown(tmp_path: Path) -> None:
             SHARE + "[remind]\nafter = ['1d']\n",
             "'after' is not an option of [remind]; its options are",
         ),
-        (SHARE + "[remind]\nunopened-after = ['3d']\n", "the reminder would come after the link has expired"),
+        (
+            SHARE + "[remind]\nunopened-after = ['3d']\n",
+            "the reminder would come after the link has expired",
+        ),
         (
             SHARE + "no-expiry = true\n[remind]\nbefore-expiry = '1d'\n",
             "before-expiry and no-expiry exclude each other",
@@ -83,7 +102,10 @@ def test_a_long_name_is_not_shown(tmp_path: Path) -> None:
         (SHARE + "[remind]\nunopened-after = ['2d', '1d']\n", "the reminders are not in order"),
         (SHARE + "[remind]\n", "[remind] never reminds"),
         (SHARE + "[notify]\nrows = true\n", "[notify] has no recipient"),
-        (SHARE + "[notify]\nsend = 'slack:#x'\n", 'send is not a list of texts; write send = ["..."]'),
+        (
+            SHARE + "[notify]\nsend = 'slack:#x'\n",
+            'send is not a list of texts; write send = ["..."]',
+        ),
         (SHARE + "title = ['x']\n", 'title is not a single value; write title = "..."'),
         (SHARE + "title = '{'\n", "there is a { in the text that is not part of a placeholder"),
         (SHARE.replace("env:PASSWORD", "env:{email}"), "the cell is not one plain name"),
@@ -106,20 +128,40 @@ def test_contradictions_and_wrong_values_of_shares(tmp_path: Path, tables: str, 
         (REQUEST.replace('"Password"', '"A", "A"'), "two prompts have the id 'a'"),
         (REQUEST.replace('"Password"', '"For {name}", "x=For acme"'), "two prompts have the text"),
         (REQUEST + "[share]\n", 'a request has no [share]; remove it, or write kind = "share"'),
-        (REQUEST + "[collect]\nto = ['vault:x/{name}#nothing']\n", "the request has no prompt 'nothing'"),
-        (REQUEST + "[collect]\nto = ['vault:x/{name}', 'vault:x/{name}']\n", "two targets contradict each other"),
-        (REQUEST + "[collect]\nto = ['vault:x']\n", "it would be stored in the same place as line 2"),
-        (REQUEST + "[collect]\nto = ['vault:x']\npick = 'each'\n", "add {submission} to the target"),
-        (REQUEST + "[collect]\nto = ['vault:x?mode=merge#y=password']\n", "in the same place as line 2"),
+        (
+            REQUEST + "[collect]\nto = ['vault:x/{name}#nothing']\n",
+            "the request has no prompt 'nothing'",
+        ),
+        (
+            REQUEST + "[collect]\nto = ['vault:x/{name}', 'vault:x/{name}']\n",
+            "two targets contradict each other",
+        ),
+        (
+            REQUEST + "[collect]\nto = ['vault:x']\n",
+            "it would be stored in the same place as line 2",
+        ),
+        (
+            REQUEST + "[collect]\nto = ['vault:x']\npick = 'each'\n",
+            "add {submission} to the target",
+        ),
+        (
+            REQUEST + "[collect]\nto = ['vault:x?mode=merge#y=password']\n",
+            "in the same place as line 2",
+        ),
         (REQUEST + "[collect]\ndir = 'x'\n", "dir does not apply to a batch; write to"),
-        (REQUEST + "[remind]\nafter = ['30d']\n", "the reminder would come after the link has expired"),
+        (
+            REQUEST + "[remind]\nafter = ['30d']\n",
+            "the reminder would come after the link has expired",
+        ),
         (
             '[request]\nask = ["Password"]\n[remind]\nafter = ["1d"]\n',
             "[remind] has no recipient: [request] has no send",
         ),
     ],
 )
-def test_contradictions_and_wrong_values_of_requests(tmp_path: Path, tables: str, words: str) -> None:
+def test_contradictions_and_wrong_values_of_requests(
+    tmp_path: Path, tables: str, words: str
+) -> None:
     (line,) = lines(tmp_path, tables)
     assert words in line
 
@@ -138,7 +180,9 @@ def test_a_column_with_a_space_in_its_name_cannot_be_filled_in(tmp_path: Path) -
     assert "batch.toml:8:1: title: there is a { in the text" in line
 
 
-@pytest.mark.parametrize("template", ["no link", "{link} {link}", "{link} {nothing}", "{link} \x07"])
+@pytest.mark.parametrize(
+    "template", ["no link", "{link} {link}", "{link} {nothing}", "{link} \x07"]
+)
 def test_a_reminder_is_a_message_with_one_link(tmp_path: Path, template: str) -> None:
     (tmp_path / "note.txt").write_text(template)
     (line,) = lines(tmp_path, REQUEST + "[remind]\nafter = ['1d']\nmessage-template = 'note.txt'\n")

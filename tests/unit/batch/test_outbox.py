@@ -1,4 +1,6 @@
-"""The second outbox: it serves as files do, and at most once, whoever is killed and whoever is faster."""
+"""The second outbox: it serves as files do, and at most once, whoever is killed and whoever is
+faster.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,12 @@ def finish(session: Session, entry: Entry, *, resend: bool = False) -> Any:
     return send_messages(session, finish_entry(session, entry, resend=resend), resend=resend)
 
 
-META: dict[str, Any] = {"idempotency_key": "one", "fragment": Secret("1canary"), "passcode": None, "title": "t"}
+META: dict[str, Any] = {
+    "idempotency_key": "one",
+    "fragment": Secret("1canary"),
+    "passcode": None,
+    "title": "t",
+}
 HOUR = 60 * MINUTE
 
 
@@ -70,7 +77,10 @@ class Worker:
         service.reset()
         api_key = service.create_key()
         self.client = Client(
-            api_key=api_key, base_url=service.base_url, link_base_url=service.link_base_url, deadline=5.0
+            api_key=api_key,
+            base_url=service.base_url,
+            link_base_url=service.link_base_url,
+            deadline=5.0,
         )
         self.session = self.client.session
         self.store: BatchStore = place.store(self.session.credential, self.session.base_url)
@@ -131,7 +141,9 @@ STEPS = (
 
 
 class Kill:
-    """Kills a worker at one of its steps, which are before and after each of STEPS: nothing of it cleans up."""
+    """Kills a worker at one of its steps, which are before and after each of STEPS: nothing of it
+    cleans up.
+    """
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -165,7 +177,9 @@ class Kill:
 
 
 @pytest.mark.parametrize("kind", ["share", "request"])
-def test_a_row_is_created_and_delivered_and_leaves_no_secret(worker: Worker, receiver: Receiver, kind: str) -> None:
+def test_a_row_is_created_and_delivered_and_leaves_no_secret(
+    worker: Worker, receiver: Receiver, kind: str
+) -> None:
     made = worker.go_on(kind, receiver.target)
     assert worker.states() == {"1/create": "done", "1/message/0": "done"}
     assert receiver.secrets == [made.link.reveal()]
@@ -260,7 +274,9 @@ def test_a_refused_create_can_be_begun_anew(worker: Worker) -> None:
 
 
 def test_the_key_of_a_row_finds_its_request_when_the_answer_is_lost(worker: Worker) -> None:
-    worker.service.set_faults({"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"})
+    worker.service.set_faults(
+        {"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"}
+    )
     made = worker.request()
     assert (made.outcome, worker.live("request")) == ("replayed", [made.short_code])
 
@@ -289,7 +305,9 @@ def test_what_is_older_than_23_hours_is_never_sent_again(worker: Worker) -> None
     worker.store.clock_offset = 23 * HOUR + MINUTE
     reopened = worker.outbox.open()
     assert reopened is not None
-    with pytest.raises(OutcomeUnknownError, match="the row row 0 is older than 23 hours") as refused:
+    with pytest.raises(
+        OutcomeUnknownError, match="the row row 0 is older than 23 hours"
+    ) as refused:
         finish(worker.session, reopened)
     assert "sealpipe batch reissue vendors -- 'row 0'" in refused.value.remedy
 
@@ -319,7 +337,9 @@ def test_what_was_on_its_way_under_the_old_key_is_never_sent_under_the_new(place
     RowOutbox(old, batch, answered).add(META, b"{}").note_response({"short_code": "AbC"})
     new = place.store(make_credential(), previous=place.credential)
     assert new.find_batch("vendors") is not None
-    with pytest.raises(StateError, match=f"with the API key {place.credential.key_id}, which was rotated") as refused:
+    with pytest.raises(
+        StateError, match=f"with the API key {place.credential.key_id}, which was rotated"
+    ) as refused:
         RowOutbox(new, batch, sending).open()
     assert "sealpipe batch reissue vendors" in refused.value.remedy
     entry = RowOutbox(new, batch, answered).open()
@@ -341,7 +361,11 @@ def test_a_ledger_holds_what_one_in_a_file_holds(worker: Worker) -> None:
     found = opener("https://x/v1", "AbC")
     assert found is not None
     assert found.pending == PendingDelete(moment, moment + timedelta(seconds=1))
-    assert (found.is_purging, found.is_expired, found.write_state("m", "env:X")) == (True, False, "storing")
+    assert (found.is_purging, found.is_expired, found.write_state("m", "env:X")) == (
+        True,
+        False,
+        "storing",
+    )
     found.keep(submissions)
     found.note_delete(PendingDelete(moment))
     with pytest.raises(ConflictError):  # two workers on one request, and one DELETE
@@ -364,13 +388,17 @@ def made_at(worker: Worker) -> Any:
     return worker.outbox.add(META, b"{}").created_at
 
 
-def test_a_submission_is_collected_once_and_its_request_expires(worker: Worker, tmp_path: Path) -> None:
+def test_a_submission_is_collected_once_and_its_request_expires(
+    worker: Worker, tmp_path: Path
+) -> None:
     made = worker.request()
     worker.service.submitter().submit(made.collect_link, {"Password": "pa55"})
     pair = derive_request_key(worker.session.credential, "vendors", "row 0", 1)
     opener = make_ledger_opener(worker.store, worker.row)
     target = tmp_path / "password"
-    plan = plan_collect([made.receipt], key=pair, to=[f"file:{target}"], after="expire", state=opener)
+    plan = plan_collect(
+        [made.receipt], key=pair, to=[f"file:{target}"], after="expire", state=opener
+    )
     (result,) = collect(worker.session, plan)
     assert (result.status, target.read_text()) == ("collected", "pa55")
     assert result.ended is not None
@@ -384,7 +412,12 @@ def test_a_submission_is_collected_once_and_its_request_expires(worker: Worker, 
 def test_another_generation_begins_anew(worker: Worker) -> None:
     first = worker.share()
     worker.row = worker.store.save(
-        worker.row, state="new", due_at=worker.store.now(), content=worker.row.content or {}, generation=2, keep=True
+        worker.row,
+        state="new",
+        due_at=worker.store.now(),
+        content=worker.row.content or {},
+        generation=2,
+        keep=True,
     )
     assert worker.outbox.open() is None
     second = worker.share()

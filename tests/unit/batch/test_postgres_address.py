@@ -1,4 +1,6 @@
-"""The address of a shared database: verified TLS over a network, and no part of a password in any message."""
+"""The address of a shared database: verified TLS over a network, and no part of a password in any
+message.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,16 @@ DETECTOR = Detector({"password": PASSWORD.encode()})
 
 def test_over_a_network_tls_is_verified(tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
-    for address in (f"postgresql://kim:{PASSWORD}@db.example/batches", f"host=db.example password={PASSWORD}"):
+    for address in (
+        f"postgresql://kim:{PASSWORD}@db.example/batches",
+        f"host=db.example password={PASSWORD}",
+    ):
         settings = check_address(Secret(address), bundle)
         assert (settings["sslmode"], settings["sslrootcert"]) == ("verify-full", str(bundle))
         assert Path(check_address(Secret(address), None)["sslrootcert"]).exists()
-    own = check_address(Secret("postgresql://db.example/x?sslmode=verify-full&sslrootcert=/own.pem"), bundle)
+    own = check_address(
+        Secret("postgresql://db.example/x?sslmode=verify-full&sslrootcert=/own.pem"), bundle
+    )
     assert own["sslrootcert"] == "/own.pem"
 
 
@@ -59,7 +66,13 @@ def test_a_server_with_a_certificate_of_another_ca_is_refused(tmp_path: Path) ->
             file.chmod(0o600)
             owner = server.folder.stat()
             os.chown(file, owner.st_uid, owner.st_gid)
-        server.start("listen_addresses=127.0.0.1", "ssl=on", f"ssl_key_file={key}", f"ssl_cert_file={chain}", port=port)
+        server.start(
+            "listen_addresses=127.0.0.1",
+            "ssl=on",
+            f"ssl_key_file={key}",
+            f"ssl_cert_file={chain}",
+            port=port,
+        )
         assert connect(THERE, "ours") == [(True,)]
         for host, authority in ((THERE, "other"), (ELSEWHERE, "ours")):
             with pytest.raises(DatabaseUnavailableError):
@@ -102,14 +115,18 @@ def test_what_is_no_address_is_refused_and_not_shown(address: str) -> None:
 def test_the_environment_leads_nowhere_else(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "192.0.2.1")
     for host in ("localhost", "db.example"):
-        with pytest.raises(SettingError, match=f"{name} is set, and could lead elsewhere") as refused:
+        with pytest.raises(
+            SettingError, match=f"{name} is set, and could lead elsewhere"
+        ) as refused:
             check_address(Secret(f"postgresql://kim:{PASSWORD}@{host}/batches"), None)
         assert f"unset {name}" in refused.value.remedy
         assert DETECTOR.find(exposed(refused.value).encode()) == set()
 
 
 def test_a_server_that_does_not_answer_shows_no_password(tmp_path: Path) -> None:
-    database = open_database(tmp_path, Secret(f"postgresql://kim:{PASSWORD}@%2Fnonexistent/batches"))
+    database = open_database(
+        tmp_path, Secret(f"postgresql://kim:{PASSWORD}@%2Fnonexistent/batches")
+    )
     with pytest.raises(DatabaseUnavailableError, match="does not answer") as refused:
         database.read_clock()
     said = exposed(refused.value) + refused.value.remedy + database.description
@@ -155,7 +172,9 @@ try:
 except SettingError as error:
     print(error.remedy)
 """
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "pip install 'sealpipe[batch]'\n"
 
 
@@ -167,5 +186,7 @@ from sealpipe.batch.database.opening import open_database
 open_database(Path({str(tmp_path / "state")!r}))
 print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"psycopg", "procrastinate", "httpx", "click"}}))
 """
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

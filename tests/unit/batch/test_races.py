@@ -1,4 +1,6 @@
-"""Threads and processes that race for rows and effects; and whatever is killed, what is stored is whole."""
+"""Threads and processes that race for rows and effects; and whatever is killed, what is stored is
+whole.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,12 @@ def test_threads_take_each_row_once(place: Place) -> None:
     for store in stores:
         store.find_batch("vendors")
     jobs = [(stores[number % 2], f"thread {number}") for number in range(4)]
-    run_at_once(*(lambda store=store, name=name: taken.extend(take_all(store, batch, name)) for store, name in jobs))  # type: ignore[misc]
+    run_at_once(
+        *(
+            lambda store=store, name=name: taken.extend(take_all(store, batch, name))
+            for store, name in jobs
+        )
+    )  # type: ignore[misc]
     check_taken_once(stores[0], batch, taken)
 
 
@@ -70,7 +77,12 @@ def test_processes_take_each_row_once(place: Place) -> None:
 def test_threads_begin_each_effect_once(place: Place) -> None:
     stores = [place.store() for _ in range(2)]
     batch, begun = add_rows(stores[0], ROWS), []
-    run_at_once(*(lambda store=store: begun.extend(race_for_effect(store, batch, "")) for store in stores * 2))  # type: ignore[misc]
+    run_at_once(
+        *(
+            lambda store=store: begun.extend(race_for_effect(store, batch, ""))
+            for store in stores * 2
+        )
+    )  # type: ignore[misc]
     assert Counter(begun) == Counter(KEYS)
 
 
@@ -81,7 +93,9 @@ def test_processes_begin_each_effect_once(place: Place) -> None:
 
 
 def check_whole(store: BatchStore, batch: Batch, told: list[str]) -> int:
-    """Every row and effect opens, each version has its event, and what was told is there; the number of versions."""
+    """Every row and effect opens, each version has its event, and what was told is there; the
+    number of versions.
+    """
     versions = {}
     for row in store.list_rows(batch, contents=True):
         events = [event.content["v"] for event in store.read_history(row)]
@@ -121,7 +135,9 @@ def test_a_worker_killed_while_it_writes_leaves_a_whole_store(place: Place) -> N
         assert place.database().read("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_a_killed_or_stopped_server_leaves_a_whole_store_and_workers_go_on(in_postgres: Place) -> None:
+def test_a_killed_or_stopped_server_leaves_a_whole_store_and_workers_go_on(
+    in_postgres: Place,
+) -> None:
     assert isinstance(in_postgres, PostgresPlace)
     store, server = in_postgres.store(), in_postgres.server
     batch = add_rows(store, 5)

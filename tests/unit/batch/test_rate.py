@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from sealpipe.batch.database.rate import Block, RateState, SharedRate, Slot, reserve, reserve_block, slow_down
+from sealpipe.batch.database.rate import (
+    Block,
+    RateState,
+    SharedRate,
+    Slot,
+    reserve,
+    reserve_block,
+    slow_down,
+)
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine.run import MAX_THREADS, choose_threads
 from sealpipe.network.rate_limiter import MAX_RETRY_AFTER
@@ -33,7 +41,11 @@ def most_in_a_minute(times: Sequence[int]) -> int:
 
 @pytest.mark.parametrize("limit", [1, 59, 60, 100, 180, 601, 900, 6_000, 1_000_000])
 def test_as_many_threads_as_keep_the_rate_busy(limit: int) -> None:
-    threads, calls_a_minute = choose_threads(limit), 120  # of a thread whose calls take half a second
+    # Of a thread whose calls take half a second.
+    threads, calls_a_minute = (
+        choose_threads(limit),
+        120,
+    )
     assert 1 <= threads <= MAX_THREADS
     assert threads * calls_a_minute >= limit or threads == MAX_THREADS
     assert (threads - 2) * calls_a_minute < limit
@@ -130,7 +142,12 @@ def test_threads_and_workers_share_one_rate(place: Place) -> None:
     stores = [place.store() for _ in range(2)]
     stores[0].rate.set_limit(300)
     slots: list[Slot] = []
-    run_at_once(*(lambda rate=store.rate: slots.extend(rate.acquire() for _ in range(50)) for store in stores * 2))  # type: ignore[misc]
+    run_at_once(
+        *(
+            lambda rate=store.rate: slots.extend(rate.acquire() for _ in range(50))
+            for store in stores * 2
+        )
+    )  # type: ignore[misc]
     times = sorted(slot.at for slot in slots)
     assert len(set(times)) == 200
     assert most_in_a_minute(times) <= 300
@@ -142,7 +159,7 @@ def test_threads_and_workers_share_one_rate(place: Place) -> None:
 _ACQUIRING = """
 import sys
 from pathlib import Path
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.secret import Secret
 kind, where, credential = sys.argv[1:]
@@ -157,7 +174,10 @@ for _ in range(50):
 def test_processes_share_one_rate(place: Place) -> None:
     place.store().rate.set_limit(300)
     words = [sys.executable, "-P", "-c", _ACQUIRING, *place.words, place.api_key]
-    workers = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    workers = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
     outputs = [worker.communicate("x", timeout=60)[0] for worker in workers]
     times = sorted(int(line) for output in outputs for line in output.split())
     assert len(set(times)) == 200
@@ -172,7 +192,10 @@ def test_a_slot_and_what_is_known_are_in_the_database(place: Place) -> None:
     store.rate.set_limit(60)
     store.rate.slow_down(first, MAX_RETRY_AFTER)
     found = place.store().rate.read()
-    assert (found.per_minute, found.calls_per_minute) == (60, pytest.approx(60 * 0.95 * 0.7, rel=0.01))
+    assert (found.per_minute, found.calls_per_minute) == (
+        60,
+        pytest.approx(60 * 0.95 * 0.7, rel=0.01),
+    )
     second = place.store().rate.acquire()
     assert second.at == found.slowed_until > first.at + 200 * SECOND
     assert 0 < second.delay <= MAX_RETRY_AFTER
@@ -194,7 +217,9 @@ def test_blocks_of_fast_callers_never_exceed_the_limit(limit: int | None) -> Non
             at, reservations = blocks[worker].fill(now, reserved), reservations + 1
         assert at >= now - SECOND // 2
         times.append(max(now, at))
-        free_at[worker] = times[-1] + chance.randrange(4000) + (SECOND if chance.random() < 0.001 else 0)
+        free_at[worker] = (
+            times[-1] + chance.randrange(4000) + (SECOND if chance.random() < 0.001 else 0)
+        )
     if limit is not None:
         assert most_in_a_minute(times) <= limit
         assert len(times) / (max(times) - START) * MINUTE >= 0.9 * limit

@@ -1,4 +1,6 @@
-"""What only a plugin knows is checked for every row before anything is sent: addresses, sinks, sources."""
+"""What only a plugin knows is checked for every row before anything is sent: addresses, sinks,
+sources.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ ENVIRON = {
 
 
 def checked(
-    folder: Path, tables: str, rows: str = ROWS, *, kind: str = "request", environ: Mapping[str, str] = ENVIRON
+    folder: Path,
+    tables: str,
+    rows: str = ROWS,
+    *,
+    kind: str = "request",
+    environ: Mapping[str, str] = ENVIRON,
 ) -> list[str]:
     """Check a batch by the built-in plugins, and return its mistakes as lines."""
     definition, mistakes = inspect_definition(write(folder, tables, rows, kind=kind))
@@ -33,8 +40,12 @@ def test_addresses_that_the_channel_accepts(tmp_path: Path) -> None:
     assert checked(tmp_path, REQUEST) == []
 
 
-@pytest.mark.parametrize("cell", ["nobody", "a@example.com,b@example.com", "{email}", "a@b@example.com"])
-def test_an_address_that_the_channel_refuses_is_told_with_its_row(tmp_path: Path, cell: str) -> None:
+@pytest.mark.parametrize(
+    "cell", ["nobody", "a@example.com,b@example.com", "{email}", "a@b@example.com"]
+)
+def test_an_address_that_the_channel_refuses_is_told_with_its_row(
+    tmp_path: Path, cell: str
+) -> None:
     rows = f'name,email\nacme,ann@example.com\nbeta,"{cell}"\n'
     (line,) = checked(tmp_path, REQUEST, rows)
     assert line.startswith("rows.csv:3, email: send: ")
@@ -54,7 +65,9 @@ def test_every_row_that_is_wrong_is_told(tmp_path: Path) -> None:
 def test_two_recipients_that_are_the_same_are_told(tmp_path: Path) -> None:
     tables = REQUEST.replace('["email:{email}"]', '["email:{email}", "email:{copy}"]')
     (line,) = checked(
-        tmp_path, tables, "name,email,copy\na,a@example.com,A@example.com\nb,b@example.com,c@example.com\n"
+        tmp_path,
+        tables,
+        "name,email,copy\na,a@example.com,A@example.com\nb,b@example.com,c@example.com\n",
     )
     assert line.startswith("rows.csv:2: ")
     assert "twice" in line
@@ -68,13 +81,18 @@ def test_a_channel_with_a_path_takes_only_plain_cells(tmp_path: Path) -> None:
 
 
 def test_a_sink_refuses_its_target(tmp_path: Path) -> None:
-    tables = REQUEST + "[collect]\nto = ['github-secret:a/b/c/{name}/d/e#x=password', 'valut:x/{name}']\n"
+    tables = (
+        REQUEST
+        + "[collect]\nto = ['github-secret:a/b/c/{name}/d/e#x=password', 'valut:x/{name}']\n"
+    )
     found = checked(tmp_path, tables)
     assert any("did you mean vault" in line and line.startswith("batch.toml:") for line in found)
 
 
 def test_an_unknown_source_or_parameter_is_told_once(tmp_path: Path) -> None:
-    tables = SHARE.replace('"Password=env:PASSWORD"', '"a=evn:X", "b=env:X?versoin=1", "c=file:{name}"')
+    tables = SHARE.replace(
+        '"Password=env:PASSWORD"', '"a=evn:X", "b=env:X?versoin=1", "c=file:{name}"'
+    )
     found = checked(tmp_path, tables, kind="share")
     assert [line.partition(": ")[0] for line in found] == ["batch.toml:6:11", "batch.toml:6:22"]
 
@@ -86,13 +104,17 @@ def test_link_and_passcode_do_not_go_to_one_recipient(tmp_path: Path) -> None:
 
 
 def test_the_team_of_a_notification_is_checked(tmp_path: Path) -> None:
-    (line,) = checked(tmp_path, REQUEST + "[notify]\nsend = ['email:x@example.com', 'email:nobody']\n")
+    (line,) = checked(
+        tmp_path, REQUEST + "[notify]\nsend = ['email:x@example.com', 'email:nobody']\n"
+    )
     assert line.startswith("batch.toml:9:32: send: ")
 
 
 def test_a_lacking_setting_is_told_once_beside_what_rows_lack(tmp_path: Path) -> None:
     tables = REQUEST + "[collect]\nto = ['github-secret:acme/web/{name}', 'valut:x/{name}']\n"
-    found = checked(tmp_path, tables, "name,email\na,a@example.com\nb,nobody\nc,c@example.com\n", environ={})
+    found = checked(
+        tmp_path, tables, "name,email\na,a@example.com\nb,nobody\nc,c@example.com\n", environ={}
+    )
     places = [line.partition(": ")[0] for line in found]
     assert places.count("batch.toml:7:9") == 1
     assert len(places) == len(set(places))

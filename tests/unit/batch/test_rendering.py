@@ -1,4 +1,6 @@
-"""A row fills in columns as data: no cell changes who gets what, what is read, or where something is stored."""
+"""A row fills in columns as data: no cell changes who gets what, what is read, or where something
+is stored.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from sealpipe.batch.file.rows import Row
 from sealpipe.collect.options import plan_sample_writes
 from sealpipe.errors import UsageError
 from sealpipe.prompts import Prompt
-from sealpipe.reference.parse import Key, Pointer, Reference, parse, parse_field, parse_target
+from sealpipe.reference import Key, Pointer, Reference, parse, parse_field, parse_target
 from sealpipe.reference.text import parse_template
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import keys
@@ -73,7 +75,10 @@ def row(**cells: str) -> Row:
 
 def assert_data_in_request(done: RenderedRow, cell: str) -> None:
     asked = done.make_request()
-    assert asked.prompts == (Prompt("for_x", f"For {cell}", "text"), Prompt("user", f"User of {cell}"))
+    assert asked.prompts == (
+        Prompt("for_x", f"For {cell}", "text"),
+        Prompt("user", f"User of {cell}"),
+    )
     assert (asked.title, asked.description) == (f"Access to {cell}", f"{{{cell}}}")
     assert asked.delivery is not None
     assert [(each.target.name, each.target.to) for each in asked.delivery.targets] == [
@@ -83,7 +88,11 @@ def assert_data_in_request(done: RenderedRow, cell: str) -> None:
     assert dict(asked.delivery.params) == {"x": Reference("text", cell)}
     (job,) = done.make_collect(Receipt("code", "", asked.prompts)).jobs
     (made,) = plan_sample_writes(job)
-    assert (made.ref, made.keys, made.mode) == (Reference("vault", "secret/p/submission"), (cell,), "merge")
+    assert (made.ref, made.keys, made.mode) == (
+        Reference("vault", "secret/p/submission"),
+        (cell,),
+        "merge",
+    )
     assert done.reminder is not None
     note = parse_template(done.reminder, "").fill({"link": "LINK", "expires": "THEN"})
     assert note == f"Hello {cell}, {{link}}: LINK until THEN"
@@ -105,12 +114,16 @@ def assert_data_in_share(done: RenderedRow, cell: str) -> None:
 
 @pytest.mark.parametrize("cell", HOSTILE)
 def test_a_hostile_cell_is_data_in_a_request(tmp_path: Path, cell: str) -> None:
-    assert_data_in_request(render_row(defined(tmp_path, ALL_REQUEST, "request"), row(x=cell, plain="p")), cell)
+    assert_data_in_request(
+        render_row(defined(tmp_path, ALL_REQUEST, "request"), row(x=cell, plain="p")), cell
+    )
 
 
 @pytest.mark.parametrize("cell", HOSTILE)
 def test_a_hostile_cell_is_data_in_a_share(tmp_path: Path, cell: str) -> None:
-    assert_data_in_share(render_row(defined(tmp_path, ALL_SHARE, "share"), row(x=cell, plain="p")), cell)
+    assert_data_in_share(
+        render_row(defined(tmp_path, ALL_SHARE, "share"), row(x=cell, plain="p")), cell
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +138,15 @@ def share_batch(tmp_path_factory: pytest.TempPathFactory) -> BatchDefinition:
 
 # Characters that mean something somewhere meet often.
 OBEYED = (".bashrc", "-rf", "~root")
-_any_text = st.text('{}%?#&=,*/"\\~:. -aé\u2028\n\0', min_size=1, max_size=8) | st.text(min_size=1, max_size=8)
+_any_text = st.text('{}%?#&=,*/"\\~:. -aé\u2028\n\0', min_size=1, max_size=8) | st.text(
+    min_size=1, max_size=8
+)
 
 
 @given(_any_text)
-def test_no_cell_changes_the_structure_of_a_request(request_batch: BatchDefinition, cell: str) -> None:
+def test_no_cell_changes_the_structure_of_a_request(
+    request_batch: BatchDefinition, cell: str
+) -> None:
     try:
         done = render_row(request_batch, row(x=cell, plain="p"))
         done.make_request()
@@ -164,7 +181,8 @@ def test_a_cell_in_a_path_is_one_plain_name(request_batch: BatchDefinition, cell
 
 
 @pytest.mark.parametrize(
-    "cell", [*OBEYED, "", ".", "..", "a/b", "../x", "a b", "a%2Fb", "a\\b", "é", "a\n", "a#b", "a?b"]
+    "cell",
+    [*OBEYED, "", ".", "..", "a/b", "../x", "a b", "a%2Fb", "a\\b", "é", "a\n", "a#b", "a?b"],
 )
 @pytest.mark.parametrize("value", ["vault:x/{c}", "vault:x?version={c}", "exec:{c}"])
 def test_a_path_accepts_only_plain_names(cell: str, value: str) -> None:
@@ -175,11 +193,18 @@ def test_a_path_accepts_only_plain_names(cell: str, value: str) -> None:
 @pytest.mark.parametrize("cell", OBEYED)
 def test_a_name_that_programs_obey_may_end_a_part(cell: str) -> None:
     """Only at the beginning of a part of a path is it obeyed."""
-    assert make_pattern(parse("file:out/app{c}"), Dialect()).fill({"c": cell}).body == f"out/app{cell}"
-    assert make_pattern(parse("file:out/{a}{c}"), Dialect()).fill({"a": "x", "c": cell}).body == f"out/x{cell}"
+    assert (
+        make_pattern(parse("file:out/app{c}"), Dialect()).fill({"c": cell}).body == f"out/app{cell}"
+    )
+    assert (
+        make_pattern(parse("file:out/{a}{c}"), Dialect()).fill({"a": "x", "c": cell}).body
+        == f"out/x{cell}"
+    )
 
 
-@pytest.mark.parametrize("value", ["vault:x#{c}", "vault:x#a={c}", "vault:x#{c}=a", "vault:x#/a/{c}"])
+@pytest.mark.parametrize(
+    "value", ["vault:x#{c}", "vault:x#a={c}", "vault:x#{c}=a", "vault:x#/a/{c}"]
+)
 def test_an_empty_cell_names_no_key(value: str) -> None:
     with pytest.raises(UsageError, match="the cell is empty"):
         make_pattern(parse(value), Dialect()).fill({})
@@ -197,26 +222,38 @@ def test_escaped_braces_read_back(text: str) -> None:
 
 
 def test_what_a_plain_batch_renders(tmp_path: Path) -> None:
-    done = rendered(tmp_path, REQUEST + "expires-in = '10d'\nmax-submissions = 1\n[collect]\nafter = 'expire'\n")
+    done = rendered(
+        tmp_path, REQUEST + "expires-in = '10d'\nmax-submissions = 1\n[collect]\nafter = 'expire'\n"
+    )
     pair = keys.from_seed(bytes(32))
     job = done.make_request(key=pair)
     assert (job.key_pair, job.max_submissions) == (pair, 1)
     assert job.expires_at is not None
-    assert timedelta(0) <= datetime.now(UTC) + timedelta(days=10) - job.expires_at < timedelta(minutes=1)
+    assert (
+        timedelta(0)
+        <= datetime.now(UTC) + timedelta(days=10) - job.expires_at
+        < timedelta(minutes=1)
+    )
     assert done.collect == {"after": "expire"}
     assert done.make_collect("code", key=pair).after == "expire"
     assert done.reminder is None
 
 
 def test_no_expiry_is_a_share_without_end(tmp_path: Path) -> None:
-    assert rendered(tmp_path, SHARE + "no-expiry = true\n", kind="share").make_share().expires_at is None
+    assert (
+        rendered(tmp_path, SHARE + "no-expiry = true\n", kind="share").make_share().expires_at
+        is None
+    )
 
 
 def test_a_param_and_a_column_stand_in_one_channel(tmp_path: Path) -> None:
     tables = REQUEST.replace("email:{email}", "teams:{team}/{name}") + "param = ['team=env:TEAM']\n"
     delivery = rendered(tmp_path, tables).make_request().delivery
     assert delivery is not None
-    assert dict(delivery.params) == {"team": Reference("env", "TEAM"), "name": Reference("text", "acme")}
+    assert dict(delivery.params) == {
+        "team": Reference("env", "TEAM"),
+        "name": Reference("text", "acme"),
+    }
 
 
 DIGEST = "ef02146d7fafb824809aaae4fd6a2b412c0f0640ce40eee9c77565b41ccb20cd"
@@ -231,7 +268,8 @@ def test_the_digest_is_the_same_in_every_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("Password", "Passwort"), ("email:{", "slack:{"), ("name}", "email}"), ("10d", "11d")]
+    ("old", "new"),
+    [("Password", "Passwort"), ("email:{", "slack:{"), ("name}", "email}"), ("10d", "11d")],
 )
 def test_the_digest_changes_with_what_is_sent(tmp_path: Path, old: str, new: str) -> None:
     tables = REQUEST + "title = 'For {name}'\nexpires-in = '10d'\n"
@@ -239,7 +277,9 @@ def test_the_digest_changes_with_what_is_sent(tmp_path: Path, old: str, new: str
 
 
 def test_the_digest_changes_with_the_cells_that_are_used(tmp_path: Path) -> None:
-    first, second = (rendered(tmp_path, REQUEST, f"name,email\nacme,{each}@example.com\n") for each in "ab")
+    first, second = (
+        rendered(tmp_path, REQUEST, f"name,email\nacme,{each}@example.com\n") for each in "ab"
+    )
     assert first.digest != second.digest
 
 
@@ -254,7 +294,8 @@ def test_no_cell_shows_in_the_text_of_a_rendered_rows_options(tmp_path: Path) ->
 def test_a_definition_knows_its_tables(tmp_path: Path) -> None:
     tables = SHARE + (
         "[remind]\nunopened-after = ['1d', '2d']\nbefore-expiry = '1h'\n"
-        "[reissue]\nwhen = 'expired-unopened'\ntimes = 2\n[notify]\nsend = ['slack:#x']\nrows = true\n"
+        "[reissue]\nwhen = 'expired-unopened'\ntimes = 2\n[notify]\nsend = ['slack:#x']\n"
+        "rows = true\n"
     )
     definition = read_definition(write(tmp_path, tables, kind="share"))
     assert (definition.name, definition.kind, definition.key) == ("vendors", "share", "name")
@@ -264,7 +305,10 @@ def test_a_definition_knows_its_tables(tmp_path: Path) -> None:
     assert definition.reissue is not None
     assert (definition.reissue.when, definition.reissue.times) == ("expired-unopened", 2)
     assert definition.notify is not None
-    assert (str(definition.notify.delivery.targets[0].target), definition.notify.rows) == ("slack:#x", True)
+    assert (str(definition.notify.delivery.targets[0].target), definition.notify.rows) == (
+        "slack:#x",
+        True,
+    )
     assert [each.key for each in definition.rows] == ["acme", "beta"]
     assert definition.columns == ("name", "email")
 
@@ -272,14 +316,19 @@ def test_a_definition_knows_its_tables(tmp_path: Path) -> None:
 def test_a_message_of_a_share_is_filled_in(tmp_path: Path) -> None:
     (tmp_path / "m.txt").write_text("Dear {name}: {link} {views}")
     done = rendered(
-        tmp_path, SHARE + "message-template = 'm.txt'\n", "name,email\n{link},a@example.com\n", kind="share"
+        tmp_path,
+        SHARE + "message-template = 'm.txt'\n",
+        "name,email\n{link},a@example.com\n",
+        kind="share",
     )
     assert done.make_share().message_template == "Dear {{link}}: {link} {views}"
 
 
 def test_hostile_rows_are_checked_when_the_batch_is_read(tmp_path: Path) -> None:
     tables = REQUEST + "[collect]\nto = ['vault:x/{name}']\n"
-    found = lines(tmp_path, tables, "name,email\n../x,a@example.com\na/b,b@example.com\nok,c@example.com\n")
+    found = lines(
+        tmp_path, tables, "name,email\n../x,a@example.com\na/b,b@example.com\nok,c@example.com\n"
+    )
     assert [each.partition(": ")[0] for each in found] == ["rows.csv:2, name", "rows.csv:3, name"]
 
 

@@ -1,4 +1,6 @@
-"""What a report tells of rows: numbers, the timeline, the next step, what went wrong; as JSON, CSV and a page."""
+"""What a report tells of rows: numbers, the timeline, the next step, what went wrong; as JSON, CSV
+and a page.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.batch.report.chart import describe_chart, draw_chart
-from sealpipe.batch.report.figures import ATTENTION, BatchReport, RowFacts, make_report, make_timeline
+from sealpipe.batch.report.figures import (
+    ATTENTION,
+    BatchReport,
+    RowFacts,
+    make_report,
+    make_timeline,
+)
 from sealpipe.batch.report.files import describe_event, to_csv, to_members
 from sealpipe.batch.report.page import make_page
 from sealpipe.batch.steps.states import HOUR, Progress, Schedule, State
@@ -25,9 +33,15 @@ BEGIN = 1_790_000_000_000_000
 """2026-09-21, 14:13:20 UTC."""
 NOW = BEGIN + 11 * DAY
 OUT = Progress(
-    short_code="CODE-OF-A-LINK", created_at=BEGIN, delivered_at=BEGIN, touched_at=BEGIN, expires_at=BEGIN + 30 * DAY
+    short_code="CODE-OF-A-LINK",
+    created_at=BEGIN,
+    delivered_at=BEGIN,
+    touched_at=BEGIN,
+    expires_at=BEGIN + 30 * DAY,
 )
-USED = replace(OUT, used_at=BEGIN + 2 * DAY, submissions=2, collected=2, outcome="collected", reminded=1)
+USED = replace(
+    OUT, used_at=BEGIN + 2 * DAY, submissions=2, collected=2, outcome="collected", reminded=1
+)
 TROUBLED = replace(OUT, problem="connection refused", remedy="check the address", exit_code=10)
 HISTORY = (
     (BEGIN, {"what": "created", "short_code": "CODE-OF-A-LINK"}),
@@ -36,7 +50,9 @@ HISTORY = (
 )
 ROWS = (
     RowFacts("acme", State.DONE, BEGIN + 2 * DAY, None, USED, history=HISTORY),
-    RowFacts("beta", State.WAITING, BEGIN, BEGIN + 12 * DAY, replace(OUT, reminders=2, looked_at=NOW)),
+    RowFacts(
+        "beta", State.WAITING, BEGIN, BEGIN + 12 * DAY, replace(OUT, reminders=2, looked_at=NOW)
+    ),
     RowFacts("delta", State.FAILED, BEGIN + DAY, BEGIN + 11 * DAY, TROUBLED),
     RowFacts("carol", State.NEW, BEGIN, BEGIN, Progress()),
     RowFacts("gone", State.WAITING, BEGIN, None, OUT, is_gone=True),
@@ -83,7 +99,11 @@ def test_each_row_says_what_comes_next_and_when() -> None:
 
 def test_a_row_in_trouble_says_why_and_what_to_do() -> None:
     row = report().rows[0]
-    assert (row.problem, row.remedy, row.exit_code) == ("connection refused", "check the address", 10)
+    assert (row.problem, row.remedy, row.exit_code) == (
+        "connection refused",
+        "check the address",
+        10,
+    )
 
 
 def test_a_row_that_the_file_no_longer_has_is_told() -> None:
@@ -99,15 +119,26 @@ def test_what_was_asked_for_a_row_that_is_gone_is_told_as_its_next_step() -> Non
 
 
 def test_texts_from_outside_are_redacted() -> None:
-    row = RowFacts("canary", State.FAILED, 0, 0, TROUBLED, history=[(0, {"what": "failed", "problem": "canary"})])
-    told = make_report("v", "request", "", [row], REMINDED, NOW, redact=lambda text: text.replace("canary", "-"))
+    row = RowFacts(
+        "canary",
+        State.FAILED,
+        0,
+        0,
+        TROUBLED,
+        history=[(0, {"what": "failed", "problem": "canary"})],
+    )
+    told = make_report(
+        "v", "request", "", [row], REMINDED, NOW, redact=lambda text: text.replace("canary", "-")
+    )
     assert "canary" not in json.dumps(to_members(told)) + to_csv(told) + make_page(told)
 
 
 def test_no_problem_tells_the_code_of_a_link() -> None:
     first = [(BEGIN, {"what": "created", "short_code": "CODE-OF-THE-FIRST"})]
     lines = [(NOW, {"what": "blocked", "problem": f"the key of {code} is lost"}) for code in CODES]
-    progress = replace(TROUBLED, problem="CODE-OF-A-LINK could not be used", remedy="look at CODE-OF-A-LINK")
+    progress = replace(
+        TROUBLED, problem="CODE-OF-A-LINK could not be used", remedy="look at CODE-OF-A-LINK"
+    )
     told = report(RowFacts("acme", State.BLOCKED, BEGIN, None, progress, history=[*first, *lines]))
     assert told.rows[0].problem == "[withheld] could not be used"
     for file in (json.dumps(to_members(told)), to_csv(told), make_page(told)):
@@ -123,14 +154,22 @@ def test_the_timeline_counts_rows_by_the_time() -> None:
     assert [timeline.used[number] for number in (19, 20, 40)] == [0, 1, 1]
 
 
-@given(st.lists(st.integers(BEGIN, BEGIN + 400 * DAY), max_size=30), st.lists(st.integers(BEGIN, NOW), max_size=30))
+@given(
+    st.lists(st.integers(BEGIN, BEGIN + 400 * DAY), max_size=30),
+    st.lists(st.integers(BEGIN, NOW), max_size=30),
+)
 def test_a_timeline_ends_with_all_rows_in_few_steps(delivered: list[int], used: list[int]) -> None:
     timeline = make_timeline(delivered, used, NOW)
     assert (timeline is None) == (not delivered and not used)
     if timeline is not None:
         assert (timeline.delivered[-1], timeline.used[-1]) == (len(delivered), len(used))
         assert len(timeline.delivered) == len(timeline.used) <= 62
-        assert timeline.begin <= min([*delivered, *used]) <= max([*delivered, *used, NOW]) <= timeline.end
+        assert (
+            timeline.begin
+            <= min([*delivered, *used])
+            <= max([*delivered, *used, NOW])
+            <= timeline.end
+        )
 
 
 def test_json_has_each_row_with_its_history_and_no_short_code() -> None:
@@ -138,7 +177,11 @@ def test_json_has_each_row_with_its_history_and_no_short_code() -> None:
     assert (members["total"], members["counts"]["waiting"], members["submissions"]) == (5, 2, 2)
     acme = next(row for row in members["rows"] if row["key"] == "acme")
     assert (acme["state"], acme["used_at"], acme["stored"]) == ("done", "2026-09-23T14:13:20Z", 2)
-    assert acme["history"][2] == {"at": "2026-09-23T14:13:20Z", "what": "collected", "submissions": 2}
+    assert acme["history"][2] == {
+        "at": "2026-09-23T14:13:20Z",
+        "what": "collected",
+        "submissions": 2,
+    }
     assert "CODE-OF-A-LINK" not in json.dumps(members)
 
 
@@ -147,7 +190,9 @@ def test_events_are_told_in_words() -> None:
     assert lines == ["created", "delivered", "collected 2 submissions"]
 
 
-@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ="])
+@pytest.mark.parametrize(
+    "first", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ="]
+)
 def test_no_cell_of_the_csv_is_a_formula(first: str) -> None:
     text = to_csv(report(RowFacts(f"{first}1+1", State.NEW, 0, 0, Progress())))
     assert text.startswith("\ufeff")
@@ -158,7 +203,9 @@ def test_no_cell_of_the_csv_is_a_formula(first: str) -> None:
 
 
 class Reader(HTMLParser):
-    """What a browser would make of a page: elements with their attributes, and the text outside of the style."""
+    """What a browser would make of a page: elements with their attributes, and the text outside of
+    the style.
+    """
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -183,10 +230,21 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_rows_are_only_text_in_the_page(text: str) -> None:
     progress = replace(TROUBLED, problem=text, remedy=text, outcome=text)
-    row = RowFacts(text, State.FAILED, BEGIN, BEGIN, progress, history=[(BEGIN, {"what": text, "problem": text})])
-    plain = report(row._replace(key="k", progress=TROUBLED, history=[(BEGIN, {"what": "w", "problem": "p"})]))
+    row = RowFacts(
+        text,
+        State.FAILED,
+        BEGIN,
+        BEGIN,
+        progress,
+        history=[(BEGIN, {"what": text, "problem": text})],
+    )
+    plain = report(
+        row._replace(key="k", progress=TROUBLED, history=[(BEGIN, {"what": "w", "problem": "p"})])
+    )
     expected = [tag for tag, _ in Reader(make_page(plain)).elements]
-    page = make_page(make_report("vendors", "request", "https://api.example/v1", [row], REMINDED, NOW))
+    page = make_page(
+        make_report("vendors", "request", "https://api.example/v1", [row], REMINDED, NOW)
+    )
     found = [tag for tag, _ in Reader(page).elements]
     assert [tag for tag in found if tag != "span"] == [tag for tag in expected if tag != "span"]
     assert page.replace("\n", "").isprintable()
@@ -198,7 +256,10 @@ def test_hostile_rows_are_only_text_in_the_page(text: str) -> None:
 def test_the_page_loads_runs_and_links_nothing(kind: str) -> None:
     page = Reader(make_page(report(kind=kind)))
     tags = {tag for tag, _ in page.elements}
-    assert tags & {"a", "script", "img", "link", "iframe", "form", "base", "object", "use", "image"} == set()
+    assert (
+        tags & {"a", "script", "img", "link", "iframe", "form", "base", "object", "use", "image"}
+        == set()
+    )
     names = {name for _, attributes in page.elements for name in attributes}
     assert names & {"href", "src", "style", "srcset", "action"} == set()
     assert "url(" not in page.style
@@ -207,9 +268,17 @@ def test_the_page_loads_runs_and_links_nothing(kind: str) -> None:
 
 def test_the_policy_allows_the_style_and_nothing_else() -> None:
     page = Reader(make_page(report()))
-    policy = next(each["content"] for tag, each in page.elements if tag == "meta" and "http-equiv" in each) or ""
+    policy = (
+        next(
+            each["content"] for tag, each in page.elements if tag == "meta" and "http-equiv" in each
+        )
+        or ""
+    )
     digest = b64encode(sha256(page.style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'"
+    assert (
+        policy
+        == f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'"
+    )
 
 
 def test_the_chart_has_a_text_with_its_numbers() -> None:

@@ -1,4 +1,6 @@
-"""The limit of rows an hour on both databases: what is there counts, whoever made it, by the database's clock."""
+"""The limit of rows an hour on both databases: what is there counts, whoever made it, by the
+database's clock.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from unit.batch.stores import MINUTE, Place, add_rows, claim
 def create(store: BatchStore, batch: Batch, what: str = "created") -> None:
     """Something happens to the row that is due the longest."""
     row = claim(store, batch)
-    store.save(row, state="sending", due_at=None, content=row.content or {}, events=[{"what": what}])
+    store.save(
+        row, state="sending", due_at=None, content=row.content or {}, events=[{"what": what}]
+    )
 
 
 def test_rows_of_every_worker_and_batch_count_for_an_hour(place: Place) -> None:

@@ -1,4 +1,6 @@
-"""The embedded database's file: private, for one runner, and refused where it is not ours or damaged."""
+"""The embedded database's file: private, for one runner, and refused where it is not ours or
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,16 @@ def test_a_link_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
 def test_one_process_runs_and_others_can_read_and_write(in_sqlite: Place, folder: Path) -> None:
     store = in_sqlite.store()
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", _LOCKING, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-c", _LOCKING, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as runner:
         assert runner.stdout is not None
         assert runner.stdout.readline() == b"locked\n"
-        with pytest.raises(StateError, match="another `sealpipe batch run`") as refused, store.lock_runner():
+        with (
+            pytest.raises(StateError, match="another `sealpipe batch run`") as refused,
+            store.lock_runner(),
+        ):
             pass
         assert "PostgreSQL" in refused.value.remedy
         assert store.count_states(add_rows(store, 3)) == {"new": 3}

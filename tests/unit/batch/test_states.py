@@ -81,7 +81,10 @@ def test_the_life_of_a_row(state: State, event: Event, after: State) -> None:
     ],
 )
 def test_what_is_over_only_begins_anew(over: State, events: set[Event]) -> None:
-    """What is done may still be out: then it is ended first. It may have begun anew without this database."""
+    """What is done may still be out: then it is ended first.
+
+    It may have begun anew without this database.
+    """
     assert {event for event in Event if (over, event) in TRANSITIONS} == events | {Event.ADOPTED}
 
 
@@ -132,7 +135,9 @@ def test_the_next_step(state: State, progress: Progress, step: Step) -> None:
         (State.CANCELLED, OUT, Step.REST),
     ],
 )
-def test_only_what_was_asked_for_is_done_for_a_row_that_is_gone(state: State, progress: Progress, step: Step) -> None:
+def test_only_what_was_asked_for_is_done_for_a_row_that_is_gone(
+    state: State, progress: Progress, step: Step
+) -> None:
     due = find_next(state, progress, REMINDED, MINUTE, is_gone=True)
     assert (due.step, due.at is None) == (step, step is Step.REST)
 
@@ -158,7 +163,9 @@ def test_looks_and_reminders_of_a_waiting_row(looked_at: int, reminders: int, du
 def test_after_a_pause_only_the_latest_reminder_is_due() -> None:
     late = skip_reminders(replace(OUT, looked_at=0), REMINDED, 20 * DAY)
     assert late.reminders == 2
-    assert find_next(State.WAITING, replace(late, looked_at=20 * DAY), REMINDED, 30 * DAY) == Due(Step.REMIND, 29 * DAY)
+    assert find_next(State.WAITING, replace(late, looked_at=20 * DAY), REMINDED, 30 * DAY) == Due(
+        Step.REMIND, 29 * DAY
+    )
 
 
 def test_no_reminder_is_due_at_or_after_the_expiry_or_before_the_delivery() -> None:
@@ -191,7 +198,14 @@ def test_all_looks_together_take_half_of_the_rate() -> None:
 
 
 def test_a_failed_step_is_repeated_ever_more_rarely() -> None:
-    assert [choose_retry(attempts) // MINUTE for attempts in (1, 2, 3, 6, 7, 100)] == [1, 2, 4, 32, 60, 60]
+    assert [choose_retry(attempts) // MINUTE for attempts in (1, 2, 3, 6, 7, 100)] == [
+        1,
+        2,
+        4,
+        32,
+        60,
+        60,
+    ]
 
 
 _moments = st.integers(0, 40 * DAY)
@@ -205,7 +219,9 @@ _moments = st.integers(0, 40 * DAY)
 def test_however_seldom_rows_are_looked_at_reminders_are_few(
     after: list[int], before_expiry: int | None, looks: list[int]
 ) -> None:
-    """Each moment is reminded of at most once, none before it is due, and after a pause one stands for all."""
+    """Each moment is reminded of at most once, none before it is due, and after a pause one stands
+    for all.
+    """
     schedule = Schedule(tuple(after), before_expiry)
     moments = schedule.list_reminders(OUT)
     progress, sent = OUT, []
@@ -222,7 +238,9 @@ def test_however_seldom_rows_are_looked_at_reminders_are_few(
         since = sent[number - 1] if number else 0
         assert any(since < moment <= now for moment in moments)
     reachable = [
-        moment for moment in moments if looks and moment <= max((t for t in looks if t < 30 * DAY), default=-1)
+        moment
+        for moment in moments
+        if looks and moment <= max((t for t in looks if t < 30 * DAY), default=-1)
     ]
     assert bool(sent) == bool(reachable)
 

@@ -1,4 +1,6 @@
-"""Batches, rows and effects in both databases: what is written once, who gets it, and who comes too late."""
+"""Batches, rows and effects in both databases: what is written once, who gets it, and who comes too
+late.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,13 @@ def test_rows_are_added_once_by_their_keys(place: Place) -> None:
     row = store.find_row(batch, "row 3")
     assert row == store.read_row(batch, row.id if row else "")
     assert isinstance(row, Row)
-    assert (row.key, row.content, row.due_at, row.version, row.generation) == ("row 3", {"n": 3}, None, 1, 1)
+    assert (row.key, row.content, row.due_at, row.version, row.generation) == (
+        "row 3",
+        {"n": 3},
+        None,
+        1,
+        1,
+    )
     assert store.find_row(batch, "row 4") is None
 
 
@@ -58,7 +66,9 @@ def test_rows_are_listed_page_by_page_with_and_without_contents(place: Place) ->
     batch = add_rows(store, 1200)
     assert len({row.id for row in store.list_rows(batch)}) == 1200
     assert all(row.key is None and row.content is None for row in store.list_rows(batch))
-    assert {row.key for row in store.list_rows(batch, contents=True)} == {f"row {each}" for each in range(1200)}
+    assert {row.key for row in store.list_rows(batch, contents=True)} == {
+        f"row {each}" for each in range(1200)
+    }
     first = store.find_row(batch, "row 1150")
     assert first is not None
     early = store.list_rows(batch, due_by=first.due_at, contents=True)
@@ -72,7 +82,10 @@ def test_rows_are_listed_page_by_page_with_and_without_contents(place: Place) ->
 def test_due_rows_are_claimed_in_their_order_and_by_one_worker(place: Place) -> None:
     store, other = place.store(), place.store()
     batch = add_rows(store, 3)
-    store.add_rows(batch, [NewRow("later", "new", store.now() + 2 * MINUTE, {}), NewRow("never", "new", None, {})])
+    store.add_rows(
+        batch,
+        [NewRow("later", "new", store.now() + 2 * MINUTE, {}), NewRow("never", "new", None, {})],
+    )
     first = store.claim_due(batch, "one", MINUTE, limit=2)
     assert [row.key for row in first] == ["row 2", "row 1"]
     assert [row.key for row in other.claim_due(batch, "two", MINUTE, limit=9)] == ["row 0"]
@@ -129,14 +142,32 @@ def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
     store = place.store()
     batch = add_rows(store, 1)
     row = claim(store, batch)
-    kept = store.save(row, state="new", due_at=7, content={"n": 1}, events=[{"what": "a"}, {"what": "b"}], keep=True)
+    kept = store.save(
+        row,
+        state="new",
+        due_at=7,
+        content={"n": 1},
+        events=[{"what": "a"}, {"what": "b"}],
+        keep=True,
+    )
     assert (kept.holder, kept.since, kept.version) == ("worker", row.since, 2)
     saved = store.save(
-        kept, state="sent", due_at=None, content={"n": Secret("x")}, generation=2, events=[{"what": "c"}]
+        kept,
+        state="sent",
+        due_at=None,
+        content={"n": Secret("x")},
+        generation=2,
+        events=[{"what": "c"}],
     )
     found = store.find_row(batch, "row 0")
     assert found is not None
-    assert (found.state, found.due_at, found.version, found.generation, found.holder) == ("sent", None, 3, 2, "")
+    assert (found.state, found.due_at, found.version, found.generation, found.holder) == (
+        "sent",
+        None,
+        3,
+        2,
+        "",
+    )
     assert (found.key, found.content, found.since) == ("row 0", {"n": "x"}, saved.since)
     assert found.since > row.since
     assert [event.content["what"] for event in store.read_history(found)] == ["a", "b", "c"]
@@ -151,7 +182,11 @@ def test_an_effect_is_begun_by_one_worker_and_done_once(place: Place) -> None:
     assert store.effects.find(row, "1/create") is None
     effect = store.effects.begin(row, "1/create", {"n": 1})
     assert effect is not None
-    assert (effect.state, effect.name, store.effects.find(row, "1/create")) == ("sending", "1/create", effect)
+    assert (effect.state, effect.name, store.effects.find(row, "1/create")) == (
+        "sending",
+        "1/create",
+        effect,
+    )
     assert place.store().effects.begin(row, "1/create", {"n": 2}) is None
     done = store.effects.finish(effect, "done", {"n": 3})
     assert store.effects.begin(row, "1/create", {"n": 4}) is None
@@ -238,7 +273,9 @@ def test_a_purged_batch_leaves_nothing_and_takes_nothing(place: Place) -> None:
     ):
         with pytest.raises(ConflictError):
             late()
-    assert {len(rows) for name, rows in place.tables().items() if name in ("effects", "history")} == {0}
+    assert {
+        len(rows) for name, rows in place.tables().items() if name in ("effects", "history")
+    } == {0}
 
 
 def test_a_batch_of_the_same_name_after_a_purge_is_another_one(place: Place) -> None:
@@ -257,10 +294,15 @@ def test_another_credential_changes_nothing_and_is_told_what_to_set(place: Place
     before = place.tables()
     stranger = place.store(make_credential())
     for attempt in (stranger.find_batch, lambda name: stranger.add_batch(name, {})):
-        with pytest.raises(StateError, match=f"belongs to the API key {place.credential.key_id}") as refused:
+        with pytest.raises(
+            StateError, match=f"belongs to the API key {place.credential.key_id}"
+        ) as refused:
             attempt("vendors")
         assert "SEALPIPE_API_KEY_PREVIOUS" in refused.value.remedy
-    assert (stranger.list_batches(), dict(stranger.count_others())) == ([], {place.credential.key_id: 1})
+    assert (stranger.list_batches(), dict(stranger.count_others())) == (
+        [],
+        {place.credential.key_id: 1},
+    )
     assert not place.store().count_others()
     assert place.tables() == before
 
@@ -280,13 +322,21 @@ def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place
     row = claim(old, batch)
     effect = old.effects.begin(row, "1/create", {"n": 1})
     assert effect is not None
-    row = old.save(row, state="sent", due_at=None, content={"n": 1}, events=[{"what": "sent"}], keep=True)
+    row = old.save(
+        row, state="sent", due_at=None, content={"n": 1}, events=[{"what": "sent"}], keep=True
+    )
     before = place.tables()
     new = place.store(make_credential(), previous=place.credential)
     taken = new.find_batch("vendors")
     assert taken is not None
-    assert (taken.id, taken.content, taken.key_id) == (batch.id, batch.content, new.credential.key_id)
-    assert {each.key for each in new.list_rows(taken, contents=True)} == {f"row {each}" for each in range(700)}
+    assert (taken.id, taken.content, taken.key_id) == (
+        batch.id,
+        batch.content,
+        new.credential.key_id,
+    )
+    assert {each.key for each in new.list_rows(taken, contents=True)} == {
+        f"row {each}" for each in range(700)
+    }
     assert new.find_row(taken, str(row.key)) == row
     assert new.effects.list(row) == [effect]
     assert [event.content for event in new.read_history(row)] == [{"what": "sent"}]

@@ -1,4 +1,6 @@
-"""Whoever can write to the database can withhold and repeat: neither read, nor forge, nor run anything."""
+"""Whoever can write to the database can withhold and repeat: neither read, nor forge, nor run
+anything.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ DAMAGE = "changed by something other than sealpipe"
 
 
 class Filled:
-    """A batch with two rows, each with an effect and a history, and with an older version of the first row."""
+    """A batch with two rows, each with an effect and a history, and with an older version of the
+    first row.
+    """
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -47,7 +51,11 @@ class Filled:
         assert effect is not None
         self.store.effects.finish(effect, "done", {"of": row.key})
         return self.store.save(
-            row, state="sent", due_at=self.store.now(), content={"of": row.key}, events=[{"of": row.key}] * 2
+            row,
+            state="sent",
+            due_at=self.store.now(),
+            content={"of": row.key},
+            events=[{"of": row.key}] * 2,
         )
 
     def refuses(self, *, rows: bool = False, effects: bool = False, history: bool = False) -> None:
@@ -77,7 +85,9 @@ def filled(place: Place) -> Filled:
 def test_blobs_of_two_rows_are_not_swapped(filled: Filled) -> None:
     first, second = filled.place.tables()["rows"]
     for row, blob in ((first[1], second[-1]), (second[1], first[-1])):
-        filled.place.change("UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row, blob=blob)
+        filled.place.change(
+            "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row, blob=blob
+        )
     filled.refuses(rows=True)
 
 
@@ -91,15 +101,21 @@ def test_two_rows_are_not_swapped(filled: Filled) -> None:
 def test_effects_and_histories_of_two_rows_are_not_swapped(filled: Filled) -> None:
     first, second = (row[1] for row in filled.place.tables()["rows"])
     for old, new in ((first, "other"), (second, first), ("other", second)):
-        filled.place.change("UPDATE sealpipe_effects SET row_id = :new WHERE row_id = :old", old=old, new=new)
-        filled.place.change("UPDATE sealpipe_history SET row_id = :new WHERE row_id = :old", old=old, new=new)
+        filled.place.change(
+            "UPDATE sealpipe_effects SET row_id = :new WHERE row_id = :old", old=old, new=new
+        )
+        filled.place.change(
+            "UPDATE sealpipe_history SET row_id = :new WHERE row_id = :old", old=old, new=new
+        )
     filled.refuses(effects=True, history=True)
 
 
 def test_events_do_not_change_their_order(filled: Filled) -> None:
     first, second, *_ = (row[2] for row in filled.place.tables()["history"])
     for old, new in ((first, -1), (second, first), (-1, second)):
-        filled.place.change("UPDATE sealpipe_history SET number = :new WHERE number = :old", old=old, new=new)
+        filled.place.change(
+            "UPDATE sealpipe_history SET number = :new WHERE number = :old", old=old, new=new
+        )
     filled.refuses(history=True)
 
 
@@ -121,7 +137,9 @@ def test_a_truncated_or_changed_blob_is_refused(filled: Filled, table: str) -> N
 
 def test_an_older_blob_of_the_same_row_is_refused(filled: Filled) -> None:
     row = filled.older["rows"][0]
-    filled.place.change("UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row[1], blob=row[-1])
+    filled.place.change(
+        "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row[1], blob=row[-1]
+    )
     filled.refuses(rows=True)
 
 
@@ -136,13 +154,16 @@ def test_an_older_blob_of_the_same_row_is_refused(filled: Filled) -> None:
         ("UPDATE sealpipe_effects SET id = 'other'", "effects"),
     ],
 )
-def test_a_state_or_version_changed_by_hand_is_refused(filled: Filled, statement: str, refused: str) -> None:
+def test_a_state_or_version_changed_by_hand_is_refused(
+    filled: Filled, statement: str, refused: str
+) -> None:
     filled.place.change(f"{statement} WHERE version > 1 AND blob IS NOT NULL")
     filled.refuses(**{refused: True})
 
 
 @pytest.mark.parametrize(
-    "state", ["<https://evil.example|3> done", "a\n::error::b", "\u0434\u043e\u043d\u0435", "x" * 17, ""]
+    "state",
+    ["<https://evil.example|3> done", "a\n::error::b", "\u0434\u043e\u043d\u0435", "x" * 17, ""],
 )
 def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -> None:
     """Counts are told to the team and are in no blob."""
@@ -178,16 +199,22 @@ def test_a_batch_is_neither_renamed_nor_given_to_another_key(filled: Filled) -> 
         place.store().find_batch("vendors")
     stranger = make_credential()
     check = BatchSealer(stranger, batch.id).key_check
-    place.change("UPDATE sealpipe_batches SET key_check = :check WHERE id = :id", check=check, id=batch.id)
+    place.change(
+        "UPDATE sealpipe_batches SET key_check = :check WHERE id = :id", check=check, id=batch.id
+    )
     with pytest.raises(StateError, match=DAMAGE):
         place.store(stranger).find_batch("vendors")
 
 
 def test_one_damaged_row_does_not_stop_the_others(filled: Filled) -> None:
     damaged = filled.rows[0].id
-    filled.place.change("UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=damaged, blob=b"x" * 50)
+    filled.place.change(
+        "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=damaged, blob=b"x" * 50
+    )
     store = filled.place.store()
-    assert [row.id for row in store.claim_due(filled.batch, "one", MINUTE, limit=9)] == [filled.rows[1].id]
+    assert [row.id for row in store.claim_due(filled.batch, "one", MINUTE, limit=9)] == [
+        filled.rows[1].id
+    ]
     store.clock_offset = 2 * MINUTE
     store.release(filled.rows[1])
     filled.place.change("UPDATE sealpipe_rows SET due_at = NULL WHERE id <> :row", row=damaged)
@@ -216,7 +243,9 @@ def _fill_with_canaries(store: BatchStore) -> tuple[Batch, Row]:
     assert effect is not None
     store.effects.finish(effect, "done", {"content": said["effect content"]})
     store.rate.acquire()
-    saved = store.save(row, state="sent", due_at=1, content={"c": said["content"]}, events=[{"e": said["event"]}])
+    saved = store.save(
+        row, state="sent", due_at=1, content={"c": said["content"]}, events=[{"e": said["event"]}]
+    )
     return batch, saved
 
 
@@ -225,7 +254,10 @@ def test_no_part_of_anything_of_ours_can_be_read(place: Place) -> None:
     batch, row = _fill_with_canaries(store)
     credential = place.credential
     assert credential.custody_secret is not None
-    secrets = {"auth": credential.auth_secret.reveal_bytes(), "custody": credential.custody_secret.reveal_bytes()}
+    secrets = {
+        "auth": credential.auth_secret.reveal_bytes(),
+        "custody": credential.custody_secret.reveal_bytes(),
+    }
     detector = Detector({**CANARIES, **secrets})
     content = place.read_files()
     assert batch.id.encode() in content
@@ -248,7 +280,12 @@ def test_no_error_and_no_repr_shows_anything_of_ours(place: Place) -> None:
 
 def test_what_is_not_json_is_refused_without_being_shown() -> None:
     sealer = BatchSealer(make_credential(), "b" * 24)
-    for wrong in ({"a": float("nan")}, {"a": b"bytes-canary-1234"}, {"a": object()}, {"a": "\ud800 canary-1234"}):
+    for wrong in (
+        {"a": float("nan")},
+        {"a": b"bytes-canary-1234"},
+        {"a": object()},
+        {"a": "\ud800 canary-1234"},
+    ):
         with pytest.raises(StateError) as refused:
             sealer.seal(Cell(), wrong)
         error = refused.value
@@ -265,13 +302,20 @@ def test_a_sealed_blob_says_its_length_only_roughly() -> None:
 def test_ids_of_databases_batches_and_credentials_differ() -> None:
     one, two = make_credential(), make_credential()
     ids = {make_batch_id(b"a", "x"), make_batch_id(b"b", "x"), make_batch_id(b"a", "y")}
-    rates = {make_rate_id(one, "https://a/v1"), make_rate_id(one, "https://b/v1"), make_rate_id(two, "https://a/v1")}
+    rates = {
+        make_rate_id(one, "https://a/v1"),
+        make_rate_id(one, "https://b/v1"),
+        make_rate_id(two, "https://a/v1"),
+    }
     assert (len(ids), len(rates)) == (3, 3)
 
 
 def test_each_generation_of_a_row_has_an_idempotency_key_of_its_own() -> None:
     """They must stay the same in every later version: another one would make a second share."""
-    credential, other = Credential.parse(f"svc_sk_live_{'a' * 16}.{'A' * 43}.{'E' * 43}"), make_credential()
+    credential, other = (
+        Credential.parse(f"svc_sk_live_{'a' * 16}.{'A' * 43}.{'E' * 43}"),
+        make_credential(),
+    )
     cases = [
         ("share", "v", "acme", 1),
         ("request", "v", "acme", 1),
@@ -285,7 +329,12 @@ def test_each_generation_of_a_row_has_an_idempotency_key_of_its_own() -> None:
 
 def test_each_generation_of_a_row_has_a_request_key_of_its_own() -> None:
     credential, other = make_credential(), make_credential()
-    cases = [("vendors", "acme", 1), ("vendors", "acme", 2), ("vendors", "acm", 1), ("vendor", "sacme", 1)]
+    cases = [
+        ("vendors", "acme", 1),
+        ("vendors", "acme", 2),
+        ("vendors", "acm", 1),
+        ("vendor", "sacme", 1),
+    ]
     pairs = [derive_request_key(each, *case) for each in (credential, other) for case in cases]
     assert len({pair.public_key for pair in pairs}) == len(pairs)
     assert derive_request_key(credential, *cases[0]) == pairs[0]

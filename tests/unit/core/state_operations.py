@@ -1,7 +1,7 @@
 """Everything that `sealpipe.state.files` does to files, one operation after another.
 
-As a process (`python -P state_operations.py WARM FOLDER`) it does all of them in WARM, so that nothing is imported
-later, then all of them in FOLDER, and says each on stdout once it is done.
+As a process (`python -P state_operations.py WARM FOLDER`) it does all of them in WARM, so that
+nothing is imported later, then all of them in FOLDER, and says each on stdout once it is done.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ CREDENTIAL = Credential.parse(
     "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI."
     "NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4"
 )
-META: dict[str, Any] = {"idempotency_key": "one", "fragment": Secret("1c4nary"), "passcode": None, "title": "t"}
+META: dict[str, Any] = {
+    "idempotency_key": "one",
+    "fragment": Secret("1c4nary"),
+    "passcode": None,
+    "title": "t",
+}
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 SUBMISSIONS = [Submission(code, code * 3000) for code in ("a", "b")]
 BASE_URL, CODE = "https://api.example/v1", "AbC"
@@ -95,7 +100,9 @@ class Operations:
         self.ledger.settle("expired")
 
     def create_file(self) -> None:
-        create_file(make_private_directory(self.folder / "files") / "link", lambda: [b"l" * 5000, b"ink"])
+        create_file(
+            make_private_directory(self.folder / "files") / "link", lambda: [b"l" * 5000, b"ink"]
+        )
 
     def create_others(self) -> None:
         create_file(self.folder / "files" / "receipt", lambda: [b"old"])
@@ -111,7 +118,9 @@ class Operations:
 
 
 OPERATIONS = tuple(
-    name for name, each in vars(Operations).items() if callable(each) and name not in ("__init__", "close")
+    name
+    for name, each in vars(Operations).items()
+    if callable(each) and name not in ("__init__", "close")
 )
 """Their names, in their order."""
 

@@ -1,4 +1,6 @@
-"""A file of another's making is compared without waiting for it, and without reading it to its end."""
+"""A file of another's making is compared without waiting for it, and without reading it to its
+end.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _is_fine_as_link_file(path: Path) -> bool:
 
 
 def _is_fine_for_the_channel(path: Path) -> bool:
-    context = Context("file", environ={}, new_file=lambda new, content: create_file(new, lambda: [content]))
+    context = Context(
+        "file", environ={}, new_file=lambda new, content: create_file(new, lambda: [content])
+    )
     secret = Secret(CONTENT.removesuffix(b"\n"))
     message = Message("share", secret, secret, "a subject")
     try:
@@ -64,7 +68,9 @@ def test_the_same_content_is_found(reader: Callable[[Path], bool], tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT + b"\n", CONTENT.swapcase()])
-def test_any_other_content_is_not(reader: Callable[[Path], bool], tmp_path: Path, content: bytes) -> None:
+def test_any_other_content_is_not(
+    reader: Callable[[Path], bool], tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     assert not reader(path)
@@ -86,14 +92,18 @@ def test_a_huge_file_is_not_read_whole(reader: Callable[[Path], bool], tmp_path:
     assert path.stat().st_size == HUGE
 
 
-def test_a_link_to_the_same_content_does_not_count(reader: Callable[[Path], bool], tmp_path: Path) -> None:
+def test_a_link_to_the_same_content_does_not_count(
+    reader: Callable[[Path], bool], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_bytes(CONTENT)
     (tmp_path / "link").symlink_to("file")
     assert not reader(tmp_path / "link")
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
-def test_what_takes_the_files_place_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_what_takes_the_files_place_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     path, plain = tmp_path / kind, tmp_path / "file"
     plain.write_bytes(CONTENT)
     {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda new: new.symlink_to(plain)}[kind](path)

@@ -17,8 +17,8 @@ from sealpipe.api import requests, shares
 from sealpipe.api.operation import Credential, Operation, Response
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.plugin import Document, Locator, Source
+from sealpipe.registry import Registry
 from sealpipe.registry.fetching import fetch_all
-from sealpipe.registry.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin, isolate_plugin
 from sealpipe.session import Session, Transport
 from sealpipe.state.entry import Entry
@@ -88,7 +88,9 @@ def test_after_a_cancel_no_entry_announces(entry: Entry, tmp_path: Path, what: s
 
 
 @pytest.mark.parametrize("what", NOTED)
-def test_after_a_cancel_an_entry_still_notes_what_has_happened(entry: Entry, tmp_path: Path, what: str) -> None:
+def test_after_a_cancel_an_entry_still_notes_what_has_happened(
+    entry: Entry, tmp_path: Path, what: str
+) -> None:
     before = contents(tmp_path)
     cancelled(lambda: NOTED[what](entry))
     assert contents(tmp_path) != before
@@ -109,12 +111,18 @@ def test_after_a_cancel_no_entry_is_added(tmp_path: Path) -> None:
     ],
     ids=["a DELETE", "a purge", "a write"],
 )
-def test_after_a_cancel_no_ledger_announces(ledger: Ledger, tmp_path: Path, announce: Callable[[Ledger], None]) -> None:
+def test_after_a_cancel_no_ledger_announces(
+    ledger: Ledger, tmp_path: Path, announce: Callable[[Ledger], None]
+) -> None:
     before = contents(tmp_path)
     with pytest.raises(CancelledCallError):
         cancelled(lambda: announce(ledger))
     assert contents(tmp_path) == before
-    assert (ledger.pending, ledger.is_purging, ledger.write_state("m", "target")) == (None, False, "")
+    assert (ledger.pending, ledger.is_purging, ledger.write_state("m", "target")) == (
+        None,
+        False,
+        "",
+    )
 
 
 def test_after_a_cancel_a_ledger_still_notes_what_has_happened(ledger: Ledger) -> None:
@@ -128,7 +136,7 @@ def test_after_a_cancel_a_ledger_still_notes_what_has_happened(ledger: Ledger) -
     assert ledger.write_state("m", "target") == "stored"
 
 
-# -- steps ------------------------------------------------------------------------------------------
+# -- steps -----------------------------------------------------------------------------------------
 
 
 def test_after_a_cancel_no_plugin_is_called_but_closed() -> None:

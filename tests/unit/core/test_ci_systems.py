@@ -34,7 +34,9 @@ NAMED = ["gitlab", "buildkite", "bitbucket", "circleci", "teamcity", "woodpecker
 def test_who_can_mask_goes_before_who_cannot() -> None:
     assert [row.name for row in CI_SYSTEMS[: len(NAMED)]] == NAMED
     others = CI_SYSTEMS[len(NAMED) :]
-    assert [bool(row.mask) for row in others] == sorted((bool(row.mask) for row in others), reverse=True)
+    assert [bool(row.mask) for row in others] == sorted(
+        (bool(row.mask) for row in others), reverse=True
+    )
 
 
 @pytest.mark.parametrize("sign", ["GITHUB_ACTIONS", "TF_BUILD", "GITEA_ACTIONS", "FORGEJO_ACTIONS"])

@@ -25,7 +25,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_config_file_is_the_named_one_else_that_of_xdg_else_that_of_the_home(home: Path) -> None:
+def test_the_config_file_is_the_named_one_else_that_of_xdg_else_that_of_the_home(
+    home: Path,
+) -> None:
     environ = {"HOME": str(home)}
     assert Config(environ).user == {"base_url": "https://home.example/v1"}
     environ["XDG_CONFIG_HOME"] = str(home / "xdg")
@@ -35,14 +37,18 @@ def test_the_config_file_is_the_named_one_else_that_of_xdg_else_that_of_the_home
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CONFIG_HOME": "xdg"}, {"HOME": "."}])
-def test_a_relative_place_is_none(home: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
+def test_a_relative_place_is_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
     monkeypatch.chdir(home)
     assert Config(environ).path is None
 
 
 def test_stores_and_plugins_are_left_to_whom_they_belong(home: Path) -> None:
     file = home / "named.toml"
-    file.write_text('[stores.prod-vault]\nplugin = "vault"\n[plugins]\nprefer = "x"\n[share]\nviews = 3\n')
+    file.write_text(
+        '[stores.prod-vault]\nplugin = "vault"\n[plugins]\nprefer = "x"\n[share]\nviews = 3\n'
+    )
     assert Config({"SEALPIPE_CONFIG": str(file)}).user["share"] == {"views": 3}
 
 
@@ -73,7 +79,9 @@ def test_the_credential_is_the_variable_or_the_file_and_never_both(tmp_path: Pat
         (" x ", " x "),
     ],
 )
-def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(tmp_path: Path, content: str, read: str) -> None:
+def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(
+    tmp_path: Path, content: str, read: str
+) -> None:
     file = tmp_path / "key"
     file.write_text(content, newline="")
     file.chmod(0o600)
@@ -83,7 +91,9 @@ def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", "é".encode()])
-def test_a_file_that_is_not_plain_text_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_plain_text_is_refused_without_its_content(
+    tmp_path: Path, content: bytes
+) -> None:
     file = tmp_path / "key"
     file.write_bytes(content)
     file.chmod(0o600)
@@ -117,8 +127,16 @@ def test_a_credential_file_of_more_than_4096_bytes_is_refused(tmp_path: Path) ->
 
 def test_unknown_names_come_with_the_nearest_known_one() -> None:
     far = "SEALPIPE_" + "XQ" * 20
-    environ = {"SEALPIPE_DEADLIN": "1s", far: "", "SEALPIPE_DEADLINE": "1s", "SEALPIPE_STORE__X__Y": "z"}
-    assert Config(environ).find_unknown_variables() == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
+    environ = {
+        "SEALPIPE_DEADLIN": "1s",
+        far: "",
+        "SEALPIPE_DEADLINE": "1s",
+        "SEALPIPE_STORE__X__Y": "z",
+    }
+    assert Config(environ).find_unknown_variables() == [
+        ("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"),
+        (far, None),
+    ]
     assert Config({"PATH": "/bin", "HOME": "/"}).find_unknown_variables() == []
 
 
@@ -140,7 +158,9 @@ GITLAB = {"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/o/r", "HOME": "/home/m
         (GITLAB, None, "/builds/o/r.tmp/sealpipe"),
     ],
 )
-def test_the_state_folder_is_the_first_that_is_known(environ: dict[str, str], named: str | None, folder: str) -> None:
+def test_the_state_folder_is_the_first_that_is_known(
+    environ: dict[str, str], named: str | None, folder: str
+) -> None:
     assert find_state_directory(environ, named) == Path(folder)
 
 
@@ -178,9 +198,16 @@ RUNS: dict[str, tuple[dict[str, str], str]] = {
         "https://ci.example//a/b/5",
     ),
     "circleci": ({"CIRCLECI": "true", "CIRCLE_WORKFLOW_ID": "w1", "CIRCLE_BUILD_NUM": "3"}, "w1/3"),
-    "buildkite": ({"BUILDKITE": "true", "BUILDKITE_BUILD_ID": "b1", "BUILDKITE_JOB_ID": "j1"}, "b1/j1"),
+    "buildkite": (
+        {"BUILDKITE": "true", "BUILDKITE_BUILD_ID": "b1", "BUILDKITE_JOB_ID": "j1"},
+        "b1/j1",
+    ),
     "bitbucket": (
-        {"BITBUCKET_REPO_FULL_NAME": "o/r", "BITBUCKET_BUILD_NUMBER": "4", "BITBUCKET_STEP_UUID": "{s}"},
+        {
+            "BITBUCKET_REPO_FULL_NAME": "o/r",
+            "BITBUCKET_BUILD_NUMBER": "4",
+            "BITBUCKET_STEP_UUID": "{s}",
+        },
         "o/r/4/{s}",
     ),
     "teamcity": (
@@ -193,7 +220,12 @@ RUNS: dict[str, tuple[dict[str, str], str]] = {
         "P/Deploy/8",
     ),
     "woodpecker": (
-        {"CI": "woodpecker", "CI_REPO": "o/r", "CI_PIPELINE_NUMBER": "6", "CI_WORKFLOW_NUMBER": "1"},
+        {
+            "CI": "woodpecker",
+            "CI_REPO": "o/r",
+            "CI_PIPELINE_NUMBER": "6",
+            "CI_WORKFLOW_NUMBER": "1",
+        },
         "o/r/6/1",
     ),
 }
@@ -239,15 +271,25 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch
 def test_a_client_is_made_from_the_environment(clean: pytest.MonkeyPatch) -> None:
     clean.setenv("SEALPIPE_DEADLINE", "2m")
     session = Client.from_settings().session
-    assert (session.base_url, session.link_base_url) == ("https://api.example/v1", "https://links.example")
-    assert (session.deadline, session.credential.key_id, session.ca_file) == (120.0, "CImPemhu0OnFu67o", None)
+    assert (session.base_url, session.link_base_url) == (
+        "https://api.example/v1",
+        "https://links.example",
+    )
+    assert (session.deadline, session.credential.key_id, session.ca_file) == (
+        120.0,
+        "CImPemhu0OnFu67o",
+        None,
+    )
 
 
 def test_the_config_file_serves_where_the_environment_is_silent_or_empty(
     clean: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "named.toml"
-    file.write_text('base_url = "https://file.example/v1"\ndeadline = "5s"\nlink_base_url = "https://file.example"\n')
+    file.write_text(
+        'base_url = "https://file.example/v1"\ndeadline = "5s"\nlink_base_url = '
+        '"https://file.example"\n'
+    )
     clean.setenv("SEALPIPE_CONFIG", str(file))
     clean.setenv("SEALPIPE_BASE_URL", "")
     session = Client.from_settings().session
@@ -276,7 +318,9 @@ def test_nothing_in_the_working_directory_serves(clean: pytest.MonkeyPatch, tmp_
         ("SEALPIPE_API_KEY_FILE", "/nowhere"),
     ],
 )
-def test_what_is_wrong_is_a_setting_error_with_the_next_step(clean: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_what_is_wrong_is_a_setting_error_with_the_next_step(
+    clean: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     clean.setenv(name, value)
     with pytest.raises(SettingError) as caught:
         Client.from_settings()

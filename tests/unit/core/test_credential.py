@@ -1,4 +1,7 @@
-"""The credential: three parts, two of which are sent. What is malformed is told without showing any of it."""
+"""The credential: three parts, two of which are sent.
+
+What is malformed is told without showing any of it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from support.parts import shared
 
 
 def part(size: int) -> st.SearchStrategy[str]:
-    return st.binary(min_size=size, max_size=size).map(lambda raw: base64.urlsafe_b64encode(raw).decode().rstrip("="))
+    return st.binary(min_size=size, max_size=size).map(
+        lambda raw: base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    )
 
 
 tags = st.from_regex(r"[a-z][a-z0-9]{0,15}", fullmatch=True)
@@ -37,7 +42,11 @@ def test_every_credential_is_read_and_its_header_has_two_parts(
 ) -> None:
     text = f"{tag}_sk_live_{key_id}.{auth}" + (f".{custody}" if custody else "")
     credential = Credential.parse(text)
-    assert (credential.tag, credential.key_id, credential.auth_secret.reveal()) == (tag, key_id, auth)
+    assert (credential.tag, credential.key_id, credential.auth_secret.reveal()) == (
+        tag,
+        key_id,
+        auth,
+    )
     assert credential.header().reveal() == f"Bearer {tag}_sk_live_{key_id}.{auth}"
     assert (credential.custody_secret and credential.custody_secret.reveal()) == custody
     assert repr(credential) == f"Credential(tag={tag!r}, key_id={key_id!r})"

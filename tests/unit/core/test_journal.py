@@ -1,4 +1,6 @@
-"""The sealed journal: torn, flipped, shuffled and carried off, at every place where that can happen."""
+"""The sealed journal: torn, flipped, shuffled and carried off, at every place where that can
+happen.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ from support.damage import flipped
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 HEADER = {"schema": 1, "id": "0123456789ab"}
-RECORDS = [(b"M", b'{"meta":1}'), (b"B", b"the body, which is longer than the rest" * 3), (b"E", b"")]
+RECORDS = [
+    (b"M", b'{"meta":1}'),
+    (b"B", b"the body, which is longer than the rest" * 3),
+    (b"E", b""),
+]
 
 
-def written(path: Path, records: list[tuple[bytes, bytes]] = RECORDS, key: bytes = KEY, **header: object) -> bytes:
+def written(
+    path: Path, records: list[tuple[bytes, bytes]] = RECORDS, key: bytes = KEY, **header: object
+) -> bytes:
     """The bytes of a journal with these records."""
     Journal.create(path, key, {**HEADER, **header}, records).close()
     return path.read_bytes()
@@ -82,7 +90,9 @@ def test_no_payload_stands_in_the_file_and_no_nonce_twice(path: Path) -> None:
     assert len({content[begin + 4 : begin + 16] for begin in begins}) == len(begins) == 53
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 2 * CHUNK_SIZE + 5])
+@pytest.mark.parametrize(
+    "size", [0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 2 * CHUNK_SIZE + 5]
+)
 def test_a_payload_of_any_size_comes_back_whole(path: Path, size: int) -> None:
     payload = bytes(index % 251 for index in range(size))
     written(path, [(b"B", payload), (b"E", b"after")])
@@ -117,7 +127,9 @@ def test_a_first_line_torn_off_at_any_byte_is_no_journal(path: Path) -> None:
 
 @pytest.mark.parametrize("bit", [0x01, 0x80, 0xFF])
 def test_a_flipped_byte_is_detected_wherever_it_is(path: Path, bit: int) -> None:
-    """Where it makes a record longer than the file, that record is as good as torn off; nothing is ever changed."""
+    """Where it makes a record longer than the file, that record is as good as torn off; nothing is
+    ever changed.
+    """
     content = written(path)
     begins = starts(content)
     for place in range(len(content)):
@@ -181,7 +193,9 @@ def test_another_key_opens_nothing_and_the_error_tells_nothing(path: Path) -> No
     assert "meta" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"[]\n", b"no JSON\n", b"{}", b"{" * 100_000 + b"\n", b"\xff\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"[]\n", b"no JSON\n", b"{}", b"{" * 100_000 + b"\n", b"\xff\n"]
+)
 def test_a_file_that_is_not_a_journal_is_reported(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StateError, match="not an outbox entry"):
@@ -216,7 +230,9 @@ def test_a_journal_is_never_written_over_another_file(path: Path, tmp_path: Path
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([b"M", b"B", b"E"]), st.binary(max_size=300))), st.data())
 def test_created_appended_and_reopened_in_any_way_all_records_are_there(
-    tmp_path_factory: pytest.TempPathFactory, records: list[tuple[bytes, bytes]], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory,
+    records: list[tuple[bytes, bytes]],
+    data: st.DataObject,
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal"
     first = data.draw(st.integers(0, len(records)))

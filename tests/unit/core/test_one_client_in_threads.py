@@ -16,7 +16,9 @@ from support.ports import silent_port
 THREADS = 4
 
 
-def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_connections_and_pacing_from_the_first_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made: list[object] = []
     late = threading.Event()
 
@@ -39,7 +41,10 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
     address = f"http://127.0.0.1:{silent_port()}"
     with (
         Client(
-            api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=30
+            api_key=mint().credential,
+            base_url=f"{address}/v1",
+            link_base_url=f"{address}/s",
+            deadline=30,
         ) as client,
         ThreadPoolExecutor(THREADS) as pool,
     ):

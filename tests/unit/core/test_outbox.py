@@ -63,7 +63,8 @@ def test_the_file_tells_id_key_time_and_run_in_clear_and_nothing_else(outbox: Ou
     told = json.loads(content.partition(b"\n")[0])
     assert told.pop("salt")
     assert told == {
-        "schema": 1, "id": entry.id, "key_id": KEY_ID, "created_at": "2026-05-04T03:02:01Z", "run": "run 1",
+        "schema": 1, "id": entry.id, "key_id": KEY_ID, "created_at": "2026-05-04T03:02:01Z",
+        "run": "run 1",
     }  # fmt: skip
     for secret in (b"c4nary", BODY, AUTH.encode(), CUSTODY.encode(), b"idempotency"):
         assert secret not in content
@@ -100,7 +101,9 @@ def test_two_entries_are_sealed_under_different_keys(outbox: Outbox) -> None:
         outbox.open(first.id)
 
 
-def test_without_a_credential_entries_are_listed_and_discarded_but_not_opened(outbox: Outbox) -> None:
+def test_without_a_credential_entries_are_listed_and_discarded_but_not_opened(
+    outbox: Outbox,
+) -> None:
     entry = outbox.add(META, BODY)
     entry.close()
     stranger = Outbox(outbox.folder, None, "run 1")
@@ -119,11 +122,19 @@ def test_the_list_is_of_one_run_or_of_all_oldest_first(outbox: Outbox) -> None:
         outbox.add(META, BODY, NOW + timedelta(hours=1)),
     ]
     assert [listed.id for listed in outbox.list()] == [made[2].id, made[0].id]
-    assert [listed.id for listed in other.list(every_run=True)] == [made[2].id, made[1].id, made[0].id]
+    assert [listed.id for listed in other.list(every_run=True)] == [
+        made[2].id,
+        made[1].id,
+        made[0].id,
+    ]
 
 
-@pytest.mark.parametrize("content", [b"", b"junk\n", b"{}\n", b'{"id":1,"key_id":2,"created_at":3,"run":4}\n'])
-def test_a_file_that_is_none_of_ours_is_passed_over_and_left_alone(outbox: Outbox, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"junk\n", b"{}\n", b'{"id":1,"key_id":2,"created_at":3,"run":4}\n']
+)
+def test_a_file_that_is_none_of_ours_is_passed_over_and_left_alone(
+    outbox: Outbox, content: bytes
+) -> None:
     entry = outbox.add(META, BODY)
     stranger = outbox.folder / "aaaaaaaaaaaa.sealed"
     stranger.write_bytes(content)
@@ -144,7 +155,9 @@ STILL_WHOLE = {("run", "empty"), ("run", "a word"), ("run", "text that is no tex
 
 @pytest.mark.parametrize("name", HEADER)
 @pytest.mark.parametrize("change", WRONG)
-def test_a_first_line_with_any_member_missing_or_wrong_is_damage(outbox: Outbox, name: str, change: str) -> None:
+def test_a_first_line_with_any_member_missing_or_wrong_is_damage(
+    outbox: Outbox, name: str, change: str
+) -> None:
     entry = outbox.add(META, BODY, NOW)
     entry.close()
     line, _, rest = entry.path.read_bytes().partition(b"\n")
@@ -176,13 +189,17 @@ def test_a_first_line_with_any_member_missing_or_wrong_is_damage(outbox: Outbox,
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(outbox: Outbox, data: st.DataObject) -> None:
+def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(
+    outbox: Outbox, data: st.DataObject
+) -> None:
     entry = outbox.add(META, BODY, NOW)
     entry.close()
     whole = entry.path.read_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     piece = data.draw(st.binary(max_size=4))
-    entry.path.write_bytes(whole[:place] + piece + whole[place + data.draw(st.integers(0, len(whole))) :])
+    entry.path.write_bytes(
+        whole[:place] + piece + whole[place + data.draw(st.integers(0, len(whole))) :]
+    )
     outbox.list(every_run=True)
     try:
         again = outbox.open(entry.id)
@@ -223,7 +240,10 @@ def test_a_copy_under_another_id_is_damage_however_its_first_line_reads(outbox: 
             outbox.open("aaaaaaaaaaaa")
         assert "--discard" in caught.value.remedy
     copy.write_bytes(content)
-    assert {listed.id: bool(listed.damage) for listed in outbox.list()} == {entry.id: False, "aaaaaaaaaaaa": True}
+    assert {listed.id: bool(listed.damage) for listed in outbox.list()} == {
+        entry.id: False,
+        "aaaaaaaaaaaa": True,
+    }
     assert reopened(outbox, entry).body == BODY
 
 
@@ -243,7 +263,9 @@ def test_an_entry_that_is_worked_on_is_busy_and_cannot_be_discarded(outbox: Outb
     assert list(outbox.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["", "..", "../x", "0123456789AB", "0123456789ab.sealed", "0123456789abc", "x" * 500])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../x", "0123456789AB", "0123456789ab.sealed", "0123456789abc", "x" * 500]
+)
 def test_an_id_is_never_a_path(outbox: Outbox, name: str) -> None:
     for method in (outbox.open, outbox.discard):
         with pytest.raises(StateError, match="is not the id of an outbox entry") as caught:

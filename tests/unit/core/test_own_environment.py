@@ -1,4 +1,6 @@
-"""The suite is the same on every machine: nothing of the user's, and of the CI system that runs it, reaches a test."""
+"""The suite is the same on every machine: nothing of the user's, and of the CI system that runs it,
+reaches a test.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,16 @@ def test_nothing_of_the_users_is_seen() -> None:
 
 
 def test_a_user_who_has_set_everything_has_the_same_run(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'b'}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={tmp_path / 'b'}",
+    ]
     done = subprocess.run(
         [*command, f"{Path(__file__)}::test_nothing_of_the_users_is_seen"],
         cwd=ROOT,

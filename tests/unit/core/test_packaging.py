@@ -27,7 +27,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
-    """The wheel, built from this checkout; with the hatchling of this environment, where there is one."""
+    """The wheel, built from this checkout; with the hatchling of this environment, where there is
+    one.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     try:
         import hatchling  # noqa: F401 - only whether it is there
@@ -62,11 +64,17 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(wheel: zipfile.Pa
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_is_typed_and_every_folder_of_it_a_package(wheel: zipfile.Path, package: str) -> None:
+def test_every_package_is_typed_and_every_folder_of_it_a_package(
+    wheel: zipfile.Path, package: str
+) -> None:
     name = Path(package).name
     shipped = names(wheel)
     assert f"{name}/py.typed" in shipped
-    folders = {str(Path(file).parent) for file in shipped if file.startswith(f"{name}/") and file.endswith(".py")}
+    folders = {
+        str(Path(file).parent)
+        for file in shipped
+        if file.startswith(f"{name}/") and file.endswith(".py")
+    }
     assert {folder for folder in folders if f"{folder}/__init__.py" not in shipped} == set()
 
 
@@ -77,24 +85,36 @@ def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
         "sealpipe", PROJECT["version"], "Apache-2.0 AND CC-BY-3.0-US",
     )  # fmt: skip
     assert described["Requires-Python"] == ">=3.11"
-    assert described.get_all("Project-URL") == [f"{name}, {url}" for name, url in PROJECT["urls"].items()]
+    assert described.get_all("Project-URL") == [
+        f"{name}, {url}" for name, url in PROJECT["urls"].items()
+    ]
     assert set(described.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
     needed = [line for line in described.get_all("Requires-Dist") or () if "extra ==" not in line]
     assert len(needed) == len(PROJECT["dependencies"])
-    assert "[console_scripts]\nsealpipe = sealpipe.__main__:main" in (wheel / info / "entry_points.txt").read_text()
+    assert (
+        "[console_scripts]\nsealpipe = sealpipe.__main__:main"
+        in (wheel / info / "entry_points.txt").read_text()
+    )
     assert (wheel / info / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     page = (ROOT / "core/README.md").read_text()
     assert (described.get_payload() or "").strip() == page.strip()
-    assert "](" not in page, "a package index has no other file of this repository: its links and pictures are broken"
+    assert "](" not in page, (
+        "a package index has no other file of this repository: its links and pictures are broken"
+    )
 
 
 NOT_OURS_TO_BRING = {"pytest"}
-"""Imported only where it is there already: a pytest plugin, and the kit for those who test theirs."""
+"""Imported only where it is there already: a pytest plugin, and the kit for those who test
+theirs.
+"""
 DIRECT = {"click", "cryptography", "httpx", "pluggy", "pydantic-settings"}
-"""All else that sealpipe depends on they bring: it is named for its floor, or because it is imported. Only sniffio is
-our own: without it, an asynchronous request of httpcore costs a quarter more CPU."""
+"""All else that sealpipe depends on they bring: it is named for its floor, or because it is
+imported. Only sniffio is our own: without it, an asynchronous request of httpcore costs a quarter
+more CPU."""
 BROUGHT = {"pydantic-core": "pydantic", "typing-extensions": "pydantic"}
-"""Pinned by another that is declared, or imported for types only and known to every type checker."""
+"""Pinned by another that is declared, or imported for types only and known to every type
+checker.
+"""
 
 
 def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
@@ -104,7 +124,11 @@ def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
         return found
     path = module.replace(".", "/")
     within = (f"{path}/", f"{path}.py")
-    return {each for each in found if any(str(file).startswith(within) for file in metadata.files(each) or ())}
+    return {
+        each
+        for each in found
+        if any(str(file).startswith(within) for file in metadata.files(each) or ())
+    }
 
 
 def distributions_imported() -> dict[str, set[str]]:
@@ -112,12 +136,20 @@ def distributions_imported() -> dict[str, set[str]]:
     known, found = metadata.packages_distributions(), {}
     for name in on_disk():
         (path,) = [
-            ROOT / package.rpartition("/")[0] / name for package in PACKAGES if package.endswith(name.split("/")[0])
+            ROOT / package.rpartition("/")[0] / name
+            for package in PACKAGES
+            if package.endswith(name.split("/")[0])
         ]
         for node in ast.walk(ast.parse(path.read_text())) if path.suffix == ".py" else ():
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            theirs = {each for each in names if each.partition(".")[0] not in {*sys.stdlib_module_names, "sealpipe"}}
+            names += (
+                [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            )
+            theirs = {
+                each
+                for each in names
+                if each.partition(".")[0] not in {*sys.stdlib_module_names, "sealpipe"}
+            }
             for module in theirs:
                 for distribution in providers(module, known):
                     found.setdefault(distribution.lower().replace("_", "-"), set()).add(name)
@@ -135,7 +167,10 @@ def test_what_is_imported_is_declared_with_a_floor() -> None:
     imported = distributions_imported()
     assert len(imported) > 12
     for name, files in imported.items():
-        assert name in floors or BROUGHT.get(name) in floors or name in NOT_OURS_TO_BRING, (name, files)
+        assert name in floors or BROUGHT.get(name) in floors or name in NOT_OURS_TO_BRING, (
+            name,
+            files,
+        )
 
 
 def test_what_it_depends_on_is_five_packages_and_what_they_bring() -> None:
@@ -156,7 +191,11 @@ def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
     rows = [row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]]
     required = {row.partition(";")[0] for row in rows}
     built_in = Catalog(allowed=()).list_plugins()
-    needs = {(each.kind, each.info.name): each.info.needs for each in built_in if getattr(each.info, "needs", ())}
+    needs = {
+        (each.kind, each.info.name): each.info.needs
+        for each in built_in
+        if getattr(each.info, "needs", ())
+    }
     assert {"botocore", "hvac", "keyring", "pynacl"} <= {
         Requirement(row).name for rows in needs.values() for row in rows
     }
@@ -177,7 +216,13 @@ def test_what_has_no_wheel_is_told_from_the_same_version_on() -> None:
 
 
 def test_the_locks_are_at_or_above_the_floors() -> None:
-    locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / "actions/_setup/locks/all.txt").read_text(), re.M))
+    locked = dict(
+        re.findall(
+            r"^([a-z0-9-]+)==([0-9.a-z]+)",
+            (ROOT / "actions/_setup/locks/all.txt").read_text(),
+            re.M,
+        )
+    )
     extras = PROJECT["optional-dependencies"]
     rows = [
         *PROJECT["dependencies"],
@@ -188,7 +233,9 @@ def test_the_locks_are_at_or_above_the_floors() -> None:
 
 
 def test_the_lock_of_the_site_is_at_or_above_its_floors() -> None:
-    locked = re.findall(r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / ".github/docs.txt").read_text(), re.M)
+    locked = re.findall(
+        r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / ".github/docs.txt").read_text(), re.M
+    )
     for requirement in map(Requirement, PROJECT["optional-dependencies"]["docs"]):
         versions = [version for name, version in locked if name == requirement.name]
         assert versions, requirement
@@ -203,7 +250,9 @@ def test_no_folder_has_a_name_that_gitignore_or_packagers_swallow() -> None:
 def test_everything_shipped_is_in_git() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
-    listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=ROOT, check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", *PACKAGES], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     ignored = subprocess.run(
         ["git", "ls-files", "--others", "--ignored", "--exclude-standard", *PACKAGES],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -214,20 +263,40 @@ def test_everything_shipped_is_in_git() -> None:
 
 def test_the_wheel_works_by_itself(wheel: zipfile.Path, tmp_path: Path) -> None:
     """Unpacked elsewhere, with the dependencies of this environment and nothing of the checkout."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--target", str(tmp_path / "there"), str(wheel.root.filename)], check=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run(
+        [*pip, "--target", str(tmp_path / "there"), str(wheel.root.filename)], check=True
+    )
     environ = {"PYTHONPATH": str(tmp_path / "there"), "HOME": str(tmp_path), "PATH": os.defpath}
 
     def run(*words: str) -> str:
         command = [sys.executable, "-P", "-m", "sealpipe", *words]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, cwd=tmp_path)
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=environ, cwd=tmp_path
+        )
         return done.stdout
 
-    where = "import sealpipe, sealpipe_plugins, sealpipe_rehearsal as r; print(sealpipe.__file__, r.__file__)"
-    done = subprocess.run([sys.executable, "-P", "-c", where], check=True, capture_output=True, text=True, env=environ)
+    where = (
+        "import sealpipe, sealpipe_plugins, sealpipe_rehearsal as r; print(sealpipe.__file__, "
+        "r.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", where], check=True, capture_output=True, text=True, env=environ
+    )
     assert all(path.startswith(str(tmp_path / "there")) for path in done.stdout.split())
     assert run("--version") == f"sealpipe {PROJECT['version']}\n"
     assert "THE RECIPIENT" in run("rehearse")
     assert "ok    vectors box " in run("doctor", "--conformance"), "its vectors are shipped"
     script = tmp_path / "there/bin/sealpipe"
-    assert subprocess.run([script, "--version"], check=True, capture_output=True, env=environ).stdout
+    assert subprocess.run(
+        [script, "--version"], check=True, capture_output=True, env=environ
+    ).stdout

@@ -15,7 +15,16 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Field, RateLimitError, SealpipeError, UsageError, aresolve, resolve
+from sealpipe import (
+    AsyncClient,
+    Client,
+    Field,
+    RateLimitError,
+    SealpipeError,
+    UsageError,
+    aresolve,
+    resolve,
+)
 from sealpipe.errors import Note, note_remedy
 from sealpipe.secret import strips_frames
 from sealpipe_rehearsal.control_client import mint
@@ -23,14 +32,17 @@ from support.commands import SEALPIPE
 
 CORE = Path(__file__).parents[3] / "core" / "sealpipe"
 SETTINGS: dict[str, Any] = {
-    "api_key": mint().credential.reveal(), "base_url": "http://127.0.0.1:9/v1", "link_base_url": "http://127.0.0.1/s",
+    "api_key": mint().credential.reveal(), "base_url": "http://127.0.0.1:9/v1",
+    "link_base_url": "http://127.0.0.1/s",
 }  # fmt: skip
 FIELD = Field("Password", "s3cret")
 
 OPTION = re.compile(r"(?:^|\s)--?[a-z]")
 COMMAND = re.compile(r"`[^`]*`")
 """A whole command: a program can have it run, or a person can."""
-COMMAND_LINE_ONLY = re.compile(r"(cli|mcp|batch|run|doctor|testing)/|flows/(lookup|share/sealed_link)\.py")
+COMMAND_LINE_ONLY = re.compile(
+    r"(cli|mcp|batch|run|doctor|testing)/|(lookup|share/sealed_link)\.py"
+)
 """Modules that no method of a client uses, or only with words of a command line."""
 
 
@@ -45,20 +57,27 @@ def shown_after_message(error: SealpipeError) -> str:
         (lambda c: c.share([FIELD], send="email:{to}"), 'write send=["email:{to}"]'),
         (lambda c: c.share([]), 'name at least one field: ["env:DB_PASSWORD"]'),
         (lambda c: c.share([FIELD], message_template="{link}"), 'write send=["email:{to}"]'),
-        (lambda c: c.share([FIELD], passcode_to=["email:a@example.com"]), "write passcode_generate=True"),
+        (lambda c: c.share([FIELD], passcode_to=["email:a@example.com"]),
+            "write passcode_generate=True"),
         (lambda c: c.share([FIELD], passcode_generate=True), 'write passcode_to=["email:{to}"]'),
-        (lambda c: c.share([FIELD], send=["email:{to}"]), 'write params={"to": REF}, or {{ for a brace'),
-        (lambda c: c.share([FIELD], send=["email:a@x.com", "email:b@x.com"]), "allow views=2, or make a share"),
+        (lambda c: c.share([FIELD], send=["email:{to}"]),
+            'write params={"to": REF}, or {{ for a brace'),
+        (lambda c: c.share([FIELD], send=["email:a@x.com", "email:b@x.com"]),
+            "allow views=2, or make a share"),
         (lambda c: c.share([FIELD], also_to=["file:{name}"]), "write name=NAME"),
         (lambda c: c.request([]), 'give at least one prompt: ["Staging password"]'),
-        (lambda c: c.request(["Password"], seed_to="file:seed"), 'write key="new", or leave seed_to out'),
-        (lambda c: c.collect("aB3", pick="each", to=["file:x"]), 'or choose one, such as pick="newest"'),
+        (lambda c: c.request(["Password"], seed_to="file:seed"),
+            'write key="new", or leave seed_to out'),
+        (lambda c: c.collect("aB3", pick="each", to=["file:x"]),
+            'or choose one, such as pick="newest"'),
         (lambda c: c.purge_request("aB3", confirm="aB4"), "repeat the short code: confirm=CODE"),
         (lambda c: list(c.iter_shares(limit=0)), "write limit=10"),
         (lambda _: resolve(["no reference"]), "such as env:DB_PASSWORD"),
     ],
 )  # fmt: skip
-def test_a_traceback_shows_the_remedy_in_words_of_python(call: Callable[[Any], object], remedy: str) -> None:
+def test_a_traceback_shows_the_remedy_in_words_of_python(
+    call: Callable[[Any], object], remedy: str
+) -> None:
     with Client(**SETTINGS) as client, pytest.raises(UsageError) as caught:
         call(client)
     text = shown_after_message(caught.value)
@@ -114,7 +133,9 @@ def test_an_error_keeps_both_texts_when_it_is_copied() -> None:
 def test_a_command_prints_its_own_words_once() -> None:
     words = ["share", "-f", "text:x", "--passcode-generate", "--send", "email:a@example.com"]
     environ = {"SEALPIPE_API_KEY": SETTINGS["api_key"], "SEALPIPE_BASE_URL": SETTINGS["base_url"]}
-    done = subprocess.run([*SEALPIPE, *words], env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*SEALPIPE, *words], env=environ, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.count("add --passcode-to CHANNEL") == 1
     assert "passcode_to=" not in done.stderr
@@ -133,10 +154,14 @@ def test_a_remedy_with_an_option_says_it_in_words_of_python_too() -> None:
     wrong, seen = [], 0
     for path in sorted(CORE.rglob("*.py")):
         name = path.relative_to(CORE).as_posix()
-        for value in () if COMMAND_LINE_ONLY.match(name) else remedies(ast.parse(path.read_bytes())):
+        for value in (
+            () if COMMAND_LINE_ONLY.match(name) else remedies(ast.parse(path.read_bytes()))
+        ):
             is_both = isinstance(value, ast.Call) and ast.unparse(value.func) == "Remedy"
             python = value.keywords[0].value if is_both and isinstance(value, ast.Call) else value
-            pieces = [str(each.value) for each in ast.walk(python) if isinstance(each, ast.Constant)]
+            pieces = [
+                str(each.value) for each in ast.walk(python) if isinstance(each, ast.Constant)
+            ]
             seen += is_both
             if OPTION.search(COMMAND.sub("", "".join(pieces))):
                 wrong.append(f"{name}:{value.lineno}: {''.join(pieces)}")

@@ -1,4 +1,6 @@
-"""Tries inside one deadline, driven by hand: a clock that the test moves, and answers that it gives."""
+"""Tries inside one deadline, driven by hand: a clock that the test moves, and answers that it
+gives.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from typing import NamedTuple
 
 import pytest
 
-from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
+from sealpipe import (
+    ConnectError,
+    OutcomeUnknownError,
+    RateLimitError,
+    RetriesExhaustedError,
+    ServiceError,
+)
 from sealpipe.api.operation import Failure, Operation, Resend, Response
 from sealpipe.budget import MAX_TRIES, Budget, call
 
@@ -21,7 +29,9 @@ def operation(resend: Resend = Resend.KEYED) -> Operation[str]:
 
 
 class Clock:
-    """Monotonic seconds. Each send takes `sending`, each wait `oversleep` times what was asked for."""
+    """Monotonic seconds. Each send takes `sending`, each wait `oversleep` times what was asked
+    for.
+    """
 
     def __init__(self, sending: float = 0.0, oversleep: float = 1.0) -> None:
         self.now = 100.0
@@ -128,7 +138,9 @@ def test_a_retry_after_within_the_deadline_is_waited_for_exactly(text: str) -> N
     assert (value, waits) == ("done", [float(text)])
 
 
-@pytest.mark.parametrize("text", ["60", "99999999999", "999999999999999999", "-1", "1.5", "soon", "", "inf"])
+@pytest.mark.parametrize(
+    "text", ["60", "99999999999", "999999999999999999", "-1", "1.5", "soon", "", "inf"]
+)
 def test_a_retry_after_that_is_absurd_or_none_never_outlasts_the_deadline(text: str) -> None:
     clock = Clock()
     error, _, waits = drive(always(answer(429, retry_after=text)), clock)

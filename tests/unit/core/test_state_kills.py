@@ -1,4 +1,5 @@
-"""SIGKILL at each call that reads or changes a file of state/: what was acknowledged is there, the rest is whole.
+"""SIGKILL at each call that reads or changes a file of state/: what was acknowledged is there, the
+rest is whole.
 
 What commands do with these files: tests/cli/kills.
 """
@@ -25,8 +26,8 @@ from unit.core import state_operations
 from unit.core.state_operations import OPERATIONS, Operations
 
 MATTER = (
-    "mkdir", "openat", "read", "fchmod", "chmod", "flock", "write", "fsync", "ftruncate", "linkat", "rename",
-    "renameat", "renameat2", "unlink", "unlinkat", "exit_group",
+    "mkdir", "openat", "read", "fchmod", "chmod", "flock", "write", "fsync", "ftruncate", "linkat",
+    "rename", "renameat", "renameat2", "unlink", "unlinkat", "exit_group",
 )  # fmt: skip
 """The calls that read or change a file, and the last one of all."""
 PARTS = 3
@@ -34,10 +35,19 @@ PARTS = 3
 
 
 def run(place: Path, under: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """Do all operations in a process of their own; its exit code, and what it has done by its own account."""
+    """Do all operations in a process of their own; its exit code, and what it has done by its own
+    account.
+    """
     (place / "warm").mkdir(parents=True)
     done = subprocess.run(
-        [*under, sys.executable, "-P", state_operations.__file__, str(place / "warm"), str(place / "folder")],
+        [
+            *under,
+            sys.executable,
+            "-P",
+            state_operations.__file__,
+            str(place / "warm"),
+            str(place / "folder"),
+        ],
         capture_output=True,
         env={"PATH": os.defpath, "PYTHONHASHSEED": "0", "HOME": str(place)},
         timeout=PATIENCE,
@@ -57,11 +67,14 @@ def look(folder: Path) -> dict[str, Any]:
         if path.suffix == ".sealed":
             entry = outbox.open(path.stem)
             assert isinstance(entry, Entry)
-            found["entries"].append((bytes(entry.body), entry.key, entry.is_stored, entry.response, entry.deliveries))
+            found["entries"].append(
+                (bytes(entry.body), entry.key, entry.is_stored, entry.response, entry.deliveries)
+            )
             entry.close()
         elif path.suffix == ".jsonl":
             lines = path.read_bytes().splitlines(keepends=True)
-            found["ledger"] += [json.loads(line) for line in lines[1:] if line.endswith(b"\n")]  # after its head
+            # after its head.
+            found["ledger"] += [json.loads(line) for line in lines[1:] if line.endswith(b"\n")]
         elif path.name in ("link", "receipt"):
             found["files"][path.name] = path.read_bytes()
         else:
@@ -82,7 +95,9 @@ def states(place: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_is_acknowledged_survives_a_kill_and_the_rest_happened_or_not(part: int, tmp_path: Path) -> None:
+def test_what_is_acknowledged_survives_a_kill_and_the_rest_happened_or_not(
+    part: int, tmp_path: Path
+) -> None:
     expected = states(tmp_path / "states")
     assert [number for number, each in enumerate(expected[1:]) if each == expected[number]] == [
         OPERATIONS.index("reopen"), OPERATIONS.index("open_ledger")
@@ -99,10 +114,16 @@ def test_what_is_acknowledged_survives_a_kill_and_the_rest_happened_or_not(part:
         assert (code, tuple(done)) == (-9, OPERATIONS[: len(done)])
         there = look(place / "folder")
         receipt = place / "folder" / "files" / "receipt"
-        if there["litter"] == [make_temporary_path(receipt).name] and point.name.startswith("rename"):
+        if there["litter"] == [make_temporary_path(receipt).name] and point.name.startswith(
+            "rename"
+        ):
             replace_file(receipt, receipt.read_bytes())  # the next one clears it away
             there = look(place / "folder")
-        return "" if there in expected[len(done) : len(done) + 2] else f"{point} {point.text[:60]}: {there}"[:500]
+        return (
+            ""
+            if there in expected[len(done) : len(done) + 2]
+            else f"{point} {point.text[:60]}: {there}"[:500]
+        )
 
     with ThreadPoolExecutor(3) as pool:
         assert [wrong for wrong in pool.map(kill, found[part::PARTS]) if wrong] == []

@@ -1,4 +1,6 @@
-"""What mypy sees of our packages in a user's script: a misspelled name is an error, and no right one is Any."""
+"""What mypy sees of our packages in a user's script: a misspelled name is an error, and no right
+one is Any.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,14 @@ from sealpipe import Secret, aresolve, resolve
 Check = Callable[[str], list[str]]
 
 FACES = {
-    "sealpipe": ("AsyncClient, Client, Field, Outbox, Secret, UsageError, aresolve, resolve", "Clinet"),
-    "sealpipe.plugin": ("CISystem, Source, SourceInfo, hookimpl, make_annotation, write_stderr", "Sourcce"),
+    "sealpipe": (
+        "AsyncClient, Client, Field, Outbox, Secret, UsageError, aresolve, resolve",
+        "Clinet",
+    ),
+    "sealpipe.plugin": (
+        "CISystem, Source, SourceInfo, hookimpl, make_annotation, write_stderr",
+        "Sourcce",
+    ),
     "sealpipe_rehearsal": ("LinkRefusedError, Rehearsal", "Rehersal"),
 }
 """Each package whose names are imported on first use: some of them, and one misspelled."""
@@ -26,16 +34,29 @@ FACES = {
 
 @pytest.fixture(scope="module")
 def check(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Check:
-    """Run `mypy --strict` on a script of a user, in a folder of its own, and return what it says."""
+    """Run `mypy --strict` on a script of a user, in a folder of its own, and return what it
+    says.
+    """
     folder = tmp_path_factory.mktemp("a user's")
-    # Of the suite's own runs only the first reads all of sealpipe; all do without pytest's cache (-p no:cacheprovider).
+    # Of the suite's own runs only the first reads all of sealpipe; all do without pytest's cache
+    # (-p no:cacheprovider).
     kept = getattr(pytestconfig, "cache", None)
     cache = folder / "cache" if kept is None else kept.mkdir("mypy")
 
     def run(script: str) -> list[str]:
         (folder / "script.py").write_text(script)
-        command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(cache)]
-        done = subprocess.run([*command, "script.py"], cwd=folder, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--no-error-summary",
+            "--cache-dir",
+            str(cache),
+        ]
+        done = subprocess.run(
+            [*command, "script.py"], cwd=folder, capture_output=True, text=True, check=False
+        )
         assert done.stderr == ""
         return [line.removeprefix("script.py:") for line in done.stdout.splitlines()]
 
@@ -96,7 +117,10 @@ def test_so_it_is_when_it_runs_also_for_what_a_source_calls_public() -> None:
 
 
 def test_what_a_user_puts_into_a_field_is_text_or_a_secret(check: Check) -> None:
-    lines = check('from sealpipe import Field\nreveal_type(Field("User", "ada").value)\nField("User", b"ada")\n')
+    lines = check(
+        'from sealpipe import Field\nreveal_type(Field("User", "ada").value)\n'
+        'Field("User", b"ada")\n'
+    )
     assert revealed(lines) == ["str | sealpipe.secret.Secret"]
     assert [line for line in lines if " error: " in line and "[arg-type]" not in line] == []
     assert len(lines) == 2
@@ -111,4 +135,6 @@ def test_no_package_has_every_name_for_type_checkers() -> None:
         for statement in ast.parse(path.read_bytes()).body
         if isinstance(statement, ast.FunctionDef) and statement.name == "__getattr__"
     ]
-    assert seen == [], "put it under `if not TYPE_CHECKING`: mypy would take every misspelled name for its result"
+    assert seen == [], (
+        "put it under `if not TYPE_CHECKING`: mypy would take every misspelled name for its result"
+    )

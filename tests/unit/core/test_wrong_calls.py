@@ -1,4 +1,7 @@
-"""A wrong call from Python is a UsageError that names what is wrong, and nothing is sent. Durations are text, too."""
+"""A wrong call from Python is a UsageError that names what is wrong, and nothing is sent.
+
+Durations are text, too.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe import AsyncClient, Client, Field, Outbox, ProtocolError, SealpipeError, Secret, UsageError, resolve
+from sealpipe import (
+    AsyncClient,
+    Client,
+    Field,
+    Outbox,
+    ProtocolError,
+    SealpipeError,
+    Secret,
+    UsageError,
+    resolve,
+)
 from sealpipe.api.operation import Operation
 from sealpipe.arguments import RULES, Rule, check_argument, find_rule
-from sealpipe.reference.parse import parse, parse_field, parse_target
+from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
@@ -64,7 +77,9 @@ class Ear:
 
     @property
     def knocks(self) -> int:
-        """How many have knocked up to now: a knock of our own is counted after all that came before it."""
+        """How many have knocked up to now: a knock of our own is counted after all that came before
+        it.
+        """
         with socket.socket() as own:
             own.bind(("127.0.0.1", 0))
             name = own.getsockname()
@@ -96,7 +111,9 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def client(ear: Ear) -> Iterator[Client]:
-    with Client(api_key=KEY, base_url=ear.base_url, link_base_url="http://127.0.0.1/s", deadline=0.2) as made:
+    with Client(
+        api_key=KEY, base_url=ear.base_url, link_base_url="http://127.0.0.1/s", deadline=0.2
+    ) as made:
         yield made
 
 
@@ -131,10 +148,13 @@ VALID: dict[str, dict[str, Any]] = {
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 HOSTILE: tuple[Any, ...] = (
-    b"bytes", bytearray(b"x"), 1.5, float("nan"), float("inf"), -1, 0, True, 10**400, -(10**400), object(), object,
-    "\ud800", "a\udfffb", ["\ud800"], {"\ud800": 1}, [None], [1], {1: 2}, {"a": float("nan")}, {"a": b"x"}, CYCLE,
+    b"bytes", bytearray(b"x"), 1.5, float("nan"), float("inf"), -1, 0, True, 10**400, -(10**400),
+    object(), object,
+    "\ud800", "a\udfffb", ["\ud800"], {"\ud800": 1}, [None], [1], {1: 2}, {"a": float("nan")},
+    {"a": b"x"}, CYCLE,
     datetime(2099, 1, 1), datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC),
-    timedelta.max, -timedelta(days=1), range(3), iter("ab"), Secret("a key"), Secret("\ud800"), Secret(b"\xff"),
+    timedelta.max, -timedelta(days=1), range(3), iter("ab"), Secret("a key"), Secret("\ud800"),
+    Secret(b"\xff"),
     Secret(5),  # type: ignore[arg-type]
     lambda: None,
     "", " ", "x\ny", "\0", "..", "é" * 70_000,
@@ -142,7 +162,9 @@ HOSTILE: tuple[Any, ...] = (
 
 
 def parameters(method: str) -> list[str]:
-    return [name for name in inspect.signature(getattr(Client, method)).parameters if name != "self"]
+    return [
+        name for name in inspect.signature(getattr(Client, method)).parameters if name != "self"
+    ]
 
 
 CASES = [(method, name) for method in VALID for name in parameters(method)]
@@ -160,7 +182,9 @@ def called(client: Client, method: str, given: dict[str, Any]) -> BaseException 
 
 
 def rule(method: str, name: str) -> Rule | None:
-    return find_rule(method, name, inspect.signature(getattr(Client, method)).parameters[name].annotation)
+    return find_rule(
+        method, name, inspect.signature(getattr(Client, method)).parameters[name].annotation
+    )
 
 
 def may_leave(method: str, name: str, value: object) -> bool:
@@ -185,7 +209,12 @@ def test_a_hostile_argument_is_a_usage_error_and_nothing_is_sent(
         error = called(client, method, {**VALID[method], name: value})
         if error is None or not isinstance(error, UsageError):
             assert may_leave(method, name, value), (method, name, type(value), error)
-            assert error is None or isinstance(error, SealpipeError), (method, name, type(value), error)
+            assert error is None or isinstance(error, SealpipeError), (
+                method,
+                name,
+                type(value),
+                error,
+            )
             continue
         assert ear.knocks == before, (method, name, type(value))
         assert error.exit_code == 2
@@ -217,14 +246,18 @@ def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
 
 def test_every_parameter_of_every_method_has_a_rule() -> None:
     unruled = [f"{method}({name}=)" for method, name in CASES if rule(method, name) is None]
-    assert unruled == [], "add a rule to RULES, or its type to BY_TYPE, in core/sealpipe/arguments.py"
+    assert unruled == [], (
+        "add a rule to RULES, or its type to BY_TYPE, in core/sealpipe/arguments.py"
+    )
     public = {name for name in vars(Client) if not name.startswith("_")} - {"close"}
     assert public == set(VALID), "VALID of this file has a valid call of each method"
 
 
 def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
     for method in VALID:
-        blocking, awaited = (inspect.signature(getattr(kind, method)) for kind in (Client, AsyncClient))
+        blocking, awaited = (
+            inspect.signature(getattr(kind, method)) for kind in (Client, AsyncClient)
+        )
         assert awaited.parameters == blocking.parameters
         assert awaited.return_annotation.removeprefix("Async") == blocking.return_annotation
 
@@ -242,7 +275,9 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
         ("collect", "to", [parse("file:a")]),
     ],
 )
-def test_a_parsed_reference_is_taken_where_the_signature_has_one(method: str, name: str, value: object) -> None:
+def test_a_parsed_reference_is_taken_where_the_signature_has_one(
+    method: str, name: str, value: object
+) -> None:
     found = rule(method, name)
     assert found is not None
     assert found.accepts(value)
@@ -266,7 +301,8 @@ def test_a_client_of_nothing_is_a_type_error_that_names_all_that_it_lacks(kind: 
 
 MISUSED = [
     (lambda c: c.share(), r"missing 1 required positional argument: 'fields'"),
-    (lambda c: c.share(["env:A"], expire_in="24h"), r"share\(\) got an unexpected keyword argument 'expire_in'"),
+    (lambda c: c.share(["env:A"], expire_in="24h"),
+        r"share\(\) got an unexpected keyword argument 'expire_in'"),
     (lambda c: c.share(["env:A"], "a name"), r"takes 2 positional arguments but 3 were given"),
     (lambda c: c.get_share(), r"missing 1 required positional argument: 'short_code'"),
     (lambda c: c.get_share("a", "b"), r"takes 2 positional arguments but 3 were given"),
@@ -301,20 +337,29 @@ def test_so_it_is_with_asyncio(call: Callable[[Any], Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda c: c.share("env:A"), "share(): fields is not a list of Fields and references (got str)"),
-        (lambda c: c.share([1, b"x", "env:A"]), ("share(): fields is not a list of Fields and references"
+        (lambda c: c.share("env:A"),
+            "share(): fields is not a list of Fields and references (got str)"),
+        (lambda c: c.share([1, b"x", "env:A"]),
+            ("share(): fields is not a list of Fields and references"
          " (got list of bytes, int, str)")),
-        (lambda c: c.share(["env:A"], send="email:a@example.com"), "share(): send is not a list of texts (got str)"),
-        (lambda c: c.share(["env:A"], views=True), ("share(): views is not a whole number from 1 to 2147483647"
+        (lambda c: c.share(["env:A"], send="email:a@example.com"),
+            "share(): send is not a list of texts (got str)"),
+        (lambda c: c.share(["env:A"], views=True),
+            ("share(): views is not a whole number from 1 to 2147483647"
          " (got bool)")),
-        (lambda c: c.share(["env:A"], expires_in=24), ('share(): expires_in is not a timedelta, or text such as "24h"'
+        (lambda c: c.share(["env:A"], expires_in=24),
+            ('share(): expires_in is not a timedelta, or text such as "24h"'
          " (got int)")),
         (lambda c: c.collect("a", to="file:x"), "collect(): to is not a list of texts (got str)"),
-        (lambda c: c.list_shares(page=0), "list_shares(): page is not a whole number from 1 to 2147483647 (got int)"),
-        (lambda c: c.list_requests(status="over"), "list_requests(): status is not one of expired (got str)"),
+        (lambda c: c.list_shares(page=0),
+            "list_shares(): page is not a whole number from 1 to 2147483647 (got int)"),
+        (lambda c: c.list_requests(status="over"),
+            "list_requests(): status is not one of expired (got str)"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(client: Client, ear: Ear, call: Callable[[Any], object], said: str) -> None:
+def test_what_is_wrong_is_named(
+    client: Client, ear: Ear, call: Callable[[Any], object], said: str
+) -> None:
     before = ear.knocks
     with pytest.raises(UsageError) as caught:
         call(client)
@@ -327,7 +372,8 @@ class Log:
 
 
 EXAMPLES: dict[str, Any] = {
-    "Field": Field, "Secret": Secret, "UTC": UTC, "datetime": datetime, "timedelta": timedelta, "uuid": uuid,
+    "Field": Field, "Secret": Secret, "UTC": UTC, "datetime": datetime, "timedelta": timedelta,
+    "uuid": uuid,
     "envelope": envelope, "sealed_box": sealed_box, "tokens": tokens,
     "content_key": bytes(32), "key_pair": keys.from_seed(bytes(32)), "plaintext": b"[]", "log": Log,
     "os": SimpleNamespace(environ={"SEALPIPE_API_KEY": KEY, "PASSCODE": "1234"}),
@@ -341,11 +387,18 @@ class Wrong:
 
 @pytest.mark.parametrize(
     ("method", "name"),
-    [*(case for case in CASES if case != ("resume", "resend")), *(("Client", name) for name in parameters("__init__"))],
+    [
+        *(case for case in CASES if case != ("resume", "resend")),
+        *(("Client", name) for name in parameters("__init__")),
+    ],
 )
 def test_each_remedy_is_an_example_that_is_right(client: Client, method: str, name: str) -> None:
     call: Any = Client if method == "Client" else getattr(client, method)
-    given: dict[str, Any] = {"api_key": KEY, "base_url": "https://x/v1", "link_base_url": "https://x/s"}
+    given: dict[str, Any] = {
+        "api_key": KEY,
+        "base_url": "https://x/v1",
+        "link_base_url": "https://x/s",
+    }
     given = given if method == "Client" else VALID[method]
     with pytest.raises(UsageError, match=rf"{name} is not .* \(got Wrong\)") as caught:
         call(**{**given, name: Wrong()})
@@ -357,10 +410,17 @@ def test_each_remedy_is_an_example_that_is_right(client: Client, method: str, na
     check_argument(method, name, annotation, eval(example, EXAMPLES))  # noqa: S307 - ours
 
 
-@pytest.mark.parametrize("deadline", [float("nan"), float("inf"), 0, -1, "banana", "", True, None, timedelta(days=30)])
+@pytest.mark.parametrize(
+    "deadline", [float("nan"), float("inf"), 0, -1, "banana", "", True, None, timedelta(days=30)]
+)
 def test_a_deadline_that_is_none(deadline: Any) -> None:
     with pytest.raises(UsageError):
-        Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s", deadline=deadline)
+        Client(
+            api_key=KEY,
+            base_url="http://127.0.0.1:9/v1",
+            link_base_url="http://127.0.0.1/s",
+            deadline=deadline,
+        )
 
 
 def test_references_are_a_list() -> None:
@@ -375,7 +435,10 @@ def test_references_are_a_list() -> None:
 
 
 def test_durations_are_text_or_timedelta(service: RunningService) -> None:
-    settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    settings: dict[str, Any] = {
+        "base_url": service.base_url,
+        "link_base_url": service.link_base_url,
+    }
     key = service.create_key()
 
     def call(deadline: Any) -> str:
@@ -384,13 +447,18 @@ def test_durations_are_text_or_timedelta(service: RunningService) -> None:
             for expires_in in ("24h", timedelta(hours=24)):
                 share = client.share([Field("a", "b")], expires_in=expires_in)
                 assert share.expires_at is not None
-                assert abs(share.expires_at - datetime.now(UTC) - timedelta(hours=24)) < timedelta(minutes=1)
+                assert abs(share.expires_at - datetime.now(UTC) - timedelta(hours=24)) < timedelta(
+                    minutes=1
+                )
             code = client.request(["Password"], expires_in="2d").short_code
             return client.collect(code, wait="1s").status
 
     with ThreadPoolExecutor(4) as pool:  # each waits
         assert list(pool.map(call, ("30s", timedelta(seconds=30), 30, 30.0))) == ["pending"] * 4
-    with Client(api_key=key, **settings) as client, pytest.raises(UsageError, match="not a duration"):
+    with (
+        Client(api_key=key, **settings) as client,
+        pytest.raises(UsageError, match="not a duration"),
+    ):
         client.share([Field("a", "b")], expires_in="soon")
 
 
@@ -401,12 +469,16 @@ def test_durations_are_text_or_timedelta(service: RunningService) -> None:
 def test_an_idempotency_key_that_cannot_be_sent(client: Client, ear: Ear, key: Any) -> None:
     before = ear.knocks
     for call in ("create_share", "create_request"):
-        with pytest.raises(UsageError, match="idempotency_key is not 1 to 255 visible ASCII characters"):
+        with pytest.raises(
+            UsageError, match="idempotency_key is not 1 to 255 visible ASCII characters"
+        ):
             getattr(client, call)(**VALID[call], idempotency_key=key)
     assert ear.knocks == before
 
 
-def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(client: Client, ear: Ear) -> None:
+def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(
+    client: Client, ear: Ear
+) -> None:
     from sealpipe.api import shares
     from sealpipe.budget import call
 
@@ -458,7 +530,8 @@ _STRINGS = st.one_of(
 
 
 @given(data=_STRINGS, access_token=_STRINGS, given=st.dictionaries(
-    st.sampled_from(("title", "description", "passcode_verifier", "item_key_wrap", "organization_id")), _STRINGS
+    st.sampled_from(("title", "description", "passcode_verifier", "item_key_wrap",
+        "organization_id")), _STRINGS
 ))  # fmt: skip
 def test_the_body_is_exactly_what_was_meant_or_there_is_none(
     data: str, access_token: str, given: dict[str, str]
@@ -469,16 +542,24 @@ def test_the_body_is_exactly_what_was_meant_or_there_is_none(
         sent.append(bytes(operation.body or b""))
         raise ProtocolError("enough")
 
-    with Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client:
+    with Client(
+        api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s"
+    ) as client:
         client.session = client.session.with_transport(PlayedNetwork(only))
         with pytest.raises((UsageError, ProtocolError)) as caught:
             client.create_share(data=data, access_token=access_token, **given)
     if isinstance(caught.value, UsageError):
         assert sent == []
         return
-    meant = {"encryption_type": "e2ee-aes256-gcm", "data": data, "access_token": access_token, **given}
+    meant = {
+        "encryption_type": "e2ee-aes256-gcm",
+        "data": data,
+        "access_token": access_token,
+        **given,
+    }
     assert json.loads(sent[0], object_pairs_hook=list) == json.loads(
-        json.dumps({name: meant[name] for name in dict(json.loads(sent[0]))}), object_pairs_hook=list
+        json.dumps({name: meant[name] for name in dict(json.loads(sent[0]))}),
+        object_pairs_hook=list,
     )
     assert json.loads(sent[0]) == meant
 
@@ -494,7 +575,9 @@ def test_help_shows_the_real_signature(kind: Any, method: str) -> None:
     assert next(iter(shown.parameters)) == "self"
     assert "Walk" not in str(shown)
     assert re.search(rf"{method}\(\s*self", _help(getattr(kind, method)))
-    assert inspect.iscoroutinefunction(getattr(kind, method)) == (kind is AsyncClient and "iter_" not in method)
+    assert inspect.iscoroutinefunction(getattr(kind, method)) == (
+        kind is AsyncClient and "iter_" not in method
+    )
 
 
 def _help(method: Any) -> str:
@@ -510,22 +593,32 @@ def test_help_names_what_a_share_takes() -> None:
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-@pytest.mark.parametrize("method", ["share", "create_share", "request", "create_request", "collect"])
+@pytest.mark.parametrize(
+    "method", ["share", "create_share", "request", "create_request", "collect"]
+)
 def test_help_explains_each_parameter_in_a_line_of_its_own(kind: Any, method: str) -> None:
     text = inspect.getdoc(getattr(kind, method)) or ""
-    heads = [head for line in text.splitlines() if line.startswith("- `") for head in [line.partition(": ")[0]]]
+    heads = [
+        head
+        for line in text.splitlines()
+        if line.startswith("- `")
+        for head in [line.partition(": ")[0]]
+    ]
     assert [name for head in heads for name in re.findall(r"`(\w+)`", head)] == parameters(method)
-    assert all("in seconds" in line for line in text.splitlines() if line.startswith("- `timed_view`"))
+    assert all(
+        "in seconds" in line for line in text.splitlines() if line.startswith("- `timed_view`")
+    )
 
 
 def test_a_create_takes_the_members_in_their_order() -> None:
     assert parameters("create_share") == [
-        "data", "access_token", "passcode_verifier", "title", "description", "expires_at", "views", "item_key_wrap",
-        "timed_view", "notify_on", "organization_id", "idempotency_key",
+        "data", "access_token", "passcode_verifier", "title", "description", "expires_at", "views",
+        "item_key_wrap", "timed_view", "notify_on", "organization_id", "idempotency_key",
     ]  # fmt: skip
     assert parameters("create_request") == [
-        "title", "public_key", "fields", "description", "expires_at", "max_submissions", "views", "passcode",
-        "requires_login", "requires_mfa", "restricted_domains", "ip_whitelist", "organization_id", "idempotency_key",
+        "title", "public_key", "fields", "description", "expires_at", "max_submissions", "views",
+        "passcode", "requires_login", "requires_mfa", "restricted_domains", "ip_whitelist",
+        "organization_id", "idempotency_key",
     ]  # fmt: skip
     for method, required in {"create_share": 2, "create_request": 3}.items():
         found = list(inspect.signature(getattr(Client, method)).parameters.values())[1:]
@@ -568,11 +661,18 @@ def test_a_method_passes_on_what_it_is_given(
     passed = {name: value for name, value in values.items() if name not in own}
     assert caught.value.args == (passed,)
     assert list(taken) == list(passed)
-    defaults = {name: each.default for name, each in inspect.signature(getattr(Client, method)).parameters.items()}
-    assert {name: each.default for name, each in taken.items()} == {name: defaults[name] for name in passed}
+    defaults = {
+        name: each.default
+        for name, each in inspect.signature(getattr(Client, method)).parameters.items()
+    }
+    assert {name: each.default for name, each in taken.items()} == {
+        name: defaults[name] for name in passed
+    }
 
 
-def test_collecting_from_one_is_collecting_from_many(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collecting_from_one_is_collecting_from_many(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def called(requests: object, **given: object) -> NoReturn:
         raise PassedOnError(requests, given)
 
@@ -592,15 +692,24 @@ def test_an_iterator_lets_no_frame_out_behind_it(client: Client) -> None:
     for walk in (client.iter_shares, client.iter_requests, lambda: client.iter_share_log("aB3")):
         with pytest.raises(SealpipeError) as caught:
             list(walk())
-        assert frames(caught.value) <= {"test_an_iterator_lets_no_frame_out_behind_it", "_iterate_rows"}
-        shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+        assert frames(caught.value) <= {
+            "test_an_iterator_lets_no_frame_out_behind_it",
+            "_iterate_rows",
+        }
+        shown = "".join(
+            traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+        )
         assert KEY.split(".")[1] not in shown
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 def test_nor_does_one_of_asyncio(ear: Ear) -> None:
     async def job(method: str, *args: str) -> None:
-        settings: dict[str, Any] = {"base_url": ear.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 0.2}
+        settings: dict[str, Any] = {
+            "base_url": ear.base_url,
+            "link_base_url": "http://127.0.0.1/s",
+            "deadline": 0.2,
+        }
         async with AsyncClient(api_key=KEY, **settings) as client:
             async for _ in getattr(client, method)(*args):
                 pass
@@ -608,13 +717,19 @@ def test_nor_does_one_of_asyncio(ear: Ear) -> None:
     for asked in (("iter_shares",), ("iter_requests",), ("iter_share_log", "aB3")):
         with pytest.raises(SealpipeError) as caught:
             asyncio.run(job(*asked))
-        ours = {name for name in frames(caught.value) if name not in ("job", "run", "run_until_complete")}
+        ours = {
+            name
+            for name in frames(caught.value)
+            if name not in ("job", "run", "run_until_complete")
+        }
         assert ours <= {"test_nor_does_one_of_asyncio", "_iterate", "_fetch_page"}
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 def test_none_is_no_limit_and_no_end_where_a_call_says_so(service: RunningService) -> None:
-    with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
+    with Client(
+        api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url
+    ) as client:
         share = client.share([Field("Password", "s3cret")], expires_in=None, views=None)
         assert share.expires_at is None
         with pytest.raises(UsageError, match="custody is not one of"):

@@ -1,7 +1,9 @@
-"""Write what the docs say of the code: whole pages, and parts of pages between two marks. Run it as a script.
+"""Write what the docs say of the code: whole pages, and parts of pages between two marks.
 
-The code is the source: the commands' help, the tables of settings, signatures and docstrings. What a person writes
-stands in the pages outside of the marks, or in the tables of `generator/`.
+Run it as a script.
+
+The code is the source: the commands' help, the tables of settings, signatures and docstrings. What
+a person writes stands in the pages outside of the marks, or in the tables of `generator/`.
 """
 
 from __future__ import annotations
@@ -78,7 +80,10 @@ OTHERS = (
 
 def read_pages() -> dict[str, str]:
     """Return the pages of docs/ by their paths in it."""
-    return {str(file.relative_to(DOCS)): file.read_text(encoding="utf-8") for file in sorted(DOCS.rglob("*.md"))}
+    return {
+        str(file.relative_to(DOCS)): file.read_text(encoding="utf-8")
+        for file in sorted(DOCS.rglob("*.md"))
+    }
 
 
 def make_pages(texts: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""Blocks of code in the docs name their language, their syntax is right, and tutorials type only what they printed."""
+"""Blocks of code in the docs name their language, their syntax is right, and tutorials type only
+what they printed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from support.parts import ROOT
 
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("actions/*/README.md")])
 FENCE = re.compile(
-    r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)(?P=fence) *$", re.M
+    (
+        r"^(?P<indent> "
+        r"*)(?P<fence>`{3,})(?P<language>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)(?P=fence) *$"
+    ),
+    re.M,
 )
 
 
@@ -52,7 +58,9 @@ def check_python(code: str) -> None:
 
 
 def commands_of(session: str) -> str:
-    """Return what is typed in a session: the lines after `$ `, and those that go on after a backslash."""
+    """Return what is typed in a session: the lines after `$ `, and those that go on after a
+    backslash.
+    """
     typed, goes_on = "", False
     for line in session.splitlines():
         if goes_on or line.startswith("$ "):
@@ -84,9 +92,12 @@ def blocks_in(text: str) -> Iterator[tuple[str, str, int]]:
 def shell_problems(scripts: dict[str, str]) -> list[str]:
     """Return what bash finds wrong with the syntax of scripts, by their names."""
     read = "".join(
-        f"bash -n <<'END OF BLOCK' 2>&1 | sed 's|^|{name}: |'\n{code}\nEND OF BLOCK\n" for name, code in scripts.items()
+        f"bash -n <<'END OF BLOCK' 2>&1 | sed 's|^|{name}: |'\n{code}\nEND OF BLOCK\n"
+        for name, code in scripts.items()
     )
-    done = subprocess.run(["bash", "-s"], input=read, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        ["bash", "-s"], input=read, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
     return done.stdout.splitlines()
 
 
@@ -132,7 +143,14 @@ def test_a_wrong_block_is_noticed(language: str, code: str) -> None:
 
 
 SHORT_CODE = re.compile(r"(?<![\w-])[\w-]{12}(?![\w-])", re.ASCII)
-WITH_CODES = ("assistant", "first-batch", "first-request", "first-share", "gitlab", "vault-to-mailbox")
+WITH_CODES = (
+    "assistant",
+    "first-batch",
+    "first-request",
+    "first-share",
+    "gitlab",
+    "vault-to-mailbox",
+)
 
 
 @pytest.mark.parametrize("name", WITH_CODES)

@@ -12,7 +12,9 @@ import pytest
 from sealpipe.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md"), *(ROOT / "docs").glob("**/*.yml")])
+TEXTS = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md"), *(ROOT / "docs").glob("**/*.yml")]
+)
 MADE_UP = {"COMMAND", "shelf", "...", "live"}
 """Words that stand for a command; `sealpipe live test` is a title."""
 END = re.compile(r"\s*(?:[|;&)<>]|\s#|$)|[`\"]?\)")
@@ -20,7 +22,9 @@ WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s'\"|;&()<>`]+")
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the command lines of a page: in blocks of code, and in code of a sentence, which may be wrapped."""
+    """Yield the command lines of a page: in blocks of code, and in code of a sentence, which may be
+    wrapped.
+    """
     for block in re.findall(r"^```(?:sh|console|yaml)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         yield from re.sub(r"\\\n\s*", " ", block).splitlines()
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -44,7 +48,9 @@ def calls_in(text: str) -> Iterator[list[str]]:
 
 
 def find_problem(words: list[str]) -> str:
-    """Return what is wrong with a command line: a command or an option that does not exist; empty if nothing is."""
+    """Return what is wrong with a command line: a command or an option that does not exist; empty
+    if nothing is.
+    """
     command: click.Command = cli
     context = click.Context(cli)
     rest = list(words)
@@ -54,7 +60,9 @@ def find_problem(words: list[str]) -> str:
         if not {*names} <= {*command.list_commands(context)}:
             return "" if name in MADE_UP else f"no command {name}"
         command = command.get_command(context, names[0]) or command
-    known = {option for each in (command, cli) for param in each.params for option in param.opts} | {"--help", "-h"}
+    known = {
+        option for each in (command, cli) for param in each.params for option in param.opts
+    } | {"--help", "-h"}
     for word in rest:
         if word == "--":
             return ""
@@ -66,7 +74,9 @@ def find_problem(words: list[str]) -> str:
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_line_in_the_docs_has_options_that_exist(text: Path) -> None:
-    found = {" ".join(words): find_problem(words) for words in calls_in(text.read_text(encoding="utf-8"))}
+    found = {
+        " ".join(words): find_problem(words) for words in calls_in(text.read_text(encoding="utf-8"))
+    }
     assert {call: problem for call, problem in found.items() if problem} == {}
 
 

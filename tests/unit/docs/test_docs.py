@@ -13,14 +13,15 @@ import sealpipe
 from sealpipe.api.responses import BY_CODE
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import PermissionDeniedError, SealpipeError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.settings import GLOBAL
 from support.parts import ROOT
 
 DOCS = ROOT / "docs"
 TEXTS = sorted([ROOT / "README.md", *DOCS.glob("**/*.md")])
 WALK_THROUGHS = [
-    DOCS / "contributing" / name for name in ("add-a-source.md", "add-an-option.md", "trace-exit-code-4.md")
+    DOCS / "contributing" / name
+    for name in ("add-a-source.md", "add-an-option.md", "trace-exit-code-4.md")
 ]
 
 
@@ -44,27 +45,36 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_every_link_leads_to_a_page_and_a_heading(text: Path) -> None:
-    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(
+        r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text.read_text(encoding="utf-8")
+    ):
         page = text.parent / target if target else text
         assert page.exists(), target
         assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
 
 
 def find_index(page: Path) -> Path:
-    """Return the page that lists a page: `how-to/index.md`, or `commands.md` for the folder `commands/`.
+    """Return the page that lists a page: `how-to/index.md`, or `commands.md` for the folder
+    `commands/`.
 
-    It is that of its own folder or of the next one above that has one; the pages of `docs/` are those of the project.
+    It is that of its own folder or of the next one above that has one; the pages of `docs/` are
+    those of the project.
     """
     if page.parent == DOCS:
         return DOCS / "contributing/index.md"
-    candidates = (each for folder in page.parents for each in (folder / "index.md", folder.with_suffix(".md")))
+    candidates = (
+        each for folder in page.parents for each in (folder / "index.md", folder.with_suffix(".md"))
+    )
     return next(each for each in candidates if each != page and each.exists())
 
 
 def test_the_nearest_index_links_to_every_page() -> None:
     for page in {*DOCS.glob("**/*.md")} - {DOCS / "index.md"}:
         index = find_index(page)
-        links = [(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))]
+        links = [
+            (index.parent / link).resolve()
+            for link in LINK.findall(index.read_text(encoding="utf-8"))
+        ]
         assert page in links, f"link {page.relative_to(ROOT)} in {index.relative_to(ROOT)}"
 
 
@@ -84,13 +94,22 @@ def test_no_page_names_a_registry_or_a_machine(text: Path) -> None:
 def test_no_workflow_action_or_lock_names_a_registry() -> None:
     folders = (".ci", ".github", "actions", "containers")
     files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.is_file()]
-    texts = {file: file.read_text(encoding="utf-8", errors="replace") for file in [*files, ROOT / "pyproject.toml"]}
+    texts = {
+        file: file.read_text(encoding="utf-8", errors="replace")
+        for file in [*files, ROOT / "pyproject.toml"]
+    }
     assert len(texts) > 30
-    assert [(file, host) for file, text in texts.items() for host in REGISTRIES if host in text] == []
+    assert [
+        (file, host) for file, text in texts.items() for host in REGISTRIES if host in text
+    ] == []
 
 
 def test_the_map_of_core_has_every_module_in_one_line() -> None:
-    rows = re.findall(r"^\| `([\w/]+\.py)` \| \S", (DOCS / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([\w/]+\.py)` \| \S",
+        (DOCS / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     core = ROOT / "core/sealpipe"
     assert sorted(rows) == sorted(str(file.relative_to(core)) for file in core.glob("**/*.py"))
 
@@ -111,7 +130,9 @@ MADE_UP = re.compile(r"shelf|[*<{]")
 
 def paths_in(text: str) -> set[str]:
     """Return the paths of this repository that a page names in code, in blocks too."""
-    shown = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    shown = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
     shown += re.findall(r"^(?:python|pytest|node) .*$", text, re.MULTILINE)
     found = set()
     for words in shown:
@@ -134,28 +155,50 @@ def test_every_path_in_the_docs_exists(text: Path) -> None:
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_every_test_in_the_docs_exists(text: Path) -> None:
     for file, name in re.findall(r"`?(tests/[\w/]+\.py)::(\w+)", text.read_text(encoding="utf-8")):
-        assert re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{file}::{name}"
+        assert re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), (
+            f"{file}::{name}"
+        )
 
 
 def test_paths_are_found_on_the_pages() -> None:
     assert len(set().union(*(paths_in(text.read_text(encoding="utf-8")) for text in TEXTS))) > 60
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING", *sorted(f"contributing/{path.stem}" for path in WALK_THROUGHS)])
+@pytest.mark.parametrize(
+    "page", ["CONTRIBUTING", *sorted(f"contributing/{path.stem}" for path in WALK_THROUGHS)]
+)
 def test_every_name_in_the_walk_throughs_is_in_the_code(page: str) -> None:
-    text = re.sub(r"^```.*?^```", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"^```.*?^```",
+        "",
+        (DOCS / f"{page}.md").read_text(encoding="utf-8"),
+        flags=re.DOTALL | re.MULTILINE,
+    )
     named = {
-        part for name in re.findall(r"`([A-Za-z_][\w.]+)(?:\(.*?\))?`", text) for part in name.split(".") if "_" in part
+        part
+        for name in re.findall(r"`([A-Za-z_][\w.]+)(?:\(.*?\))?`", text)
+        for part in name.split(".")
+        if "_" in part
     }
     named |= set(re.findall(r"`([A-Z]\w+)`", text))
-    assert [name for name in sorted(named) if name not in words_of_code() and not MADE_UP.search(name.lower())] == []
+    assert [
+        name
+        for name in sorted(named)
+        if name not in words_of_code() and not MADE_UP.search(name.lower())
+    ] == []
 
 
 @cache
 def words_of_code() -> frozenset[str]:
-    """Return every word of our Python files, of their names, and of the CI files and the project file."""
+    """Return every word of our Python files, of their names, and of the CI files and the project
+    file.
+    """
     files = [file for folder in TREE for file in (ROOT / folder).rglob("*.py")]
-    others = [ROOT / "pyproject.toml", *(ROOT / "actions").rglob("*.yml"), *(ROOT / "containers").rglob("*.yml")]
+    others = [
+        ROOT / "pyproject.toml",
+        *(ROOT / "actions").rglob("*.yml"),
+        *(ROOT / "containers").rglob("*.yml"),
+    ]
     texts = [file.read_text(encoding="utf-8") for file in [*files, *others]]
     parts = [part for file in files for part in (*file.parts, file.stem)]
     return frozenset(re.findall(r"\w+", " ".join([*texts, *parts])))
@@ -164,7 +207,11 @@ def words_of_code() -> frozenset[str]:
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_every_variable_and_every_python_name_in_the_docs_exists(text: Path) -> None:
     page = text.read_text(encoding="utf-8")
-    known = {row.get_variable(command) for command, rows in {"": GLOBAL, **COMMANDS}.items() for row in rows}
+    known = {
+        row.get_variable(command)
+        for command, rows in {"": GLOBAL, **COMMANDS}.items()
+        for row in rows
+    }
     known |= variables_of_plugins() | {"SEALPIPE_PLUGIN_SHELF__URL"}
     variables = set(re.findall(r"\bSEALPIPE_[A-Z_]*[A-Z]\b", page)) - known - words_of_code()
     assert [name for name in sorted(variables) if not name.startswith("SEALPIPE_STORE_")] == []
@@ -199,14 +246,24 @@ def is_importable(name: str) -> bool:
 
 
 def test_the_page_lists_every_exception_of_exit_code_4() -> None:
-    part = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8").partition("## Causes of exit code 4")[2]
+    part = (
+        (DOCS / "reference/exit-codes.md")
+        .read_text(encoding="utf-8")
+        .partition("## Causes of exit code 4")[2]
+    )
     listed = re.findall(r"^\| `(\w+)`", part.partition("\n## ")[0], re.MULTILINE)
     kinds = {kind for kind in vars(sealpipe.errors).values() if isinstance(kind, type)}
-    assert sorted(listed) == sorted(kind.__name__ for kind in kinds if issubclass(kind, PermissionDeniedError))
+    assert sorted(listed) == sorted(
+        kind.__name__ for kind in kinds if issubclass(kind, PermissionDeniedError)
+    )
 
 
 def test_the_page_lists_every_error_code_with_its_exit_code() -> None:
-    part = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8").partition("## The service's error codes")[2]
+    part = (
+        (DOCS / "reference/exit-codes.md")
+        .read_text(encoding="utf-8")
+        .partition("## The service's error codes")[2]
+    )
     rows = re.findall(r"^\| (\d+) \| (\d+) \| .+ \| (.+) \|$", part, re.MULTILINE)
     listed = {(int(status), int(code)): exits for status, code, exits in rows}
     assert listed.keys() == {*BY_CODE, (429, 107)}
@@ -228,7 +285,9 @@ def test_the_wire_example_on_the_python_page_runs() -> None:
 
 
 def test_the_rehearsal_example_on_its_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    code = re.search(r"```python\n(.*?)```", (DOCS / "reference/rehearsal.md").read_text(), re.DOTALL)
+    code = re.search(
+        r"```python\n(.*?)```", (DOCS / "reference/rehearsal.md").read_text(), re.DOTALL
+    )
     assert code is not None
     exec(compile(code[1], "docs/reference/rehearsal.md", "exec"), {})  # noqa: S102 - our own page
     assert capsys.readouterr().out == "['hello']\n"

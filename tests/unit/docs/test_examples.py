@@ -16,7 +16,11 @@ PRINTED = {
     "audit": ["2 lines, none changed", "audit-test.jsonl: line 1 was changed"],
     "azure": ["##vso[task.setsecret]http://127.0.0.1", "\n82\n"],
     "exec": ["created ", "#1"],
-    "generate": ["Password: ", "private: -----BEGIN OPENSSH PRIVATE KEY-----", "public: ssh-ed25519 "],
+    "generate": [
+        "Password: ",
+        "private: -----BEGIN OPENSSH PRIVATE KEY-----",
+        "public: ssh-ed25519 ",
+    ],
     "policy": ["#1", "the policy does not allow this", "env/env is not allowed"],
     "pre-commit": ["notes.txt:1 link-with-key"],
 }
@@ -33,7 +37,9 @@ def example(page: str) -> str:
 
 
 def test_every_page_with_an_example_is_tried() -> None:
-    assert {page.stem for page in PRODUCTS.glob("*.md") if HEADING in page.read_text(encoding="utf-8")} == set(PRINTED)
+    assert {
+        page.stem for page in PRODUCTS.glob("*.md") if HEADING in page.read_text(encoding="utf-8")
+    } == set(PRINTED)
 
 
 @pytest.mark.parametrize("page", PRINTED)

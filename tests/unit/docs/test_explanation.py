@@ -1,7 +1,7 @@
 """Pages of explanation: their promises name tests, their claims about others name sources.
 
-Each block of Python on the pages RUN prints the text below it; `python tests/unit/docs/test_explanation.py` writes what
-they print into the pages.
+Each block of Python on the pages RUN prints the text below it; `python
+tests/unit/docs/test_explanation.py` writes what they print into the pages.
 """
 
 from __future__ import annotations
@@ -51,9 +51,14 @@ def test_the_wire_format_page_is_of_our_vectors() -> None:
     vectors = {
         vector["name"]: vector
         for kind in ("seal-envelope", "seal-box")
-        for vector in map(json.loads, (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines())
+        for vector in map(
+            json.loads, (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+        )
     }
-    envelope, box = (vectors[name]["result"]["data"] for name in ("seal-envelope_no-passcode", "seal-box_a-submission"))
+    envelope, box = (
+        vectors[name]["result"]["data"]
+        for name in ("seal-envelope_no-passcode", "seal-box_a-submission")
+    )
     assert names["b64encode"](names["envelope"]).decode() == envelope
     assert names["b64encode"](names["box"]).decode() == box
 
@@ -84,7 +89,9 @@ def test_the_stability_page_has_the_numbers_of_the_code() -> None:
 COMPARISON = (ROOT / "docs/explanation/comparison.md").read_text(encoding="utf-8")
 TOOLS = {
     title: body
-    for title, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", COMPARISON, re.DOTALL | re.MULTILINE)
+    for title, body in re.findall(
+        r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", COMPARISON, re.DOTALL | re.MULTILINE
+    )
     if not title.startswith(("When ", "sealpipe"))
 }
 SOURCE = re.compile(r"\[[^]]+\]\((https://[^\s()]+)\), (?:read )?20\d\d-\d\d-\d\d")
@@ -142,7 +149,10 @@ def test_who_looks_first_reads_which_service_it_is(page: str, no_account: str) -
     for words in ("CredenShare", "This project is independent of ", "hosted service", no_account):
         assert words in text, words
     assert "never reached" in text
-    assert page in {"core/README.md", "docs/explanation/which-service.md"} or "explanation/which-service.md" in text
+    assert (
+        page in {"core/README.md", "docs/explanation/which-service.md"}
+        or "explanation/which-service.md" in text
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""External links of the docs: https, to a host of the list. `sphinx-build -b linkcheck` calls them; tests do not."""
+"""External links of the docs: https, to a host of the list.
+
+`sphinx-build -b linkcheck` calls them; tests do not.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,10 @@ HOSTS = {
     "www.postgresql.org",
     "zsh.sourceforge.io",
 }
-"""Hosts that pages link to. Add one with the page that needs it, after `sphinx-build -b linkcheck` has reached it."""
+"""Hosts that pages link to.
+
+Add one with the page that needs it, after `sphinx-build -b linkcheck` has reached it.
+"""
 LINK = re.compile(r"\]\((https?://[^)\s]+)\)|<(https?://[^>\s]+)>")
 
 
@@ -69,6 +75,7 @@ def test_every_external_link_is_https_to_a_known_host() -> None:
 
 def test_links_are_found_and_examples_are_not() -> None:
     text = (
-        "[a](https://a.example/x) <http://b.example> `[c](https://c.example)`\n```sh\ncurl <https://d.example>\n```\n"
+        "[a](https://a.example/x) <http://b.example> `[c](https://c.example)`\n```sh\ncurl "
+        "<https://d.example>\n```\n"
     )
     assert external_links(text) == {"https://a.example/x", "http://b.example"}

@@ -1,7 +1,7 @@
 """Pictures and diagrams of the pages say in words what they show.
 
-Whether a picture is out of date is told by what draws it: tests/cli/scenarios/test_recordings.py for terminals,
-tests/e2e/browser/test_pictures.py for pages.
+Whether a picture is out of date is told by what draws it: tests/cli/scenarios/test_recordings.py
+for terminals, tests/e2e/browser/test_pictures.py for pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
 PICTURES = sorted((DOCS / "pictures").iterdir())
 SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 BYTES_AT_MOST = 60_000
-BLOCK = re.compile(r"(?:\A|\n\n)((?:(?!```|\n\n)[\s\S])*)\n\n```(\w*)\n([\s\S]*?)^```$", re.MULTILINE)
+BLOCK = re.compile(
+    r"(?:\A|\n\n)((?:(?!```|\n\n)[\s\S])*)\n\n```(\w*)\n([\s\S]*?)^```$", re.MULTILINE
+)
 """A block, the paragraph before it, and its language."""
 DRAWN = re.compile("[─│►▼]")
 COLUMNS_AT_MOST = 100
@@ -62,7 +64,9 @@ def test_each_picture_is_small_and_on_a_page(picture: Path) -> None:
 
 def diagrams(page: Path) -> list[tuple[str, str, str]]:
     """Return the paragraph before each diagram of a page, its language, and the diagram."""
-    return [found for found in BLOCK.findall(page.read_text(encoding="utf-8")) if DRAWN.search(found[2])]
+    return [
+        found for found in BLOCK.findall(page.read_text(encoding="utf-8")) if DRAWN.search(found[2])
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -1,4 +1,6 @@
-"""README's "Share in 60 seconds" runs word for word, on a network of its own: port 8765 may be taken here."""
+"""README's "Share in 60 seconds" runs word for word, on a network of its own: port 8765 may be
+taken here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from support.parts import ROOT, missing
 
 def blocks_of(page: str) -> list[str]:
     """Return the commands under "Share in 60 seconds"."""
-    section = (ROOT / page).read_text(encoding="utf-8").partition("## Share in 60 seconds\n")[2].partition("\n## ")[0]
+    section = (
+        (ROOT / page)
+        .read_text(encoding="utf-8")
+        .partition("## Share in 60 seconds\n")[2]
+        .partition("\n## ")[0]
+    )
     return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 

@@ -1,4 +1,6 @@
-"""The version, the changelog and the addresses of the project are said once, and the same everywhere."""
+"""The version, the changelog and the addresses of the project are said once, and the same
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,15 @@ def test_every_place_names_this_version() -> None:
 def test_a_new_version_is_written_to_every_place(copy: Path) -> None:
     VERSIONS.write_version("12.34.56", copy)
     assert (VERSIONS.read_version(copy), VERSIONS.find_others(copy)) == ("12.34.56", [])
-    shown = {file.relative_to(copy).as_posix() for file in copy.rglob("*.*") if "12.34.56" in file.read_text()}
+    shown = {
+        file.relative_to(copy).as_posix()
+        for file in copy.rglob("*.*")
+        if "12.34.56" in file.read_text()
+    }
     assert shown >= {"docs/how-to/ci/gitlab.md", "docs/how-to/troubleshoot.md"}
-    assert "sealpipe 0.1.0" in (copy / "docs/contributing/benchmarks.md").read_text(), "what was measured stays"
+    assert "sealpipe 0.1.0" in (copy / "docs/contributing/benchmarks.md").read_text(), (
+        "what was measured stays"
+    )
 
 
 def test_a_place_with_another_version_or_none_is_named(copy: Path) -> None:
@@ -55,7 +63,10 @@ def test_a_place_with_another_version_or_none_is_named(copy: Path) -> None:
 
 def test_the_changelog_has_its_form_and_an_entry_of_this_version() -> None:
     assert NOTES.find_faults(CHANGELOG) == []
-    assert next(name for name in NOTES.split_entries(CHANGELOG) if name != "Unreleased") == sealpipe.__version__
+    assert (
+        next(name for name in NOTES.split_entries(CHANGELOG) if name != "Unreleased")
+        == sealpipe.__version__
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,14 +100,26 @@ def test_notes_are_of_one_version_and_their_links_lead_to_its_pages() -> None:
 def test_every_address_of_the_project_is_of_one_repository() -> None:
     assert list(URLS) == ["Documentation", "Source", "Changelog", "Issues", "Security"]
     assert {url for url in URLS.values() if not f"{url}/".startswith(f"{URLS['Source']}/")} == set()
-    texts = [ROOT / "docs/CHANGELOG.md", ROOT / "docs/CONTRIBUTING.md", ROOT / "docs/how-to/scan-commits.md"]
-    named = {each for file in texts for each in re.findall(r"https://[\w.]+/[\w-]+/sealpipe\b", file.read_text())}
+    texts = [
+        ROOT / "docs/CHANGELOG.md",
+        ROOT / "docs/CONTRIBUTING.md",
+        ROOT / "docs/how-to/scan-commits.md",
+    ]
+    named = {
+        each
+        for file in texts
+        for each in re.findall(r"https://[\w.]+/[\w-]+/sealpipe\b", file.read_text())
+    }
     assert named == {URLS["Source"]}
     for name in ("Documentation", "Changelog"):
         assert (ROOT / URLS[name].partition("/blob/main/")[2]).is_file()
 
 
 def test_no_page_installs_a_release_that_is_not_there() -> None:
-    """Until there is one, pages install a clone; what names an extra adds it to that installation."""
+    """Until there is one, pages install a clone; what names an extra adds it to that
+    installation.
+    """
     for file in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]:
-        assert not re.search(r"(?<!`)\b(pip|pipx|uv tool) install '?sealpipe(?![\[\w-])", file.read_text()), file
+        assert not re.search(
+            r"(?<!`)\b(pip|pipx|uv tool) install '?sealpipe(?![\[\w-])", file.read_text()
+        ), file

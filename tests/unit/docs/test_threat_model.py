@@ -19,17 +19,27 @@ SCENARIO = re.compile(r"`(tests/cli/scenarios/[\w-]+\.txt)`")
 def names_in(file: Path) -> set[str]:
     """The names of a file's tests, those in classes too."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def rows() -> list[list[str]]:
     """Return the rows of the tables of attacks: attack, defence, tests."""
     part = PAGE.read_text(encoding="utf-8").partition("## Attacks")[2].partition("\n## ")[0]
-    lines = [line for line in part.splitlines() if line.startswith("| ") and not line.startswith(("| attack", "| ---"))]
+    lines = [
+        line
+        for line in part.splitlines()
+        if line.startswith("| ") and not line.startswith(("| attack", "| ---"))
+    ]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-@pytest.mark.parametrize(("file", "name"), sorted(set(NAMED.findall(PAGE.read_text(encoding="utf-8")))))
+@pytest.mark.parametrize(
+    ("file", "name"), sorted(set(NAMED.findall(PAGE.read_text(encoding="utf-8"))))
+)
 def test_each_test_that_is_named_is_there(file: str, name: str) -> None:
     assert name.startswith("test_")
     assert name in names_in(ROOT / file)

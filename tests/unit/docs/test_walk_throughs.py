@@ -1,4 +1,6 @@
-"""The walk-throughs of docs/contributing: the source is built and tested as printed, and what they name exists."""
+"""The walk-throughs of docs/contributing: the source is built and tested as printed, and what they
+name exists.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     blocks = re.findall(r"^```python\n(.*?)^```", SOURCE_PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) == len(FILES)
     plugins = folder / "plugins/sealpipe_plugins"
-    shutil.copytree(ROOT / "plugins/sealpipe_plugins", plugins, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "plugins/sealpipe_plugins", plugins, ignore=shutil.ignore_patterns("__pycache__")
+    )
     made = {}
     for name, block in zip(FILES, blocks, strict=True):
         if not name:
@@ -41,12 +45,24 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def run(shelf: dict[str, Path], *words: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the copy in place of the plugins of this repository."""
-    plugins, tests = shelf["shelf/source.py"].parents[2], shelf["plugins/shelf/fake_shelf.py"].parents[2]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SEALPIPE_", "PYTEST_"))}
+    plugins, tests = (
+        shelf["shelf/source.py"].parents[2],
+        shelf["plugins/shelf/fake_shelf.py"].parents[2],
+    )
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("SEALPIPE_", "PYTEST_"))
+    }
     path = os.pathsep.join(map(str, (plugins, tests, ROOT / "tests", ROOT / "core")))
     return subprocess.run(
         [sys.executable, *words],
-        env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={
+            **kept,
+            "PYTHONPATH": path,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         cwd=tests.parent,
         capture_output=True,
         text=True,
@@ -67,11 +83,15 @@ def test_the_source_on_the_page_fulfils_its_contract(shelf: dict[str, Path]) -> 
 
 def test_the_source_on_the_page_is_listed(shelf: dict[str, Path]) -> None:
     done = run(shelf, "-m", "sealpipe", "plugins")
-    assert re.search(r"source\s+shelf\s.*an item of Shelf: shelf:NAME#KEY", done.stdout), done.stdout + done.stderr
+    assert re.search(r"source\s+shelf\s.*an item of Shelf: shelf:NAME#KEY", done.stdout), (
+        done.stdout + done.stderr
+    )
 
 
 def test_the_fake_on_the_page_runs_outside_pytest_as_printed(shelf: dict[str, Path]) -> None:
-    printed = re.search(r"^PYTHONPATH=tests python -i -c '(.*?)'$", SOURCE_PAGE, re.DOTALL | re.MULTILINE)
+    printed = re.search(
+        r"^PYTHONPATH=tests python -i -c '(.*?)'$", SOURCE_PAGE, re.DOTALL | re.MULTILINE
+    )
     assert printed is not None
     read = """
 import os, sys
@@ -81,16 +101,22 @@ sys.argv = ["sealpipe", "doctor", "shelf"]
 main()
 """
     done = run(shelf, "-u", "-c", printed[1] + read)
-    assert done.stdout.startswith("export SHELF_TOKEN=Canary-token-77bd SHELF_URL=http://127.0.0.1:")
+    assert done.stdout.startswith(
+        "export SHELF_TOKEN=Canary-token-77bd SHELF_URL=http://127.0.0.1:"
+    )
     assert "Shelf accepts the token" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_linter_has_nothing_to_say_about_the_source_on_the_page(shelf: dict[str, Path]) -> None:
     folder = shelf["shelf/source.py"].parents[3]
-    source = [str(path) for path in (ROOT / "core", folder / "plugins", folder / "tests", ROOT / "tests")]
+    source = [
+        str(path) for path in (ROOT / "core", folder / "plugins", folder / "tests", ROOT / "tests")
+    ]
     config = folder / "pyproject.toml"
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    config.write_text(re.sub(r"^src = .*$", f"src = {source}", settings, flags=re.MULTILINE), encoding="utf-8")
+    config.write_text(
+        re.sub(r"^src = .*$", f"src = {source}", settings, flags=re.MULTILINE), encoding="utf-8"
+    )
     for words in (("check", "--no-cache"), ("format", "--no-cache", "--diff")):
         done = run(shelf, "-m", "ruff", *words, "--config", str(config), *map(str, shelf.values()))
         assert done.returncode == 0, done.stdout + done.stderr

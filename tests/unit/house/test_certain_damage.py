@@ -1,4 +1,6 @@
-"""What a test damages is changed for certain: 'x' written over a byte that is 'x' already changes nothing."""
+"""What a test damages is changed for certain: 'x' written over a byte that is 'x' already changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ TESTS = Path(__file__).resolve().parents[2]
 
 def test_a_damaged_byte_or_digit_is_another_one() -> None:
     for byte in range(256):
-        assert flipped(bytes([byte, byte]), 0) != bytes([byte, byte]) != flipped(bytes([byte, byte]))
+        assert (
+            flipped(bytes([byte, byte]), 0) != bytes([byte, byte]) != flipped(bytes([byte, byte]))
+        )
     for digit in "ABQxz019+/-_":
         assert exchanged(f"ab{digit}") != f"ab{digit}"
         assert exchanged(f"{digit}ab", 0)[1:] == "ab"
@@ -34,18 +38,24 @@ def written_over(source: str) -> list[int]:
                 ast.Subscript(tail, ast.Slice(end, None)),
             ) if begin is not None and end is not None and ast.dump(head) == ast.dump(tail):
                 left_out = _number(end) - _number(begin)
-            case ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), put) if begin is not None:
+            case ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), put) if (
+                begin is not None
+            ):
                 left_out = -_number(begin)
             case _:
                 continue
-        varies = not any(isinstance(name, ast.Name) and name.id.isupper() for name in ast.walk(head))
+        varies = not any(
+            isinstance(name, ast.Name) and name.id.isupper() for name in ast.walk(head)
+        )
         if varies and _is_put_over(put, left_out):
             found.append(node.lineno)
     return found
 
 
 def _is_put_over(node: ast.expr, left_out: int) -> bool:
-    """Whether it is a fixed text of that length, or one that is chosen there: choose it in `support.damage`."""
+    """Whether it is a fixed text of that length, or one that is chosen there: choose it in
+    `support.damage`.
+    """
     if any(isinstance(each, ast.IfExp) for each in ast.walk(node)):
         return True
     match node:

@@ -1,7 +1,9 @@
-"""Private names of dependencies and of the standard library are used where this table says why, and nowhere else.
+"""Private names of dependencies and of the standard library are used where this table says why, and
+nowhere else.
 
-Found by reading the source of core and plugins: imports of `_x`, attributes `_x` of an imported module or of anything
-that none of our files defines, such names in strings (`getattr`, `import_module`), and writes to `sys.modules`.
+Found by reading the source of core and plugins: imports of `_x`, attributes `_x` of an imported
+module or of anything that none of our files defines, such names in strings (`getattr`,
+`import_module`), and writes to `sys.modules`.
 """
 
 from __future__ import annotations
@@ -16,20 +18,40 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-SOURCES: Final = [file for folder in ("core", "plugins") for file in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES: Final = [
+    file for folder in ("core", "plugins") for file in sorted((ROOT / folder).rglob("*.py"))
+]
 OURS: Final = {"sealpipe", "sealpipe_plugins", "sealpipe_rehearsal"}
 
 ALLOWED: Final[Mapping[tuple[str, str], str]] = {
-    ("core/sealpipe/__main__.py", "_ctypes"): "ctypes itself would cost every command ten times the import",
-    ("core/sealpipe/__main__.py", "httpx._main"): "httpx imports its command line, with rich, and no setting stops it",
-    ("core/sealpipe/__main__.py", "sys.modules"): "blocks trio and httpx._main, which are imported if they are there",
+    (
+        "core/sealpipe/__main__.py",
+        "_ctypes",
+    ): "ctypes itself would cost every command ten times the import",
+    (
+        "core/sealpipe/__main__.py",
+        "httpx._main",
+    ): "httpx imports its command line, with rich, and no setting stops it",
+    (
+        "core/sealpipe/__main__.py",
+        "sys.modules",
+    ): "blocks trio and httpx._main, which are imported if they are there",
     (
         "core/sealpipe/registry/entry_points.py",
         "_frozen_importlib",
     ): "compared as text only: Python's own finders name it",
-    ("core/sealpipe/signals.py", "atexit._run_exitfuncs"): "the only way to run clean-ups without waiting for threads",
-    ("core/sealpipe/run/terminal.py", "os._exit"): "public all the same: what a forked process has to end with",
-    ("core/sealpipe/signals.py", "os._exit"): "public all the same: documented in the library reference",
+    (
+        "core/sealpipe/signals.py",
+        "atexit._run_exitfuncs",
+    ): "the only way to run clean-ups without waiting for threads",
+    (
+        "core/sealpipe/run/terminal.py",
+        "os._exit",
+    ): "public all the same: what a forked process has to end with",
+    (
+        "core/sealpipe/signals.py",
+        "os._exit",
+    ): "public all the same: documented in the library reference",
 }
 """The file, the name, and why there is no public way."""
 
@@ -43,11 +65,15 @@ _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
 
 def _is_private(name: str) -> bool:
-    return name.startswith("_") and not (name.startswith("__") and name.endswith("__")) and name != "_"
+    return (
+        name.startswith("_") and not (name.startswith("__") and name.endswith("__")) and name != "_"
+    )
 
 
 def _find_private_part(dotted: str) -> bool:
-    return dotted.partition(".")[0] not in OURS and any(_is_private(part) for part in dotted.split("."))
+    return dotted.partition(".")[0] not in OURS and any(
+        _is_private(part) for part in dotted.split(".")
+    )
 
 
 def _collect_own_names(tree: ast.AST) -> Iterator[str]:
@@ -66,7 +92,11 @@ def _collect_own_names(tree: ast.AST) -> Iterator[str]:
 
 
 def _collect_mangled(node: ast.ClassDef) -> set[str]:
-    return {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.attr.startswith("__")}
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and each.attr.startswith("__")
+    }
 
 
 def _collect_imports(tree: ast.AST) -> dict[str, str]:
@@ -93,7 +123,9 @@ def _resolve(node: ast.expr, imported: Mapping[str, str]) -> str | None:
 
 
 def find_private_names(source: str, own_names: set[str]) -> set[str]:
-    """Return the private names of others that a file uses, and `sys.modules` if it may write there."""
+    """Return the private names of others that a file uses, and `sys.modules` if it may write
+    there.
+    """
     tree = ast.parse(source)
     imported, own = _collect_imports(tree), own_names | set(_collect_own_names(tree))
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -104,21 +136,38 @@ def find_private_names(source: str, own_names: set[str]) -> set[str]:
                 found |= {each.name for each in names if _find_private_part(each.name)}
             case ast.ImportFrom(module=str(module), names=names, level=0):
                 dotted = {module: module} | {f"{module}.{each.name}": each.name for each in names}
-                found |= {module if _find_private_part(module) else name for name in dotted if _find_private_part(name)}
+                found |= {
+                    module if _find_private_part(module) else name
+                    for name in dotted
+                    if _find_private_part(name)
+                }
                 found |= {"sys.modules"} & dotted.keys()
             case ast.Attribute(attr=attr):
                 name = _resolve(node, imported)
                 if name == "sys.modules" and not _only_reads(node, parents):
                     found.add(name)
-                elif _is_private(attr) and attr not in DOCUMENTED and (name is not None or attr not in own):
+                elif (
+                    _is_private(attr)
+                    and attr not in DOCUMENTED
+                    and (name is not None or attr not in own)
+                ):
                     found.add(name or f"?.{attr}")
-            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text) and _find_private_part(text):
+            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text) and _find_private_part(
+                text
+            ):
                 found.add(text)
-            case ast.Constant(value=str(text)) if text in sys.stdlib_module_names and _is_private(text):
+            case ast.Constant(value=str(text)) if text in sys.stdlib_module_names and _is_private(
+                text
+            ):
                 found.add(text)
-            case ast.Call(func=ast.Name(id="getattr" | "setattr" | "delattr" | "hasattr"), args=[of, name_node, *_]):
+            case ast.Call(
+                func=ast.Name(id="getattr" | "setattr" | "delattr" | "hasattr"),
+                args=[of, name_node, *_],
+            ):
                 match name_node:
-                    case ast.Constant(value=str(text)) if _is_private(text) and text not in DOCUMENTED:
+                    case ast.Constant(value=str(text)) if (
+                        _is_private(text) and text not in DOCUMENTED
+                    ):
                         base = _resolve(of, imported)
                         if base is not None or text not in own:
                             found.add(f"{base or '?'}.{text}")
@@ -140,7 +189,11 @@ def _only_reads(node: ast.Attribute, parents: Mapping[ast.AST, ast.AST]) -> bool
 
 @pytest.fixture(scope="module")
 def own_names() -> set[str]:
-    return {name for file in SOURCES for name in _collect_own_names(ast.parse(file.read_text(encoding="utf-8")))}
+    return {
+        name
+        for file in SOURCES
+        for name in _collect_own_names(ast.parse(file.read_text(encoding="utf-8")))
+    }
 
 
 def test_private_names_of_others_are_in_the_table(own_names: set[str]) -> None:
@@ -164,7 +217,10 @@ def test_private_names_of_others_are_in_the_table(own_names: set[str]) -> None:
         ("import httpcore as core\nclass A:\n  def f(self): return core._sync.x", "httpcore._sync"),
         ("def f():\n  import atexit\n  atexit._clear()", "atexit._clear"),
         ("from httpx import Client\nClient._send", "httpx.Client._send"),
-        ("def f(client): return client._transport_for_url_of_httpx", "?._transport_for_url_of_httpx"),
+        (
+            "def f(client): return client._transport_for_url_of_httpx",
+            "?._transport_for_url_of_httpx",
+        ),
         ("class A(B):\n  def f(self): self._inherited_of_b()", "?._inherited_of_b"),
         ("import os\ndef _exit(): ...\nos._exit(1)", "os._exit"),
         ("import importlib\nimportlib.import_module('httpx._main')", "httpx._main"),

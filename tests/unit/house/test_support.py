@@ -29,15 +29,21 @@ def is_of_tests(module: str) -> bool:
 
 
 def test_a_folder_imports_only_its_own_helpers_and_support() -> None:
-    """But long runs, kills and the benchmark of stores: they are other forms of other folders' tests, and drive their
-    helpers and fakes."""
+    """But long runs, kills and the benchmark of stores: they are other forms of other folders'
+    tests, and drive their helpers and fakes."""
     far = []
     for file in TESTS.rglob("*/*.py"):
         path = file.relative_to(TESTS)
-        driving = any(path.is_relative_to(each) for each in ("endurance", "cli/kills", "benchmarks/stores.py"))
+        driving = any(
+            path.is_relative_to(each) for each in ("endurance", "cli/kills", "benchmarks/stores.py")
+        )
         modules = [] if driving else [Path(*name.split(".")) for name in imported(file)]
-        far += [f"tests/{path} imports tests/{each}.py" for each in modules if not is_near(each, path)]
-    remedy = "move what several folders use to tests/support, or the test to the folder of its helper"
+        far += [
+            f"tests/{path} imports tests/{each}.py" for each in modules if not is_near(each, path)
+        ]
+    remedy = (
+        "move what several folders use to tests/support, or the test to the folder of its helper"
+    )
     assert far == [], "\n".join([*far, remedy])
 
 
@@ -53,10 +59,18 @@ def test_a_test_file_imports_no_other_test_file() -> None:
 
 
 def is_near(module: Path, file: Path) -> bool:
-    """Whether a module stands in support, in a file's own folder of two names, or in a folder above the file.
+    """Whether a module stands in support, in a file's own folder of two names, or in a folder above
+    the file.
 
-    A product's fake stands beside the product's tests; the contracts and the benchmarks may use it, too.
+    A product's fake stands beside the product's tests; the contracts and the benchmarks may use it,
+    too.
     """
-    if (file.match("contracts/test_*.py") or file.match("benchmarks/*.py")) and module.match("plugins/*/fake_*"):
+    if (file.match("contracts/test_*.py") or file.match("benchmarks/*.py")) and module.match(
+        "plugins/*/fake_*"
+    ):
         return True
-    return module.parts[0] == "support" or module.parent in file.parents or module.parts[:2] == file.parts[:2]
+    return (
+        module.parts[0] == "support"
+        or module.parent in file.parents
+        or module.parts[:2] == file.parts[:2]
+    )

@@ -1,4 +1,6 @@
-"""The repository holds what is made by hand, and nothing that a run of the tests left in the clone."""
+"""The repository holds what is made by hand, and nothing that a run of the tests left in the
+clone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = {".ci", ".github", "actions", "containers", "core", "docs", "plugins", "tests"}
-FILES = {".dockerignore", ".gitignore", ".pre-commit-hooks.yaml", "LICENSE", "README.md", "pyproject.toml"}
+FILES = {
+    ".dockerignore",
+    ".gitignore",
+    ".pre-commit-hooks.yaml",
+    "LICENSE",
+    "README.md",
+    "pyproject.toml",
+}
 
 
 def test_the_root_has_the_projects_folders_and_files_alone() -> None:

@@ -24,7 +24,9 @@ _STARTS: Final[Mapping[str, tuple[bool, bytes, bytes]]] = {
     "greeting": (False, b"", b"220 mail.example "),
     "greetings": (False, b"220-mail.example\r\n", b"220-still\r\n" * 100),
 }
-"""By what drips: whether it is asked first, what is said at once, and what comes byte by byte (then for ever `a`)."""
+"""By what drips: whether it is asked first, what is said at once, and what comes byte by byte (then
+for ever `a`).
+"""
 
 
 ANSWERS: Final = ("head", "line", "body", "chunks")

@@ -1,4 +1,6 @@
-"""No peer holds a command: each exchange has one wall-clock deadline, however busy the peer looks."""
+"""No peer holds a command: each exchange has one wall-clock deadline, however busy the peer
+looks.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ import trustme
 from sealpipe import Client
 from sealpipe.errors import ConnectError, UnavailableError, UnknownOutcomeError
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_plugins import program
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
@@ -34,9 +36,13 @@ from unit.http.dripping import ANSWERS, Held, drip, dripping
 from unit.http.talkers import TALKERS, post, read
 
 DEADLINE = 8.0
-"""Of what waits together; no call may take two of them, and each reaches its peer within one on a busy machine."""
+"""Of what waits together; no call may take two of them, and each reaches its peer within one on a
+busy machine.
+"""
 SHORT, LATE = 0.5, 9.0
-"""Of what waits alone, and how much more a busy machine may take: without a deadline, each would take 20 at least."""
+"""Of what waits alone, and how much more a busy machine may take: without a deadline, each would
+take 20 at least.
+"""
 
 
 class Scene(NamedTuple):
@@ -66,12 +72,16 @@ def talks(name: str, peer: Held, address: str, **environ: str) -> Scene:
 
 def through_proxy(name: str) -> Scene:
     proxy = dripping("head")
-    return talks(name, proxy, "https://backend.example", HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
+    return talks(
+        name, proxy, "https://backend.example", HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}"
+    )
 
 
 def backend(name: str, what: str) -> Scene:
     peer = dripping(what)
-    return talks(name, peer, f"{'https' if what == 'handshake' else 'http'}://127.0.0.1:{peer.port}")
+    return talks(
+        name, peer, f"{'https' if what == 'handshake' else 'http'}://127.0.0.1:{peer.port}"
+    )
 
 
 def mail_environ(port: int, security: str) -> dict[str, str]:
@@ -120,7 +130,12 @@ def mails_after_starttls() -> Scene:
 def asks_machine(variable: str) -> Scene:
     """AWS's SDK asks for the machine's metadata by a way of its own."""
     peer = dripping("body")
-    return Scene(peer, read, "aws-sm:db", {"AWS_REGION": "eu-west-1", variable: f"http://127.0.0.1:{peer.port}/"})
+    return Scene(
+        peer,
+        read,
+        "aws-sm:db",
+        {"AWS_REGION": "eu-west-1", variable: f"http://127.0.0.1:{peer.port}/"},
+    )
 
 
 MAIL = "email:ops@example.com"
@@ -137,7 +152,10 @@ METADATA = {
     variable: partial(asks_machine, variable)
     for variable in ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 }
-STEPS = {after: partial(mails_until, after) for after in ("EHLO", "STARTTLS", "MAIL", "RCPT", "DATA", ".")}
+STEPS = {
+    after: partial(mails_until, after)
+    for after in ("EHLO", "STARTTLS", "MAIL", "RCPT", "DATA", ".")
+}
 
 
 def import_sdks() -> None:
@@ -147,7 +165,9 @@ def import_sdks() -> None:
 
 
 def begin(scene: Scene, pool: ThreadPoolExecutor, home: Path) -> Call:
-    """Call, and return once the peer is reached: from then on the environment leads nowhere any more."""
+    """Call, and return once the peer is reached: from then on the environment leads nowhere any
+    more.
+    """
 
     seconds: list[float] = []
 
@@ -155,7 +175,9 @@ def begin(scene: Scene, pool: ThreadPoolExecutor, home: Path) -> Call:
         network = PluginNetwork(None, deadline=DEADLINE)
         began = time.monotonic()
         try:
-            scene.do(Registry(environ=environ, network=lambda: network, deadline=DEADLINE), scene.to)
+            scene.do(
+                Registry(environ=environ, network=lambda: network, deadline=DEADLINE), scene.to
+            )
         finally:
             seconds.append(time.monotonic() - began)
             network.close()
@@ -174,7 +196,9 @@ def begin(scene: Scene, pool: ThreadPoolExecutor, home: Path) -> Call:
 def calls(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, commands: object
 ) -> Iterator[dict[int, Call]]:
-    """The calls of all tests that are about to run, by the scene. One begins after another, and they wait together.
+    """The calls of all tests that are about to run, by the scene.
+
+    One begins after another, and they wait together.
 
     They begin with the first test of the file, whichever that is; their own tests are the last.
     """
@@ -196,7 +220,11 @@ def calls(
 def selected(request: pytest.FixtureRequest, parameter: str) -> list[Any]:
     """The values of a parameter in the tests of this module that are about to run."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    params = [item.callspec.params for item in items if item.module is request.module and hasattr(item, "callspec")]
+    params = [
+        item.callspec.params
+        for item in items
+        if item.module is request.module and hasattr(item, "callspec")
+    ]
     return [own[parameter] for own in params if parameter in own]
 
 
@@ -240,12 +268,18 @@ def test_a_profiles_process_that_never_ends_is_late(
     config = tmp_path / "aws-config"
     role = "role_arn = arn:aws:iam::123456789012:role/r\nsource_profile = own"
     config.write_text(f"[profile own]\ncredential_process = sleep 60\n[profile source]\n{role}\n")
-    for name, value in {"CONFIG_FILE": str(config), "PROFILE": profile, "REGION": "eu-west-1"}.items():
+    for name, value in {
+        "CONFIG_FILE": str(config),
+        "PROFILE": profile,
+        "REGION": "eu-west-1",
+    }.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     assert_ends_in_time("aws-sm:db")
 
 
-def test_a_keyring_that_never_answers_is_late(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_keyring_that_never_answers_is_late(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A session bus that lets us in, and then says nothing."""
 
     def serve() -> None:
@@ -315,7 +349,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "a source": Command(
-        ("-f", "A=vault:secret/app#k"), {"VAULT_ADDR": "http://127.0.0.1:{}", "VAULT_TOKEN": "t"}, code=14
+        ("-f", "A=vault:secret/app#k"),
+        {"VAULT_ADDR": "http://127.0.0.1:{}", "VAULT_TOKEN": "t"},
+        code=14,
     ),
     "a channel": Command(
         ("-f", "text:x", "--send", "webhook:http://127.0.0.1:{}/x"),
@@ -329,7 +365,11 @@ def run_late(place: Path, service: RunningService, command: Command) -> tuple[Do
     with dripping("head") as peer:
         given = [word.format(peer.port) for word in command.words]
         own = {name: value.format(peer.port) for name, value in command.environ.items()}
-        done = Terminal(place).at(service).sealpipe("share", *given, "--deadline", f"{DEADLINE:.0f}s", **own)
+        done = (
+            Terminal(place)
+            .at(service)
+            .sealpipe("share", *given, "--deadline", f"{DEADLINE:.0f}s", **own)
+        )
         while len(peer.held) < peer.connections:
             time.sleep(0.01)
     return done, peer
@@ -337,12 +377,16 @@ def run_late(place: Path, service: RunningService, command: Command) -> tuple[Do
 
 @pytest.fixture(scope="module")
 def commands(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, one_service: RunningService
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    one_service: RunningService,
 ) -> Iterator[dict[str, Future[tuple[Done, Held]]]]:
     """The commands of all tests that are about to run, by their names."""
     with ThreadPoolExecutor(len(COMMANDS)) as pool:
         yield {
-            name: pool.submit(run_late, tmp_path_factory.mktemp("user"), one_service, COMMANDS[name])
+            name: pool.submit(
+                run_late, tmp_path_factory.mktemp("user"), one_service, COMMANDS[name]
+            )
             for name in selected(request, "command")
         }
 
@@ -411,7 +455,9 @@ def test_tls_over_a_plain_socket_keeps_the_deadline(tmp_path: Path) -> None:
             drip(secure, b"HTTP/1.1 200 OK")
 
     with Wire(serve) as peer:
-        line = PluginNetwork(tmp_path / "ca.pem", deadline=2.0).connect(f"https://127.0.0.1:{peer.port}")
+        line = PluginNetwork(tmp_path / "ca.pem", deadline=2.0).connect(
+            f"https://127.0.0.1:{peer.port}"
+        )
         line.sendall(b"GET / HTTP/1.1\r\n\r\n")
         began = time.monotonic()
         with pytest.raises(TimeoutError):
@@ -491,8 +537,12 @@ def test_a_mail_server_that_drips_is_late(calls: dict[int, Call], scene: object)
 
 
 @scenes(STEPS)
-def test_a_mail_server_that_drips_at_a_later_step_is_late(calls: dict[int, Call], scene: object) -> None:
-    """The whole conversation has one deadline: steps that each take nearly all of it would not end otherwise."""
+def test_a_mail_server_that_drips_at_a_later_step_is_late(
+    calls: dict[int, Call], scene: object
+) -> None:
+    """The whole conversation has one deadline: steps that each take nearly all of it would not end
+    otherwise.
+    """
     assert_late(calls[id(scene)])
 
 

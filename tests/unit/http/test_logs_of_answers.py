@@ -1,4 +1,6 @@
-"""An answer that repeats our credential: httpcore would log it as it came, before anything is taken out of it."""
+"""An answer that repeats our credential: httpcore would log it as it came, before anything is taken
+out of it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ def echoing(head: bytes) -> Wire:
 
 
 def ask(kind: str, url: str) -> None:
-    own = {"api_key": KEY, "base_url": f"{url}/v1", "link_base_url": "https://share.example", "deadline": 0.5}
+    own = {
+        "api_key": KEY,
+        "base_url": f"{url}/v1",
+        "link_base_url": "https://share.example",
+        "deadline": 0.5,
+    }
 
     async def stats() -> None:
         async with AsyncClient(**own) as client:
@@ -64,7 +71,9 @@ def ask(kind: str, url: str) -> None:
 
 @pytest.mark.parametrize("where", HEADS)
 @pytest.mark.parametrize("kind", ["sync", "async", "plugin"])
-def test_no_record_holds_what_an_answer_repeats(caplog: pytest.LogCaptureFixture, kind: str, where: str) -> None:
+def test_no_record_holds_what_an_answer_repeats(
+    caplog: pytest.LogCaptureFixture, kind: str, where: str
+) -> None:
     caplog.set_level(logging.DEBUG)
     with echoing(HEADS[where]) as wire:
         ask(kind, f"http://127.0.0.1:{wire.port}")
@@ -73,7 +82,9 @@ def test_no_record_holds_what_an_answer_repeats(caplog: pytest.LogCaptureFixture
     assert [record for record in caplog.records if AUTH in str(record.__dict__)] == []
 
 
-def test_what_a_program_does_with_httpcore_itself_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_program_does_with_httpcore_itself_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG)
     with echoing(HEADS["a header"]) as wire, httpcore.ConnectionPool() as pool:
         ask("sync", f"http://127.0.0.1:{wire.port}")

@@ -14,16 +14,22 @@ import httpx
 import pytest
 
 from sealpipe import AsyncClient, Client
-from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
+from sealpipe.errors import (
+    ConnectError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SettingError,
+)
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.parsing import is_loopback, parse_base_url
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.wires import Wire
 from unit.http.talkers import TALKERS, post, read
 
 REACHES_HERE = ("127.1", "0.0.0.0", "2130706433", "[::ffff:127.0.0.1]", "0x7f.0.0.1")  # noqa: S104 - not to listen on
-"""Spellings that lead to a listener of this machine on most systems, and are not taken for it: none is the name that
-a certificate, a proxy's exception or another resolver would know."""
+"""Spellings that lead to a listener of this machine on most systems, and are not taken for it: none
+is the name that a certificate, a proxy's exception or another resolver would know."""
 
 STRANGE = (
     "localhost.evil.example",
@@ -59,8 +65,12 @@ def _failure(name: str, to: str) -> PluginError:
 
 
 @pytest.mark.parametrize("name", TALKERS)
-def test_http_to_another_host_is_refused_before_a_byte(ear: Wire, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """0.0.0.0 stands for the other machine: a connection to it does arrive here, and would be counted."""
+def test_http_to_another_host_is_refused_before_a_byte(
+    ear: Wire, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """0.0.0.0 stands for the other machine: a connection to it does arrive here, and would be
+    counted.
+    """
     error = _failure(name, _set(monkeypatch, name, f"http://0.0.0.0:{ear.port}"))
     assert isinstance(error, NotConfiguredError | ReferenceValueError), error
     assert TALKERS[name].setting in error.message
@@ -69,7 +79,9 @@ def test_http_to_another_host_is_refused_before_a_byte(ear: Wire, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", TALKERS)
-def test_http_to_this_machine_is_taken(ear: Wire, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_http_to_this_machine_is_taken(
+    ear: Wire, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """The other half: the address is what was refused above, nothing else."""
     to = _set(monkeypatch, name, f"http://127.0.0.1:{ear.port}")
     _failure(name, to)  # what listens there hangs up
@@ -96,9 +108,13 @@ def test_these_are_this_machine(host: str) -> None:
     assert is_loopback(host)
 
 
-def test_a_profile_of_aws_is_no_way_around(ear: Wire, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_profile_of_aws_is_no_way_around(
+    ear: Wire, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     config = tmp_path / "aws-config"
-    config.write_text(f"[profile p]\nregion = eu-west-1\nendpoint_url = http://0.0.0.0:{ear.port}\n")
+    config.write_text(
+        f"[profile p]\nregion = eu-west-1\nendpoint_url = http://0.0.0.0:{ear.port}\n"
+    )
     _set(monkeypatch, "aws-sm", "")
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
@@ -115,9 +131,13 @@ def test_a_source_that_needs_no_network_is_let_be(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("way", ["http", "connect"])
 def test_where_a_name_has_really_led_to_counts(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """`localhost` in a hosts file that says otherwise: there may be a connection, and there is no byte."""
+    """`localhost` in a hosts file that says otherwise: there may be a connection, and there is no
+    byte.
+    """
     ask, address = socket.getaddrinfo, _other_address()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more))
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more)
+    )
     network = PluginNetwork(None)
     with socket.create_server((address, 0)) as listening:
         url = f"http://localhost:{listening.getsockname()[1]}"
@@ -134,16 +154,28 @@ def test_where_a_name_has_really_led_to_counts(monkeypatch: pytest.MonkeyPatch, 
 def test_a_mail_in_clear_stays_where_localhost_should_lead(
     monkeypatch: pytest.MonkeyPatch, own: Mapping[str, str]
 ) -> None:
-    """The second has a relay inside the network by the config file, and a login, which is for this machine only."""
+    """The second has a relay inside the network by the config file, and a login, which is for this
+    machine only.
+    """
     ask, address = socket.getaddrinfo, _other_address()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more))
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more)
+    )
     network = PluginNetwork(None)
     config = {} if "SECURITY" in own else {"plugins": {"email": {"security": "plain-internal"}}}
     with socket.create_server((address, 0)) as listening:
-        where = {"HOST": "localhost", "PORT": str(listening.getsockname()[1]), "SENDER": "ci@example.com"}
-        environ = {f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in {**where, **own}.items()}
+        where = {
+            "HOST": "localhost",
+            "PORT": str(listening.getsockname()[1]),
+            "SENDER": "ci@example.com",
+        }
+        environ = {
+            f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in {**where, **own}.items()
+        }
         registry = Registry(environ=environ, config=lambda: config, network=lambda: network)
-        with pytest.raises(NotConfiguredError, match=f"localhost resolves to another machine .{address}."):
+        with pytest.raises(
+            NotConfiguredError, match=f"localhost resolves to another machine .{address}."
+        ):
             post(registry, "email:ops@example.com")
         taken, _ = listening.accept()
         with taken:
@@ -152,17 +184,30 @@ def test_a_mail_in_clear_stays_where_localhost_should_lead(
 
 
 PARTS = (bytes(range(12)), bytes(range(40, 72)), bytes(range(100, 132)))
-KEY = "svc_sk_live_" + ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in PARTS)
+KEY = "svc_sk_live_" + ".".join(
+    base64.urlsafe_b64encode(part).decode().rstrip("=") for part in PARTS
+)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_the_credential_goes_nowhere_else_either(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """The service's own address: `localhost` in a hosts file that says otherwise gets no request."""
+def test_the_credential_goes_nowhere_else_either(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The service's own address: `localhost` in a hosts file that says otherwise gets no
+    request.
+    """
     ask, address = socket.getaddrinfo, _other_address()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more))
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more)
+    )
     with socket.create_server((address, 0)) as listening:
         url = f"http://localhost:{listening.getsockname()[1]}/v1"
-        own = {"api_key": KEY, "base_url": url, "link_base_url": "https://share.example", "deadline": 30}
+        own = {
+            "api_key": KEY,
+            "base_url": url,
+            "link_base_url": "https://share.example",
+            "deadline": 30,
+        }
 
         async def stats() -> None:
             async with AsyncClient(**own) as client:

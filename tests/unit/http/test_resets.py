@@ -1,4 +1,6 @@
-"""A peer that resets a connection as soon as it is there: an error of ours, and none of Python's own."""
+"""A peer that resets a connection as soon as it is there: an error of ours, and none of Python's
+own.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,12 @@ def list_errors(resetting: Wire) -> list[BaseException | object]:
     url = f"http://127.0.0.1:{resetting.port}/v1"
 
     async def call() -> list[BaseException | object]:
-        async with AsyncClient(api_key=KEY, base_url=url, link_base_url="https://share.example", deadline=30) as client:
-            return await asyncio.gather(*(client.get_stats() for _ in range(20)), return_exceptions=True)
+        async with AsyncClient(
+            api_key=KEY, base_url=url, link_base_url="https://share.example", deadline=30
+        ) as client:
+            return await asyncio.gather(
+                *(client.get_stats() for _ in range(20)), return_exceptions=True
+            )
 
     return asyncio.run(call())
 
@@ -72,10 +78,16 @@ def list_errors(resetting: Wire) -> list[BaseException | object]:
 @pytest.mark.usefixtures("patient")
 def test_a_call_whose_connection_is_reset_at_once_ends_as_any_without_one(resetting: Wire) -> None:
     errors = list_errors(resetting)
-    assert [each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)] == []
+    assert [
+        each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)
+    ] == []
 
 
-def test_a_call_whose_connection_is_reset_at_any_moment_ends_as_any_without_one(resetting: Wire) -> None:
+def test_a_call_whose_connection_is_reset_at_any_moment_ends_as_any_without_one(
+    resetting: Wire,
+) -> None:
     """Also between the connection and its first byte."""
     errors = list_errors(resetting)
-    assert [each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)] == []
+    assert [
+        each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)
+    ] == []

@@ -1,4 +1,6 @@
-"""What others see of a running command: other processes of the same user, its own children, and who reads cores."""
+"""What others see of a running command: other processes of the same user, its own children, and who
+reads cores.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ def somebody(user: Terminal) -> Terminal:
     return user
 
 
-# What a process keeps that is nobody's and still starts this Python, wherever root has put it: it may read every file,
-# and nothing of another process's.
+# What a process keeps that is nobody's and still starts this Python, wherever root has put it: it
+# may read every file, and nothing of another process's.
 READS_FILES = [
     "setpriv",
     f"--reuid={NOBODY}",
@@ -61,14 +63,18 @@ def run(terminal: Terminal, *words: str, root: bool = False, **environ: str) -> 
 
 def exec_source(terminal: Terminal, script: str) -> Mapping[str, str]:
     """A config file with a command `look`, which runs a script."""
-    config = terminal.file("config.toml", f'[plugins.exec.commands.look]\nargv = ["sh", "-c", """{script}"""]\n')
+    config = terminal.file(
+        "config.toml", f'[plugins.exec.commands.look]\nargv = ["sh", "-c", """{script}"""]\n'
+    )
     if os.geteuid() == 0:
         os.chown(config, NOBODY, NOBODY)
     return {"SEALPIPE_CONFIG": str(config)}
 
 
 @pytest.mark.parametrize("what", ["environ", "mem", "maps", "auxv"])
-def test_an_exec_child_reads_nothing_of_its_parent(somebody: Terminal, service: RunningService, what: str) -> None:
+def test_an_exec_child_reads_nothing_of_its_parent(
+    somebody: Terminal, service: RunningService, what: str
+) -> None:
     script = f"cat /proc/$PPID/{what} 2>/dev/null || echo denied"
     done = run(somebody, "share", "-f", "Seen=exec:look", **exec_source(somebody, script))
     assert done.code == 0, done
@@ -88,17 +94,21 @@ def test_the_credential_is_no_more_among_the_variables_that_root_reads(
     seen = opened(service, done.out.strip())["Seen"]
     lines = dict(line.partition("=")[::2] for line in seen.splitlines() if "=" in line)
     assert lines[name] == ""
-    assert lines["SEALPIPE_BASE_URL"] == user.environ["SEALPIPE_BASE_URL"]  # the others are as they were
+    # The others are as they were.
+    assert lines["SEALPIPE_BASE_URL"] == user.environ["SEALPIPE_BASE_URL"]
     assert user.environ["SEALPIPE_API_KEY"] not in seen
 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_command_that_crashes_leaves_no_core(tmp_path: Path, *, closed: bool) -> None:
-    """And it would: where the system makes cores at all, one is made of a process that is not closed."""
+    """And it would: where the system makes cores at all, one is made of a process that is not
+    closed.
+    """
     code = (
         "import os, resource, signal\n"
         "from sealpipe.__main__ import harden\n"
-        "resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, "
+        "(resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)\n"
         f"{closed} and harden()\n"
         "os.kill(os.getpid(), signal.SIGABRT)\n"
     )
@@ -124,9 +134,16 @@ def test_the_process_says_that_it_is_closed(user: Terminal) -> None:
 
 
 def test_what_others_start_in_this_process_is_given_nothing_of_ours(user: Terminal) -> None:
-    """As AWS's SDK starts a profile's credential_process: with the variables that the process has."""
-    code = "import os, subprocess\nfrom sealpipe.__main__ import harden\nharden(); subprocess.run(['env'])"
-    done = user.run([sys.executable, "-c", code], environ={"SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s3cret"})
+    """As AWS's SDK starts a profile's credential_process: with the variables that the process
+    has.
+    """
+    code = (
+        "import os, subprocess\nfrom sealpipe.__main__ import harden\nharden(); "
+        "subprocess.run(['env'])"
+    )
+    done = user.run(
+        [sys.executable, "-c", code], environ={"SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s3cret"}
+    )
     assert "HOME=" in done.out
     assert "SEALPIPE_" not in done.out
 
@@ -159,7 +176,9 @@ def test_what_a_rehearsal_runs_has_its_credential(somebody: Terminal) -> None:
 
 @pytest.mark.usefixtures("service")
 def test_the_state_is_kept_though_proc_is_roots(somebody: Terminal) -> None:
-    """Files get their names by /proc/self/fd, which is root's now: the process itself may still go there."""
+    """Files get their names by /proc/self/fd, which is root's now: the process itself may still go
+    there.
+    """
     done = run(somebody, "share", "-f", "A=env:HOME")
     assert done.code == 0, done
     assert somebody.outbox() == []

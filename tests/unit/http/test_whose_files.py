@@ -1,4 +1,6 @@
-"""Credential, configuration and state are taken from nobody but their owner, whichever folder is the loose one."""
+"""Credential, configuration and state are taken from nobody but their owner, whichever folder is
+the loose one.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def read_key(file: Path, **environ: str) -> str:
     return found.reveal()
 
 
-@pytest.mark.parametrize(("mode", "who"), [(0o666, "any user"), (0o602, "any user"), (0o646, "any user")])
+@pytest.mark.parametrize(
+    ("mode", "who"), [(0o666, "any user"), (0o602, "any user"), (0o646, "any user")]
+)
 def test_a_credential_that_others_can_write_is_refused(tmp_path: Path, mode: int, who: str) -> None:
     file = key_in(tmp_path, mode)
     with pytest.raises(CredentialError, match=f"{who} can write the credential file") as refused:
@@ -59,7 +63,9 @@ def test_a_group_that_is_not_the_users_own_is_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("which", ["key", "."])
 def test_users_in_an_access_list_count_as_others(tmp_path: Path, which: str) -> None:
-    """The group is the user's own, and its bit stands for the user 12345 whom the list lets write."""
+    """The group is the user's own, and its bit stands for the user 12345 whom the list lets
+    write.
+    """
     file, nobody = key_in(tmp_path), 0xFFFFFFFF
     rows = [(1, 7, nobody), (2, 7, 12345), (4, 0, nobody), (0x10, 7, nobody), (0x20, 5, nobody)]
     try:
@@ -74,12 +80,16 @@ def test_users_in_an_access_list_count_as_others(tmp_path: Path, which: str) -> 
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o757])
-def test_a_credential_in_a_folder_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_credential_in_a_folder_that_others_can_write_is_refused(
+    tmp_path: Path, mode: int
+) -> None:
     loose = tmp_path / "loose"
     (loose / "inner").mkdir(parents=True)
     file = key_in(loose / "inner")
     loose.chmod(mode)
-    with pytest.raises(CredentialError, match=r"any user can write .*/loose, and so replace") as refused:
+    with pytest.raises(
+        CredentialError, match=r"any user can write .*/loose, and so replace"
+    ) as refused:
         read_key(file)
     assert refused.value.remedy == f"chmod o-w {loose}"
     os.system(refused.value.remedy)  # noqa: S605
@@ -94,7 +104,9 @@ def test_a_sticky_folder_is_safe(tmp_path: Path) -> None:
 
 
 def test_a_link_through_a_loose_folder_is_one_too(tmp_path: Path) -> None:
-    """The folder of the file is fine, and so is that of the link's name: the one in the middle is not."""
+    """The folder of the file is fine, and so is that of the link's name: the one in the middle is
+    not.
+    """
     for name in ("real", "loose", "named"):
         (tmp_path / name).mkdir()
     key_in(tmp_path / "real")
@@ -138,7 +150,9 @@ def test_what_the_system_made_so_is_taken(tmp_path: Path, monkeypatch: pytest.Mo
     assert make_private_directory(made / "sealpipe" / "outbox").is_dir()
 
 
-def test_where_a_gitlab_job_works_may_hold_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_gitlab_job_works_may_hold_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its runner makes the checkout for everybody, and the templates keep the state there."""
     project = tmp_path / "builds" / "app"
     project.mkdir(parents=True)
@@ -186,7 +200,9 @@ def test_a_config_that_others_can_write_is_refused(tmp_path: Path, loose: str) -
     assert Config({"SEALPIPE_CONFIG": str(config)}).user
 
 
-def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machines_config_that_others_can_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine = tmp_path / "config.toml"
     machine.write_text("[enforce]\n")
     monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", machine)
@@ -208,7 +224,9 @@ def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> No
 
 
 def test_no_remedy_suggests_changing_a_device() -> None:
-    with pytest.raises(StateError, match=r"/dev/null/outbox cannot be created or read: Not a directory") as refused:
+    with pytest.raises(
+        StateError, match=r"/dev/null/outbox cannot be created or read: Not a directory"
+    ) as refused:
         make_private_directory(Path("/dev/null/outbox"))
     assert "chmod" not in refused.value.remedy
 
@@ -220,7 +238,8 @@ def test_a_folder_of_another_user_is_theirs_to_change() -> None:
         theirs = Path(folder)
         theirs.chmod(0o755)
         os.chown(theirs, NOBODY, NOBODY)
-        assert find_folder_flaw(theirs, {}, "it") is None  # root's containers have folders of others mounted
+        # Root's containers have folders of others mounted.
+        assert find_folder_flaw(theirs, {}, "it") is None
         os.seteuid(12345)
         try:
             flaw = find_folder_flaw(theirs, {}, "it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference.parse import FieldSpec, Key, Pointer, Reference, parse_field
+from sealpipe.reference import FieldSpec, Key, Pointer, Reference, parse_field
 
 PASTED = "hunter2-Canary"
 
@@ -93,7 +93,10 @@ def test_a_bad_reference_is_refused_for_its_one_fault(text: str, reason: str) ->
     assert reason in error.message
     assert error.exit_code == 2
     assert error.remedy
-    assert PASTED not in f"{error.message} {error.remedy} {error!r} {error.__context__!r} {error.__cause__!r}"
+    assert (
+        PASTED
+        not in f"{error.message} {error.remedy} {error!r} {error.__context__!r} {error.__cause__!r}"
+    )
 
 
 def test_of_a_text_with_a_name_only_the_name_is_shown() -> None:

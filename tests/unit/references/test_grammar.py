@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference.parse import Everything, FieldSpec, Key, Pointer, Reference, parse, parse_field, parse_target
+from sealpipe.reference import (
+    Everything,
+    FieldSpec,
+    Key,
+    Pointer,
+    Reference,
+    parse,
+    parse_field,
+    parse_target,
+)
 
 
 def _typed(label: str, name: str, body: str, kind: str) -> FieldSpec:
@@ -17,12 +26,17 @@ DESIGN = [
     ("env:DB_PASSWORD", FieldSpec(None, Reference("env", "DB_PASSWORD")), None),
     (
         "Root password=vault:secret/app/db?version=3#password",
-        FieldSpec("Root password", Reference("vault", "secret/app/db", (("version", "3"),), (Key("password"),))),
+        FieldSpec(
+            "Root password",
+            Reference("vault", "secret/app/db", (("version", "3"),), (Key("password"),)),
+        ),
         None,
     ),
     (
         "k8s:prod/tls#cert.pem=tls.crt,tls.key",
-        FieldSpec(None, Reference("k8s", "prod/tls", (), (Key("tls.crt", "cert.pem"), Key("tls.key")))),
+        FieldSpec(
+            None, Reference("k8s", "prod/tls", (), (Key("tls.crt", "cert.pem"), Key("tls.key")))
+        ),
         None,
     ),
     (
@@ -43,13 +57,24 @@ DESIGN = [
         ),
         None,
     ),
-    ("op://Vault/Item/field", FieldSpec(None, Reference("op", "Vault/Item/field")), "op:Vault/Item/field"),
-    ("gen:password?length=24", FieldSpec(None, Reference("gen", "password", (("length", "24"),))), None),
+    (
+        "op://Vault/Item/field",
+        FieldSpec(None, Reference("op", "Vault/Item/field")),
+        "op:Vault/Item/field",
+    ),
+    (
+        "gen:password?length=24",
+        FieldSpec(None, Reference("gen", "password", (("length", "24"),))),
+        None,
+    ),
     ("stdin:", FieldSpec(None, Reference("stdin")), None),
     ("text:deploy-bot", FieldSpec(None, Reference("text", "deploy-bot")), None),
     (
         "vault:secret/vendor/acme#password=Staging password",
-        FieldSpec(None, Reference("vault", "secret/vendor/acme", (), (Key("Staging password", "password"),))),
+        FieldSpec(
+            None,
+            Reference("vault", "secret/vendor/acme", (), (Key("Staging password", "password"),)),
+        ),
         None,
     ),
 ]
@@ -69,7 +94,9 @@ FINER = [
     ("a:b:text=env:X", _typed("a:b", "env", "X", "text"), '"a:b"=env:X?type=text'),
     (
         "Script:source_code=file:x?lang=sh#k",
-        FieldSpec("Script", Reference("file", "x", (("lang", "sh"), ("type", "source_code")), (Key("k"),))),
+        FieldSpec(
+            "Script", Reference("file", "x", (("lang", "sh"), ("type", "source_code")), (Key("k"),))
+        ),
         "Script=file:x?lang=sh&type=source_code#k",
     ),
     # A body that reads like a label's type is written with the // that a name may have.
@@ -84,18 +111,38 @@ FINER = [
     ("file:////x", FieldSpec(None, Reference("file", "//x")), None),
     ("file:a b&c=d,e:f", FieldSpec(None, Reference("file", "a b&c=d,e:f")), None),
     ("file:50%25%3f%23", FieldSpec(None, Reference("file", "50%?#")), "file:50%25%3F%23"),
-    ("gen:x?a=b=c%26%3F%25%23&b=", FieldSpec(None, Reference("gen", "x", (("a", "b=c&?%#"), ("b", "")))), None),
+    (
+        "gen:x?a=b=c%26%3F%25%23&b=",
+        FieldSpec(None, Reference("gen", "x", (("a", "b=c&?%#"), ("b", "")))),
+        None,
+    ),
     ("env:A#*", FieldSpec(None, Reference("env", "A", (), (Everything(),))), None),
     ("env:A#*,x", FieldSpec(None, Reference("env", "A", (), (Everything(), Key("x")))), None),
-    ("env:A#%2Aa,%2Fb,a/*", FieldSpec(None, Reference("env", "A", (), (Key("*a"), Key("/b"), Key("a/*")))), None),
+    (
+        "env:A#%2Aa,%2Fb,a/*",
+        FieldSpec(None, Reference("env", "A", (), (Key("*a"), Key("/b"), Key("a/*")))),
+        None,
+    ),
     ("env:A#a%2Cb=c%3Dd", FieldSpec(None, Reference("env", "A", (), (Key("c=d", "a,b"),))), None),
-    ('env:A#"a,b"="c=d"', FieldSpec(None, Reference("env", "A", (), (Key("c=d", "a,b"),))), "env:A#a%2Cb=c%3Dd"),
+    (
+        'env:A#"a,b"="c=d"',
+        FieldSpec(None, Reference("env", "A", (), (Key("c=d", "a,b"),))),
+        "env:A#a%2Cb=c%3Dd",
+    ),
     ('env:A#"/x%"', FieldSpec(None, Reference("env", "A", (), (Key("/x%"),))), "env:A#%2Fx%25"),
     ('env:A#""', FieldSpec(None, Reference("env", "A", (), (Key(""),))), None),
     ("env:A#a.b#c?d", FieldSpec(None, Reference("env", "A", (), (Key("a.b#c?d"),))), None),
     ("env:A#/", FieldSpec(None, Reference("env", "A", (), (Pointer(("",)),))), None),
-    ("env:A#/a~1b/m~0n//0", FieldSpec(None, Reference("env", "A", (), (Pointer(("a/b", "m~n", "", "0")),))), None),
-    ("env:A#pw=/c/0", FieldSpec(None, Reference("env", "A", (), (Pointer(("c", "0"), "pw"),))), None),
+    (
+        "env:A#/a~1b/m~0n//0",
+        FieldSpec(None, Reference("env", "A", (), (Pointer(("a/b", "m~n", "", "0")),))),
+        None,
+    ),
+    (
+        "env:A#pw=/c/0",
+        FieldSpec(None, Reference("env", "A", (), (Pointer(("c", "0"), "pw"),))),
+        None,
+    ),
     ("X=env:A#/c/a%2Cb", FieldSpec("X", Reference("env", "A", (), (Pointer(("c", "a,b")),))), None),
     ("prod-vault.eu_1:x", FieldSpec(None, Reference("prod-vault.eu_1", "x")), None),
 ]

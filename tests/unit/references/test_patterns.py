@@ -31,7 +31,9 @@ def test_places_are_named_and_filled(text: str, names: tuple[str, ...], filled: 
     assert pattern.fill({name: f"<{name}>" for name in names}) == filled
 
 
-@pytest.mark.parametrize("text", ["{", "}", "{}", "{a", "a}", "{1}", "{a b}", "{{a}", "{a}}", "{a!r}", "{a:>9}", "{é}"])
+@pytest.mark.parametrize(
+    "text", ["{", "}", "{}", "{a", "a}", "{1}", "{a b}", "{{a}", "{a}}", "{a!r}", "{a:>9}", "{é}"]
+)
 def test_any_other_brace_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="in the text that is not part of a placeholder") as caught:
         parse_template(text, "the text")
@@ -39,7 +41,9 @@ def test_any_other_brace_is_an_error(text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.text(), NAMES, st.text())), st.text())
-def test_what_fills_a_place_is_never_read_again(parts: list[tuple[str, str, str]], ending: str) -> None:
+def test_what_fills_a_place_is_never_read_again(
+    parts: list[tuple[str, str, str]], ending: str
+) -> None:
     def escaped(text: str) -> str:
         return text.replace("{", "{{").replace("}", "}}")
 

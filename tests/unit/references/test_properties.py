@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference.parse import Everything, FieldSpec, Key, Pointer, Reference, parse, parse_field, parse_target
+from sealpipe.reference import (
+    Everything,
+    FieldSpec,
+    Key,
+    Pointer,
+    Reference,
+    parse,
+    parse_field,
+    parse_target,
+)
 
 # Text of few characters, so that those which mean something meet often; `%` before digits too.
 _ALPHABET = '%?#&=,*/"\\~:. -ab0125CFé𝄞\u2028'
@@ -27,7 +36,9 @@ CASES = int(os.environ.get("SEALPIPE_TESTS_CASES", "4000"))
 
 def cases(share: float) -> settings:
     """So much of the examples, however long each of them takes."""
-    return settings(max_examples=int(CASES * share), deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=int(CASES * share), deadline=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 _core = st.fixed_dictionaries(
@@ -40,7 +51,11 @@ _core = st.fixed_dictionaries(
         "type": st.sampled_from(["text", "source_code"]),
     },
 )
-_params = st.builds(lambda core, own: tuple({**core, **own}.items()), _core, st.dictionaries(_keys, _text, max_size=3))
+_params = st.builds(
+    lambda core, own: tuple({**core, **own}.items()),
+    _core,
+    st.dictionaries(_keys, _text, max_size=3),
+)
 _labels = st.none() | _some
 _items = (
     st.just(Everything())
@@ -105,7 +120,10 @@ _pieces = st.sampled_from(
 
 
 @cases(0.5)
-@given(st.sampled_from(["", "env:", "L=env:a?", "vault:b#"]), st.lists(_pieces, max_size=12).map("".join))
+@given(
+    st.sampled_from(["", "env:", "L=env:a?", "vault:b#"]),
+    st.lists(_pieces, max_size=12).map("".join),
+)
 def test_what_reads_prints_one_canonical_text(start: str, text: str) -> None:
     try:
         spec = parse_field(start + text)
@@ -117,7 +135,10 @@ def test_what_reads_prints_one_canonical_text(start: str, text: str) -> None:
 
 
 @cases(0.2)
-@given(st.text(st.characters(codec=None), max_size=30) | st.builds("env:{}".format, st.text(max_size=30)))
+@given(
+    st.text(st.characters(codec=None), max_size=30)
+    | st.builds("env:{}".format, st.text(max_size=30))
+)
 def test_junk_is_refused_and_nothing_else_happens(text: str) -> None:
     name, colon, secret = text.partition(":")
     for read in (parse_field, parse, parse_target):

@@ -17,8 +17,8 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.plugin import Document, Locator
-from sealpipe.reference.parse import parse, parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse, parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import Cache, resolve, resolve_bytes, resolve_value
 from sealpipe.wire.fields import Field
 from support.backends import as_nobody, fetched, opened, registry, value_of
@@ -42,12 +42,24 @@ class Counting(Registry):
 
 def test_fields_come_in_the_order_of_their_references() -> None:
     fields = fetched("env:B", "text:t", "Again=env:A", "env:A", environ=ENV)
-    assert [(f.key, opened(f)) for f in fields] == [("B", b"b"), ("t", b"t"), ("Again", b"a"), ("A", b"a")]
+    assert [(f.key, opened(f)) for f in fields] == [
+        ("B", b"b"),
+        ("t", b"t"),
+        ("Again", b"a"),
+        ("A", b"a"),
+    ]
 
 
 def test_a_document_is_fetched_once_source_by_source() -> None:
     found = Counting()
-    texts = ["env:A", "text:t", "env:JSON?format=json#x", "X=env:A?trim=1", "env:JSON?format=json#y", "env:B"]
+    texts = [
+        "env:A",
+        "text:t",
+        "env:JSON?format=json#x",
+        "X=env:A?trim=1",
+        "env:JSON?format=json#y",
+        "env:B",
+    ]
     resolve([parse_field(text) for text in texts], lambda: found)
     assert found.asked == [["env:A", "env:JSON", "env:B"], ["text:t"]]
 
@@ -137,6 +149,7 @@ def test_one_value_is_one_value() -> None:
 
 def test_a_registry_has_the_sources_that_the_package_brings() -> None:
     found = registry()
-    assert [found.source_info(name).name for name in ("env", "file", "stdin", "text", "dotenv")] == [
+    assert [found.source_info(name).name for name in ("env", "file", "stdin", "text",
+        "dotenv")] == [
         "env", "file", "stdin", "text", "dotenv"
     ]  # fmt: skip

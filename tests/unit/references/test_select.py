@@ -8,15 +8,28 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
+from sealpipe.errors import (
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
 from sealpipe.plugin import Document
-from sealpipe.reference.parse import parse
+from sealpipe.reference import parse
 from sealpipe.sources import documents
 from sealpipe.sources.select import select
 from sealpipe.wire.fields import Field
 from support.backends import opened
 
-MAP = {"user": "bob", "pass.word": "s3cret", "n": 1.5, "t": True, "none": None, "": "nameless", "raw": b"\x00a"}
+MAP = {
+    "user": "bob",
+    "pass.word": "s3cret",
+    "n": 1.5,
+    "t": True,
+    "none": None,
+    "": "nameless",
+    "raw": b"\x00a",
+}
 DEEP = b'{"conn": [{"pw": "p0", "a/b": 1.10}, "x"], "m~n": "tilde"}'
 CANARY = "Canary-7f3a"
 
@@ -80,7 +93,9 @@ def test_a_pointer_goes_down_a_document(selector: str, fields: list[tuple[str, b
     assert pairs(DEEP, f"file:x?format=json#{selector}") == fields
 
 
-@pytest.mark.parametrize("pointer", ["/conn/2", "/conn/-", "/conn/00", "/conn/+1", "/conn/²", "/conn/1/x", "/zz/0"])
+@pytest.mark.parametrize(
+    "pointer", ["/conn/2", "/conn/-", "/conn/00", "/conn/+1", "/conn/²", "/conn/1/x", "/zz/0"]
+)
 def test_a_pointer_into_nothing_is_an_error_unless_it_is_optional(pointer: str) -> None:
     with pytest.raises(SecretNotFoundError, match="nothing at"):
         taken(DEEP, f"file:x?format=json#{pointer}")
@@ -122,7 +137,9 @@ def test_many_keys_are_not_all_named() -> None:
         ({"a": "1"}, "vault:A?format=json#a", "is already a map"),
     ],
 )
-def test_a_selector_that_does_not_fit_is_the_references_fault(content: Any, text: str, reason: str) -> None:
+def test_a_selector_that_does_not_fit_is_the_references_fault(
+    content: Any, text: str, reason: str
+) -> None:
     with pytest.raises(ReferenceValueError) as caught:
         taken(content, text)
     assert reason in caught.value.message
@@ -184,13 +201,18 @@ def test_decode_applies_to_the_document_where_a_format_is_read() -> None:
     assert pairs(coded, "env:A?decode=base64&format=json#pw") == [("pw", b"aGk=")]
 
 
-def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_says_otherwise() -> None:
+def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_says_otherwise() -> (
+    None
+):
     known = Document('{"pw": "Zm9v", "n": 1.10}', format="json")
     read = {
-        text: [opened(field) for field in select(known, parse(text))] for text in ("vault:a#n", "vault:a?format=json#n")
+        text: [opened(field) for field in select(known, parse(text))]
+        for text in ("vault:a#n", "vault:a?format=json#n")
     }
     assert set(map(tuple, read.values())) == {(b"1.10",)}
-    assert [opened(field) for field in select(known, parse("vault:a?decode=base64#pw"))] == [b"foo"], "each value"
+    assert [opened(field) for field in select(known, parse("vault:a?decode=base64#pw"))] == [
+        b"foo"
+    ], "each value"
     with pytest.raises(ReferenceValueError, match="is a map, and no key is selected"):
         select(known, parse("vault:a"))
     with pytest.raises(PluginError, match="cannot be read as dotenv"):
@@ -210,7 +232,9 @@ def test_a_large_value_is_not_copied() -> None:
     assert opened(field) is data
 
 
-@pytest.mark.parametrize("tail", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"])
+@pytest.mark.parametrize(
+    "tail", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"]
+)
 @pytest.mark.parametrize("length", [0, 65_535, 65_536, 200_000])
 def test_what_is_not_utf8_is_refused(tail: bytes, length: int) -> None:
     with pytest.raises(PluginError, match="file:x is not UTF-8 text") as caught:
@@ -260,12 +284,15 @@ def test_hints_reach_the_field() -> None:
 @pytest.mark.parametrize(
     ("form", "text", "fields"),
     [
-        ("json", '\ufeff{"a": 1.10, "b": 1e3, "c": false}', [("a", b"1.10"), ("b", b"1e3"), ("c", b"false")]),
+        ("json", '\ufeff{"a": 1.10, "b": 1e3, "c": false}',
+            [("a", b"1.10"), ("b", b"1e3"), ("c", b"false")]),
         ("dotenv", "export A=1\nB='x y' # c\n#D=1\nC=$A\nE=\"l\\nm\"\nNOTHING\nA=2", [
             ("A", b"2"), ("B", b"x y"), ("C", b"$A"), ("E", b"l\nm")]),
     ],
 )  # fmt: skip
-def test_formats_are_read_and_nothing_is_expanded(form: str, text: str, fields: list[tuple[str, bytes]]) -> None:
+def test_formats_are_read_and_nothing_is_expanded(
+    form: str, text: str, fields: list[tuple[str, bytes]]
+) -> None:
     assert pairs(text, f"file:x?format={form}#*") == fields
     assert pairs(text.encode(), "dotenv:x#*", form=form) == fields
 
@@ -286,7 +313,9 @@ def test_a_json_value_alone_is_a_value() -> None:
         ("dotenv", f"A='{CANARY}", "line 1 is not"),
     ],
 )
-def test_a_document_that_cannot_be_read_is_not_shown(form: str, data: str | bytes, reason: str) -> None:
+def test_a_document_that_cannot_be_read_is_not_shown(
+    form: str, data: str | bytes, reason: str
+) -> None:
     with pytest.raises(PluginError) as caught:
         taken(data, f"file:x?format={form}#a")
     error = caught.value
@@ -317,7 +346,8 @@ class TestYaml:
     def test_scalars_keep_their_text(self) -> None:
         text = "a: 0123\nb: yes\nc: 1.10\nd: !!binary eA==\ne: |\n  two\n  lines\nf: 2026-01-01\n"
         assert pairs(text, "file:x?format=yaml#*") == [
-            ("a", b"0123"), ("b", b"yes"), ("c", b"1.10"), ("d", b"eA=="), ("e", b"two\nlines\n"), ("f", b"2026-01-01")
+            ("a", b"0123"), ("b", b"yes"), ("c", b"1.10"), ("d", b"eA=="), ("e", b"two\nlines\n"),
+            ("f", b"2026-01-01")
         ]  # fmt: skip
 
     def test_a_null_is_empty(self) -> None:
@@ -325,10 +355,14 @@ class TestYaml:
 
     def test_aliases_are_followed_and_do_no_harm(self) -> None:
         assert pairs("a: &x {k: v}\nb: *x", "file:x?format=yaml#/b/k") == [("k", b"v")]
-        laughs = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]\n" for n in range(1, 30))
+        laughs = "a0: &a0 [x]\n" + "".join(
+            f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]\n" for n in range(1, 30)
+        )
         assert pairs(laughs + "z: &z [*z]\nk: v", "file:x?format=yaml#k") == [("k", b"v")]
 
-    @pytest.mark.parametrize("text", ["a: 1\na: 2", "[a, b]: 1", "a: 'x", "a: \x00", "[" * 5000, "a: 1\n---\nb: 2"])
+    @pytest.mark.parametrize(
+        "text", ["a: 1\na: 2", "[a, b]: 1", "a: 'x", "a: \x00", "[" * 5000, "a: 1\n---\nb: 2"]
+    )
     def test_what_is_no_map_of_one_meaning_is_refused(self, text: str) -> None:
         with pytest.raises(PluginError, match="cannot be read as yaml"):
             taken(text, "file:x?format=yaml#a")

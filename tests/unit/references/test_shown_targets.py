@@ -3,7 +3,7 @@
 import pytest
 
 from sealpipe.delivery.recipients import Recipient, plan_delivery
-from sealpipe.reference.parse import parse_target
+from sealpipe.reference import parse_target
 
 SHOWN = {
     "email:kim@example.com?subject=x": "email:kim@example.com?subject=x",

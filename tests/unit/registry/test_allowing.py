@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.distributions import SOURCE, Site
 from support.terminal import Terminal
 
@@ -21,7 +21,7 @@ def registry(**config: Any) -> Registry:
 
 
 def content(found: Registry, reference: str) -> Any:
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
 
     locator = found.locate(parse(reference))
     return getattr(found.fetch({locator.name: [locator]})[locator], "content", None)
@@ -31,7 +31,9 @@ def test_only_those_that_the_setting_allows_are_loaded(site: Site) -> None:
     attic, cellar = site.source("attic", IT), site.source("cellar", IT)
     found = registry(allow_plugins=["attic"])
     assert content(found, "attic:x") == "its own"
-    with pytest.raises(NotConfiguredError, match="the plugin cellar is not listed in allow_plugins"):
+    with pytest.raises(
+        NotConfiguredError, match="the plugin cellar is not listed in allow_plugins"
+    ):
         found.source_info("cellar")
     assert (attic in sys.modules, cellar in sys.modules) == (True, False)
     assert found.catalog.problems == {"cellar": "is not listed in allow_plugins"}
@@ -68,7 +70,9 @@ def test_a_built_in_is_replaced_only_where_the_config_says_from_whom(site: Site)
     assert content(registry(), "env:A") == b"of the environment"
     found = registry(plugins={"env": {"from": "attic"}})
     assert content(found, "env:A") == "its own"
-    assert [listed.origin != "" for listed in found.catalog.list_plugins() if listed.info.name == "env"] == [True]
+    assert [
+        listed.origin != "" for listed in found.catalog.list_plugins() if listed.info.name == "env"
+    ] == [True]
     assert found.catalog.problems == {}
 
 
@@ -84,7 +88,9 @@ def test_a_missing_preferred_plugin_is_an_error(site: Site, config: Mapping[str,
     if config:
         site.source("env", IT, point="attic")
     why = "is not listed in allow_plugins" if config else "is not installed"
-    with pytest.raises(NotConfiguredError, match=rf"the config takes env from the plugin attic, which {why}"):
+    with pytest.raises(
+        NotConfiguredError, match=rf"the config takes env from the plugin attic, which {why}"
+    ):
         registry(plugins={"env": {"from": "attic"}}, **config).source("env")
 
 

@@ -1,4 +1,6 @@
-"""The audit log is a chain: what is changed, removed, added or cut off is found, and where it is."""
+"""The audit log is a chain: what is changed, removed, added or cut off is found, and where it
+is.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
@@ -48,7 +50,9 @@ def lines(log: Path) -> list[bytes]:
     return log.read_bytes().splitlines(keepends=True)
 
 
-def found(log: Path, key: bytes | None = KEY.encode(), head: str | None = None) -> list[tuple[int, str]]:
+def found(
+    log: Path, key: bytes | None = KEY.encode(), head: str | None = None
+) -> list[tuple[int, str]]:
     return verify(log, key, head).findings
 
 
@@ -58,7 +62,12 @@ def test_lines_hold_the_mark_of_the_line_before(log: Path, key: Path) -> None:
     assert [each["seq"] for each in told] == [1, 2, 3]
     assert [each["prev"] for each in told] == [chain.FIRST_PREV, told[0]["mac"], told[1]["mac"]]
     seen = verify(log, KEY.encode())
-    assert (seen.lines, seen.head, seen.findings, seen.remarks) == (3, f"3:{told[2]['mac']}", [], [])
+    assert (seen.lines, seen.head, seen.findings, seen.remarks) == (
+        3,
+        f"3:{told[2]['mac']}",
+        [],
+        [],
+    )
 
 
 def changed(found: list[bytes]) -> list[bytes]:
@@ -79,8 +88,16 @@ ATTACKS: dict[str, tuple[Any, int, str]] = {
     "changed, and marked anew": (forged, 2, "was changed"),
     "removed": (lambda old: [old[0], *old[2:]], 2, "comes after 1 line that were removed"),
     "the first one removed": (lambda old: old[1:], 1, "comes after 1 line that were removed"),
-    "added": (lambda old: [old[0], b'{"event":"share"}\n', *old[1:]], 2, "is not a line of the chain"),
-    "added at the end": (lambda old: [*old, b'{"event":"share"}\n'], 6, "is not a line of the chain"),
+    "added": (
+        lambda old: [old[0], b'{"event":"share"}\n', *old[1:]],
+        2,
+        "is not a line of the chain",
+    ),
+    "added at the end": (
+        lambda old: [*old, b'{"event":"share"}\n'],
+        6,
+        "is not a line of the chain",
+    ),
     "repeated": (lambda old: [old[0], old[0], *old[1:]], 2, "is duplicated"),
     "in another order": (lambda old: [old[1], old[0], *old[2:]], 1, "removed"),
     "blank lines": (lambda old: [old[0], b"\n", *old[1:]], 2, "is not a line of the chain"),
@@ -146,7 +163,9 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_chain(log: Path, key: Path, 
     write(log, 2, key=f"file:{key}")
     seen = verify(log, KEY.encode())
     assert seen.findings == []
-    assert seen.remarks == ([] if cut == 1 else [(3, "was truncated while it was written, as line 4 records")])
+    assert seen.remarks == (
+        [] if cut == 1 else [(3, "was truncated while it was written, as line 4 records")]
+    )
     if cut > 1:
         log.write_bytes(b"".join([*lines(log)[:2], *lines(log)[3:]]))
         assert "which was removed" in found(log)[0][1]
@@ -187,7 +206,9 @@ def test_a_log_without_a_line_of_ours_is_read_in_little_room(log: Path) -> None:
 def test_a_disk_without_room_leaves_no_half_line(log: Path) -> None:
     write(log, 2)
     before = log.read_bytes()
-    process = multiprocessing.get_context("fork").Process(target=_cramped, args=(log, len(before) + 100))
+    process = multiprocessing.get_context("fork").Process(
+        target=_cramped, args=(log, len(before) + 100)
+    )
     process.start()
     process.join()
     assert process.exitcode == 7
@@ -208,7 +229,10 @@ def _cramped(log: Path, size: int) -> None:
 
 def test_many_processes_write_one_chain(log: Path, key: Path) -> None:
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=write, args=(log, 25), kwargs={"key": f"file:{key}"}) for _ in range(6)]
+    writers = [
+        context.Process(target=write, args=(log, 25), kwargs={"key": f"file:{key}"})
+        for _ in range(6)
+    ]
     for each in writers:
         each.start()
     for each in writers:
@@ -217,10 +241,13 @@ def test_many_processes_write_one_chain(log: Path, key: Path) -> None:
     assert (seen.lines, seen.findings, seen.remarks) == (150, [], [])
 
 
-def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_waits_no_longer_than_it_has_patience(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import fcntl
 
-    # As the registry imports it: a test that imports modules afresh leaves another one as the package's attribute.
+    # As the registry imports it: a test that imports modules afresh leaves another one as the
+    # package's attribute.
     observer = import_module("sealpipe_plugins.audit.observer")
     monkeypatch.setattr(observer, "_LOCK_TIMEOUT", 0.2)
     write(log)
@@ -255,8 +282,12 @@ def test_a_log_is_a_regular_file(file: str) -> None:
         write(Path(file))
 
 
-@pytest.mark.parametrize("reference", ["env:SHORT", "env:NOBODYS", "file:audit.key", "file:/nowhere/key", "text:x", 7])
-def test_a_key_that_cannot_be_used_is_an_error(log: Path, monkeypatch: pytest.MonkeyPatch, reference: object) -> None:
+@pytest.mark.parametrize(
+    "reference", ["env:SHORT", "env:NOBODYS", "file:audit.key", "file:/nowhere/key", "text:x", 7]
+)
+def test_a_key_that_cannot_be_used_is_an_error(
+    log: Path, monkeypatch: pytest.MonkeyPatch, reference: object
+) -> None:
     monkeypatch.setenv("SHORT", "123456789012345")
     with pytest.raises(NotConfiguredError, match="key"):
         write(log, key=reference, required=False)
@@ -286,13 +317,18 @@ def test_every_run_tells_the_head_and_verify_takes_it(user: Terminal, *, keyed: 
     head = head_of(done.err)
     assert user.sealpipe("shares", "list", **config).err == ""
     checked = user.sealpipe("audit", "verify", "audit.jsonl", "--head", head, **config)
-    assert (checked.code, checked.out) == (0, f"2 lines, none changed, removed or added; head {head}\n")
+    assert (checked.code, checked.out) == (
+        0,
+        f"2 lines, none changed, removed or added; head {head}\n",
+    )
     assert ("not protected by a key" in checked.err) is not keyed
     told = user.sealpipe("audit", "verify", "audit.jsonl", "--output", "json", **config).json
     assert (told["lines"], told["head"], told["keyed"]) == (2, head, keyed)
     log = user.here / "audit.jsonl"
     log.write_bytes(lines(log)[0])
-    cut = user.sealpipe("audit", "verify", "audit.jsonl", "--head", head, "--output", "json", **config)
+    cut = user.sealpipe(
+        "audit", "verify", "audit.jsonl", "--head", head, "--output", "json", **config
+    )
     assert (cut.code, cut.out, cut.error["type"]) == (13, "", "AuditError")
     assert "line 2 and what followed is missing: 1 line cut off" in cut.error["message"]
 
@@ -308,7 +344,12 @@ def test_verify_without_the_key_does_not_pass(user: Terminal) -> None:
     config = audited(user, key="env:AUDIT_KEY")
     assert user.sealpipe("share", "-f", "text:x", **config).code == 0
     assert user.sealpipe("audit", "verify", "audit.jsonl").code == 13
-    assert user.sealpipe("audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY", AUDIT_KEY=KEY).code == 0
+    assert (
+        user.sealpipe(
+            "audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY", AUDIT_KEY=KEY
+        ).code
+        == 0
+    )
     assert user.sealpipe("audit", "verify", "nowhere.jsonl").code == 2
     assert user.sealpipe("audit", "verify", "audit.jsonl", "--head", "12").code == 2
     unset = user.sealpipe("audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY")
@@ -335,7 +376,9 @@ def test_verify_without_a_head_says_what_it_cannot_find(user: Terminal) -> None:
         ["tools", "call", "share_stats"],
     ],
 )
-def test_whatever_is_done_is_written_down_before_and_after(user: Terminal, words: list[str]) -> None:
+def test_whatever_is_done_is_written_down_before_and_after(
+    user: Terminal, words: list[str]
+) -> None:
     config = audited(user)
     user.sealpipe(*words, **config)
     first, *rest = [json.loads(line) for line in lines(user.here / "audit.jsonl")]
@@ -388,21 +431,32 @@ WITH_THE_CREDENTIAL: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("way", WITH_THE_CREDENTIAL)
 @pytest.mark.parametrize("written", ["plain", "base64"])
-def test_no_log_holds_the_credential(user: Terminal, service: RunningService, way: str, written: str) -> None:
+def test_no_log_holds_the_credential(
+    user: Terminal, service: RunningService, way: str, written: str
+) -> None:
     custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")[2]
-    text = custody if written == "plain" else base64.b64encode(custody.encode()).decode().rstrip("=")
+    text = (
+        custody if written == "plain" else base64.b64encode(custody.encode()).decode().rstrip("=")
+    )
     user.file(text, "a value")
     machine = Machine(user).allow(ALLOWS_ALL, audit=True)
     done = machine.sealpipe(*(word.format(text) for word in WITH_THE_CREDENTIAL[way]))
     assert (done.code, service.seen()) == (2, [])
-    assert text not in done.out + done.err + (machine.audit.read_text() if machine.audit.exists() else "")
+    assert text not in done.out + done.err + (
+        machine.audit.read_text() if machine.audit.exists() else ""
+    )
 
 
-def test_a_file_named_like_the_credential_is_withheld(user: Terminal, service: RunningService) -> None:
+def test_a_file_named_like_the_credential_is_withheld(
+    user: Terminal, service: RunningService
+) -> None:
     custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")[2]
     machine = Machine(user).allow(ALLOWS_ALL, audit=True)
     asked = machine.sealpipe("request", "-a", "Password", "--output", "json").json
     service.submitter().submit(asked["collect_link"], {"Password": "c4nary"})
-    assert machine.sealpipe("collect", asked["short_code"], "--to", f"file:{custody}#Password").code == 0
+    assert (
+        machine.sealpipe("collect", asked["short_code"], "--to", f"file:{custody}#Password").code
+        == 0
+    )
     assert json.loads(lines(machine.audit)[-1])["stored"] == ["[withheld]"]
     assert custody not in machine.audit.read_text()

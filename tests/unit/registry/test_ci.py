@@ -1,4 +1,7 @@
-"""What a CI job offers: who runs, masks, outputs, tokens (CI-FACTS). The token endpoint is a fake on a real socket."""
+"""What a CI job offers: who runs, masks, outputs, tokens (CI-FACTS).
+
+The token endpoint is a fake on a real socket.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError, UnsupportedError
+from sealpipe.errors import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    UnavailableError,
+    UnsupportedError,
+)
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import CI
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.ci_jobs import GITHUB, GITLAB, PLAIN, Answer, endpoint
 from support.ports import silent_port
 
@@ -41,7 +50,8 @@ def test_outside_a_ci_there_is_none_and_no_token() -> None:
 
 def test_each_job_knows_its_run_and_who_started_it() -> None:
     assert found(GITHUB).run() == (
-        "github", "acme/app/77/2/deploy", "mallory", "https://github.example/acme/app/actions/runs/77",
+        "github", "acme/app/77/2/deploy", "mallory",
+        "https://github.example/acme/app/actions/runs/77",
     )  # fmt: skip
     assert found(GITLAB).run() == ("gitlab", "acme/app/99", "eve", GITLAB["CI_JOB_URL"])
 
@@ -57,7 +67,10 @@ def test_github_gives_a_token_for_the_audience_that_was_asked_for(
 
     environ = endpoint(answer)
     assert found(environ).oidc_token("https://vault.example/?a&b").reveal() == "the.token.itself"
-    assert Registry(environ=environ, network=lambda: PluginNetwork(None)).oidc_token().reveal() == "the.token.itself"
+    assert (
+        Registry(environ=environ, network=lambda: PluginNetwork(None)).oidc_token().reveal()
+        == "the.token.itself"
+    )
     version = {"api-version": ["2.0"]}
     assert seen == [
         (version | {"audience": ["https://vault.example/?a&b"]}, "bearer runner-bearer"),
@@ -107,7 +120,10 @@ def test_gitlab_gives_the_declared_token_where_its_audience_fits() -> None:
         token = jwt(aud=aud)
         assert found(GITLAB | {"VAULT_ID_TOKEN": token}).oidc_token("vault").reveal() == token
     assert found(GITLAB | {"VAULT_ID_TOKEN": "opaque"}).oidc_token().reveal() == "opaque"
-    own = {"SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE": "AWS_ID_TOKEN", "AWS_ID_TOKEN": jwt(aud="aws")}
+    own = {
+        "SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE": "AWS_ID_TOKEN",
+        "AWS_ID_TOKEN": jwt(aud="aws"),
+    }
     assert found(GITLAB | own).oidc_token("aws").reveal() == own["AWS_ID_TOKEN"]
 
 
@@ -129,7 +145,9 @@ Registry(environ=dict(os.environ)).ci().mask([Secret(value) for value in sys.arg
 
 def masked(*values: str, stderr: int | None = None, environ: Mapping[str, str] = GITHUB) -> bytes:
     command = [sys.executable, "-c", MASKING, *values]
-    done = subprocess.run(command, env={**os.environ, **environ}, stderr=stderr or subprocess.PIPE, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, **environ}, stderr=stderr or subprocess.PIPE, check=True
+    )
     return done.stderr or b""
 
 
@@ -153,7 +171,9 @@ def test_github_masks_the_value_and_each_of_its_longer_lines_one_a_command() -> 
     ],
     ids=["github", "azure"],
 )
-def test_lines_too_short_to_mask_are_counted_in_one_warning(environ: dict[str, str], mask: str, warning: str) -> None:
+def test_lines_too_short_to_mask_are_counted_in_one_warning(
+    environ: dict[str, str], mask: str, warning: str
+) -> None:
     assert masked("longer", "ab", environ=environ).decode().splitlines() == [
         f"{mask}longer",
         f"{warning}1 secret line is too short to be masked: do not print it",
@@ -184,11 +204,18 @@ Registry(environ=dict(os.environ)).ci().annotate(*sys.argv[1:])
 
 
 @pytest.mark.parametrize(
-    ("environ", "told"), [(GITHUB, "::error title=sealpipe::100%25%0D%0A::add-mask::x\n"), (GITLAB, ""), (PLAIN, "")]
+    ("environ", "told"),
+    [(GITHUB, "::error title=sealpipe::100%25%0D%0A::add-mask::x\n"), (GITLAB, ""), (PLAIN, "")],
 )
-def test_an_error_is_shown_where_there_is_a_place_for_it(environ: dict[str, str], told: str) -> None:
+def test_an_error_is_shown_where_there_is_a_place_for_it(
+    environ: dict[str, str], told: str
+) -> None:
     command = [sys.executable, "-c", ANNOTATING, "error", "100%\r\n::add-mask::x"]
-    bare = {name: value for name, value in os.environ.items() if name not in ("CI", "GITHUB_ACTIONS", "GITLAB_CI")}
+    bare = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("CI", "GITHUB_ACTIONS", "GITLAB_CI")
+    }
     done = subprocess.run(command, env={**bare, **environ}, capture_output=True, check=True)
     assert (done.stdout.decode(), done.stderr.decode()) == ("", told)
 
@@ -210,8 +237,13 @@ def test_a_mask_never_goes_into_a_regular_file(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b""
 
 
-def test_github_outputs_stand_behind_a_delimiter_and_the_summary_is_added_to(tmp_path: Path) -> None:
-    files = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+def test_github_outputs_stand_behind_a_delimiter_and_the_summary_is_added_to(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "GITHUB_OUTPUT": str(tmp_path / "out"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
     ci = found(GITHUB | files)
     ci.set_output("short-code", "a\nEOF\nb")
     ci.set_output("expires", "never")

@@ -95,7 +95,9 @@ def test_nothing_is_looked_up_for_what_is_ours(with_greeter: Terminal, words: li
         ("seven", 7, ""),
     ],
 )
-def test_a_plugin_commands_error_is_reported_like_ours(with_greeter: Terminal, name: str, code: int, told: str) -> None:
+def test_a_plugin_commands_error_is_reported_like_ours(
+    with_greeter: Terminal, name: str, code: int, told: str
+) -> None:
     done = with_greeter.sealpipe("greet", name)
     assert (done.code, done.out) == (code, "")
     assert told in done.err
@@ -120,7 +122,9 @@ def test_an_unknown_command_is_one_all_the_same(with_greeter: Terminal) -> None:
     assert "No such command" in done.err
 
 
-def test_a_broken_plugin_is_reported_and_affects_no_other(with_greeter: Terminal, site: Site) -> None:
+def test_a_broken_plugin_is_reported_and_affects_no_other(
+    with_greeter: Terminal, site: Site
+) -> None:
     site.install("broken", BROKEN)
     site.install("worse", f"raise OSError('{CANARY}')")
     assert with_greeter.sealpipe("greet", "ada").out == "hello ada\n"
@@ -136,8 +140,12 @@ def test_names_that_are_taken_stay_with_their_owners(with_greeter: Terminal, sit
     site.install("zeta", GREETER)
     assert "mine" not in with_greeter.sealpipe("share", "--help").out
     done = with_greeter.sealpipe("plugins")
-    assert "sealpipe: the plugin thief has a command named share, which already exists\n" in done.err
-    assert "sealpipe: the plugin zeta has a command named people, which already exists\n" in done.err
+    assert (
+        "sealpipe: the plugin thief has a command named share, which already exists\n" in done.err
+    )
+    assert (
+        "sealpipe: the plugin zeta has a command named people, which already exists\n" in done.err
+    )
 
 
 def test_a_plugin_that_is_not_allowed_adds_none(with_greeter: Terminal) -> None:

@@ -11,8 +11,8 @@ import pytest
 from sealpipe.errors import NotConfiguredError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import Store
 from support.distributions import Site
 
@@ -39,7 +39,11 @@ def context(environ: Mapping[str, str], site: Site) -> Context:
 
 def test_a_program_that_a_plugin_starts_gets_nothing_of_sealpipes(site: Site) -> None:
     site.source("attic", ATTIC)
-    ours = {"SEALPIPE_API_KEY": "k", "SEALPIPE_STORE__MY__PLUGIN": "attic", "SEALPIPE_PLUGIN_ATTIC__TOKEN": "t"}
+    ours = {
+        "SEALPIPE_API_KEY": "k",
+        "SEALPIPE_STORE__MY__PLUGIN": "attic",
+        "SEALPIPE_PLUGIN_ATTIC__TOKEN": "t",
+    }
     found = Registry(environ={"PATH": "/bin", "VAULT_TOKEN": "v", "NOT_SEALPIPE_X": "y", **ours})
     locator = found.locate(parse("attic:x"))
     names = found.fetch({"attic": [locator]})[locator].content["names"]  # type: ignore[union-attr]
@@ -59,7 +63,9 @@ def test_the_token_of_the_ci_is_there_in_a_job_and_nowhere_else(site: Site) -> N
     assert TOKEN not in repr(token)
     for environ in ({}, JOB):
         with pytest.raises(NotConfiguredError) as lacking:
-            context(environ, Site(site.folder.parent / f"site{len(environ)}")).oidc_token("an-audience")
+            context(environ, Site(site.folder.parent / f"site{len(environ)}")).oidc_token(
+                "an-audience"
+            )
         assert lacking.value.remedy
     with pytest.raises(NotConfiguredError, match="no CI"):
         Context("attic", environ={}).oidc_token()
@@ -67,7 +73,10 @@ def test_the_token_of_the_ci_is_there_in_a_job_and_nowhere_else(site: Site) -> N
 
 def test_the_logger_has_the_stores_name_and_writes_nothing_by_itself(site: Site) -> None:
     assert context({}, site).logger.name == "sealpipe.plugin.attic"
-    code = "from sealpipe.plugin import Context\nlog = Context('attic').logger\nlog.debug('c4nary'); log.info('c4nary')"
+    code = (
+        "from sealpipe.plugin import Context\nlog = Context('attic').logger\n"
+        "log.debug('c4nary'); log.info('c4nary')"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
 
@@ -76,4 +85,6 @@ def test_the_logger_has_the_stores_name_and_writes_nothing_by_itself(site: Site)
 @pytest.mark.parametrize("is_default", [True, False])
 def test_a_plugin_names_the_variable_that_sets_it(name: str, *, is_default: bool) -> None:
     store = Store(name, "slack", {}, is_default=is_default)
-    assert Context(name, named=not is_default).get_variable("webhooks") == store.get_variable("webhooks")
+    assert Context(name, named=not is_default).get_variable("webhooks") == store.get_variable(
+        "webhooks"
+    )

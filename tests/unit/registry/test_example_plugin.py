@@ -1,4 +1,6 @@
-"""The example plugin of the docs: built, installed beside sealpipe, held to the kit, used; and broken on purpose."""
+"""The example plugin of the docs: built, installed beside sealpipe, held to the kit, used; and
+broken on purpose.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ EXAMPLE = ROOT / "docs/how-to/example-plugin"
 PAGE = (ROOT / "docs/how-to/write-a-plugin.md").read_text(encoding="utf-8")
 SECRET = "c4nary-on-the-shelf"
 
-# What an author could get wrong: the file, what is right there, what is wrong, and the tests of the kit that say so.
+# What an author could get wrong: the file, what is right there, what is wrong, and the tests of the
+# kit that say so.
 BREAKS = {
     "the module with the hooks imports the HTTP library": (
         "__init__.py",
@@ -75,26 +78,62 @@ class Installed:
         self.python = folder / "venv/bin/python"
         self.packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
         venv.EnvBuilder(symlinks=True).create(folder / "venv")
-        # All else comes from the environment around us, whose own sealpipe stands behind the one installed here.
+        # All else comes from the environment around us, whose own sealpipe stands behind the one
+        # installed here.
         (self.packages / "around_us.pth").write_text(sysconfig.get_path("purelib") + "\n")
         wheels = [self._wheel(project, folder / "wheels") for project in (ROOT, EXAMPLE)]
-        pip = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "--no-deps", "--no-index"]
-        subprocess.run([*pip, "--disable-pip-version-check", *wheels], check=True, capture_output=True)
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            self.python,
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-index",
+        ]
+        subprocess.run(
+            [*pip, "--disable-pip-version-check", *wheels], check=True, capture_output=True
+        )
 
     def _wheel(self, project: Path, folder: Path) -> Path:
         before = set(folder.glob("*.whl"))
-        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, project]
+        command = [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            folder,
+            project,
+        ]
         subprocess.run(command, check=True, capture_output=True)
         (wheel,) = set(folder.glob("*.whl")) - before
         return wheel
 
     def tests(self, folder: Path) -> tuple[int, str, set[str]]:
-        """Run the example's own tests there: exit code, output, and the names of those that failed."""
-        tests = shutil.copytree(EXAMPLE, folder / "tests", ignore=shutil.ignore_patterns("sealpipe_shelf"))
+        """Run the example's own tests there: exit code, output, and the names of those that
+        failed.
+        """
+        tests = shutil.copytree(
+            EXAMPLE, folder / "tests", ignore=shutil.ignore_patterns("sealpipe_shelf")
+        )
         command = [self.python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]
-        environ = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=tests, env=environ, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, set(re.findall(r"^FAILED \S+::(\S+)", done.stdout, re.MULTILINE))
+        environ = {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PATH": os.defpath,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        done = subprocess.run(
+            command, cwd=tests, env=environ, capture_output=True, text=True, check=False
+        )
+        return (
+            done.returncode,
+            done.stdout,
+            set(re.findall(r"^FAILED \S+::(\S+)", done.stdout, re.MULTILINE)),
+        )
 
     def sealpipe(self, terminal: Terminal, *words: str, **environ: str) -> Done:
         """Run its `sealpipe WORDS`."""
@@ -129,7 +168,9 @@ def test_its_own_tests_pass_where_it_is_installed(installed: Installed, tmp_path
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_the_kit_notices_what_an_author_gets_wrong(installed: Installed, tmp_path: Path, how: str) -> None:
+def test_the_kit_notices_what_an_author_gets_wrong(
+    installed: Installed, tmp_path: Path, how: str
+) -> None:
     file, right, wrong, caught = BREAKS[how]
     path = installed.packages / "sealpipe_shelf" / file
     before = path.read_text()
@@ -153,7 +194,9 @@ def test_it_is_listed_with_its_distribution(installed: Installed, bare: Terminal
     ]
 
 
-def test_the_doctor_checks_it(installed: Installed, bare: Terminal, at_shelf: dict[str, str]) -> None:
+def test_the_doctor_checks_it(
+    installed: Installed, bare: Terminal, at_shelf: dict[str, str]
+) -> None:
     fine = installed.sealpipe(bare, "doctor", "shelf", **at_shelf)
     assert (fine.code, fine.err) == (0, "")
     assert f"{at_shelf['SHELF_URL']} accepts the token" in fine.out
@@ -167,17 +210,27 @@ def test_the_doctor_checks_it(installed: Installed, bare: Terminal, at_shelf: di
 
 
 def test_a_share_takes_from_it_and_leaves_its_link_there(
-    installed: Installed, user: Terminal, service: RunningService, shelf: Any, at_shelf: dict[str, str]
+    installed: Installed,
+    user: Terminal,
+    service: RunningService,
+    shelf: Any,
+    at_shelf: dict[str, str],
 ) -> None:
     name = shelf.put({"user": b"deploy", "password": SECRET.encode()})
     config = user.file("config.toml", f'[stores.my-shelf]\nplugin = "shelf"\nurl = "{shelf.url}"\n')
-    environ = {**at_shelf, "SEALPIPE_CONFIG": str(config), "SEALPIPE_STORE__MY_SHELF__TOKEN": at_shelf["SHELF_TOKEN"]}
+    environ = {
+        **at_shelf,
+        "SEALPIPE_CONFIG": str(config),
+        "SEALPIPE_STORE__MY_SHELF__TOKEN": at_shelf["SHELF_TOKEN"],
+    }
     fields = ["-f", f"Password=shelf:{name}#password", "-f", f"my-shelf:{name}#user"]
     done = installed.sealpipe(user, "share", *fields, **environ)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": SECRET, "user": "deploy"}
 
-    sent = installed.sealpipe(user, "share", *fields, "--send", "shelf:{to}", "--param", "to=text:ada", **environ)
+    sent = installed.sealpipe(
+        user, "share", *fields, "--send", "shelf:{to}", "--param", "to=text:ada", **environ
+    )
     assert sent.code == 0, sent
     ((person, note),) = shelf.notes
     link = re.search(rf"{re.escape(service.link_base_url)}\S+", note)
@@ -203,7 +256,9 @@ def test_what_it_says_when_it_fails_names_the_reference_and_no_value(
 def test_the_page_shows_the_example_as_it_is() -> None:
     files = [*EXAMPLE.glob("*.toml"), *EXAMPLE.glob("*/*.py")]
     code = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    shown = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE.partition("## Beyond the example")[0], re.DOTALL)
+    shown = re.findall(
+        r"```(?:python|toml)\n(.*?)```", PAGE.partition("## Beyond the example")[0], re.DOTALL
+    )
     assert len(shown) >= 5
     for block in shown:
         for part in re.split(r"\n\n\n|\n    \.\.\.\n|\n\.\.\.\n", block):

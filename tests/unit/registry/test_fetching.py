@@ -1,4 +1,6 @@
-"""Reading from stores: at once, in as many threads as a source allows, and each by itself when one fails."""
+"""Reading from stores: at once, in as many threads as a source allows, and each by itself when one
+fails.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_as_many_calls_run_at_once_as_the_source_allows_and_no_more() -> None:
     assert len(set(source.threads.values())) == 3
 
 
-@pytest.mark.parametrize(("asked", "most"), [(10_000, MAX_CALLS), (0, 1), (-1, 1), ("many", 1), (2.5, 1), (None, 1)])
+@pytest.mark.parametrize(
+    ("asked", "most"), [(10_000, MAX_CALLS), (0, 1), (-1, 1), ("many", 1), (2.5, 1), (None, 1)]
+)
 def test_what_a_source_asks_for_is_kept_within_bounds(asked: Any, most: int) -> None:
     class Odd(Watched):
         meets = most
@@ -89,7 +93,10 @@ def test_stores_are_read_at_the_same_time_up_to_a_bound() -> None:
     sources = {f"store{number}": Watched(together) for number in range(2 * MAX_STORES)}
     answers = fetch_all(sources.__getitem__, {name: locators(name, 1) for name in sources})
     assert contents(answers) == {f"{name}:0": "0" for name in sources}
-    assert len({ident for source in sources.values() for ident in source.threads.values()}) == MAX_STORES
+    assert (
+        len({ident for source in sources.values() for ident in source.threads.values()})
+        == MAX_STORES
+    )
 
 
 def failing(error: BaseException) -> Callable[[], Source]:
@@ -116,11 +123,18 @@ class Unmade(Watched):
         (failing(MemoryError()), "the source bad raised an unexpected MemoryError"),
     ],
 )
-def test_a_store_that_fails_takes_nothing_from_another(make: Callable[[], Source], reason: str) -> None:
+def test_a_store_that_fails_takes_nothing_from_another(
+    make: Callable[[], Source], reason: str
+) -> None:
     made: dict[str, Callable[[], Source]] = {"bad": make, "good": Watched, "fine": Watched}
     answers = fetch_all(lambda name: made[name](), {name: locators(name, 2) for name in made})
     told = contents(answers)
-    assert [told[f"{name}:{number}"] for name in ("good", "fine") for number in range(2)] == ["0", "1", "0", "1"]
+    assert [told[f"{name}:{number}"] for name in ("good", "fine") for number in range(2)] == [
+        "0",
+        "1",
+        "0",
+        "1",
+    ]
     where = r" at test_fetching\.py:\d+" if "unexpected" in reason else ""
     for number in range(2):
         error = answers[locators("bad", 2)[number]]
@@ -140,7 +154,14 @@ def test_one_that_fails_takes_nothing_from_those_beside_it() -> None:
             return Document(locator.body)
 
     answers = contents(fetch_all(lambda _: Some(), {"some": locators("some", 6)}))
-    assert [str(answers[f"some:{number}"]) for number in range(6)] == ["0", "odd", "2", "odd", "4", "odd"]
+    assert [str(answers[f"some:{number}"]) for number in range(6)] == [
+        "0",
+        "odd",
+        "2",
+        "odd",
+        "4",
+        "odd",
+    ]
 
 
 def test_too_much_stops_everything() -> None:
@@ -153,13 +174,19 @@ def test_too_much_stops_everything() -> None:
 
 def test_a_shared_error_is_reported_for_each_reference() -> None:
     answers = fetch_all(lambda _: Unmade(), {"bad": locators("bad", 3)})
-    told = [(answer.locator, answer.remedy) for answer in answers.values() if isinstance(answer, PluginError)]
+    told = [
+        (answer.locator, answer.remedy)
+        for answer in answers.values()
+        if isinstance(answer, PluginError)
+    ]
     assert told == [("bad:0", "do not"), ("bad:1", "do not"), ("bad:2", "do not")]
 
 
 @pytest.mark.parametrize("calls", [1, 4])
 def test_an_outage_costs_the_deadline_once(calls: int) -> None:
-    """However many references a slow store has: once the time is over, those that are left are answered."""
+    """However many references a slow store has: once the time is over, those that are left are
+    answered.
+    """
     asked: list[str] = []
 
     class Slow(Watched):
@@ -185,7 +212,9 @@ def test_a_store_that_answers_is_asked_after_the_deadline() -> None:
             raise UnavailableError("no answer", locator=locator.text)
 
     made: dict[str, Callable[[], Source]] = {"down": Down, "good": Watched}
-    answers = contents(fetch_all(lambda name: made[name](), {name: locators(name, 3) for name in made}, 0.0))
+    answers = contents(
+        fetch_all(lambda name: made[name](), {name: locators(name, 3) for name in made}, 0.0)
+    )
     assert [answers[f"good:{number}"] for number in range(3)] == ["0", "1", "2"]
 
 

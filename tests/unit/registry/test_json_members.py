@@ -13,14 +13,22 @@ from sealpipe_plugins.secret_documents import decode_member, find_members, set_m
 
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(NAMES, VALUES, max_size=5)
 
 
-@given(OBJECTS, st.dictionaries(NAMES, st.text(max_size=8), min_size=1, max_size=4), st.sampled_from([None, 1]))
+@given(
+    OBJECTS,
+    st.dictionaries(NAMES, st.text(max_size=8), min_size=1, max_size=4),
+    st.sampled_from([None, 1]),
+)
 def test_what_is_set_is_set_and_all_else_stays_to_the_letter(
     there: dict[str, Any], new: dict[str, str], indent: int | None
 ) -> None:
@@ -48,10 +56,14 @@ def test_a_text_is_read_as_it_is_and_what_is_no_text_is_like_none(there: dict[st
             assert found.decode() == json.dumps(given_)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '"a"', "1", "null", '{"a": 1', '{"a"}', "{} x", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '"a"', "1", "null", '{"a": 1', '{"a"}', "{} x", "[" * 100_000]
+)
 def test_what_is_no_object_has_no_members(text: str) -> None:
     assert find_members(text) is None
 
 
 def test_duplicate_members_are_both_reported() -> None:
-    assert [member.name for member in find_members(' {"a":1 ,\n"b" : [{}] , "a" : "x"} ') or []] == ["a", "b", "a"]
+    assert [
+        member.name for member in find_members(' {"a":1 ,\n"b" : [{}] , "a" : "x"} ') or []
+    ] == ["a", "b", "a"]

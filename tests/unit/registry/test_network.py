@@ -1,4 +1,6 @@
-"""The way out that plugins share: whom it trusts, by which proxy it goes, and what it never does."""
+"""The way out that plugins share: whom it trusts, by which proxy it goes, and what it never
+does.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ import trustme
 from sealpipe.errors import NotConfiguredError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.network.service_network import make_pool_proxy, make_tls_context
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
 from support.faults import says, tunnels
@@ -67,7 +69,14 @@ def plain() -> Iterator[Backend]:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
@@ -85,7 +94,9 @@ def network_of() -> Iterator[NetworkOf]:
         each.close()
 
 
-def test_only_the_users_ca_is_trusted(network_of: NetworkOf, secure: Backend, ca_file: Path) -> None:
+def test_only_the_users_ca_is_trusted(
+    network_of: NetworkOf, secure: Backend, ca_file: Path
+) -> None:
     assert network_of(ca_file).http().get(secure.base_url).text == "it is I"
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         network_of(None).http().get(secure.base_url)
@@ -105,7 +116,9 @@ def test_the_end_of_a_run_ends_its_connections_and_another_run_makes_new_ones(
     assert made().http().get(plain.base_url).is_success
 
 
-def test_a_certificate_for_another_name_is_not_trusted(network_of: NetworkOf, secure: Backend, ca_file: Path) -> None:
+def test_a_certificate_for_another_name_is_not_trusted(
+    network_of: NetworkOf, secure: Backend, ca_file: Path
+) -> None:
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         network_of(ca_file).http().get(secure.base_url.replace(LOOPBACK, "localhost"))
 
@@ -124,7 +137,11 @@ def test_all_plugins_of_a_run_have_one_client_with_the_cores_own_trust(
 
 
 def test_session_keys_are_never_written(
-    network_of: NetworkOf, secure: Backend, ca_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network_of: NetworkOf,
+    secure: Backend,
+    ca_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
     assert ssl.create_default_context().keylog_filename, "Python itself obeys it"
@@ -139,7 +156,10 @@ def test_session_keys_are_never_written(
 def test_a_proxy_over_tls_is_checked_as_everything_else() -> None:
     """With a context of ours: httpcore's own would obey SSLKEYLOGFILE, and not know the CA file."""
     context = make_tls_context({})
-    for address, expected in (("https://user:p%40ss@proxy.example:3128", context), ("http://proxy.example", None)):
+    for address, expected in (
+        ("https://user:p%40ss@proxy.example:3128", context),
+        ("http://proxy.example", None),
+    ):
         proxy = make_pool_proxy(address, context)
         assert proxy is not None
         assert proxy.ssl_context is expected
@@ -171,10 +191,16 @@ def asking(authority: trustme.CA, mode: ssl.VerifyMode) -> ssl.SSLContext:
 
 def own_client(network: PluginNetwork, authority: trustme.CA, folder: Path) -> httpx.Client:
     """As a plugin has one for a cluster: its CA, and a certificate to log in with."""
-    pair, certificate, key = authority.issue_cert("client.example"), folder / "client.pem", folder / "client.key"
+    pair, certificate, key = (
+        authority.issue_cert("client.example"),
+        folder / "client.pem",
+        folder / "client.key",
+    )
     pair.cert_chain_pems[0].write_to_path(certificate)
     pair.private_key_pem.write_to_path(key)
-    return network.http(authorities=authority.cert_pem.bytes().decode(), certificate=(certificate, key))
+    return network.http(
+        authorities=authority.cert_pem.bytes().decode(), certificate=(certificate, key)
+    )
 
 
 def test_a_plugins_own_ca_is_trusted_without_a_certificate(
@@ -185,12 +211,19 @@ def test_a_plugins_own_ca_is_trusted_without_a_certificate(
 
 
 def test_a_plugins_ca_file_is_trusted_beside_all_others(
-    network_of: NetworkOf, secure: Backend, backend_authority: trustme.CA, ca_file: Path, tmp_path: Path
+    network_of: NetworkOf,
+    secure: Backend,
+    backend_authority: trustme.CA,
+    ca_file: Path,
+    tmp_path: Path,
 ) -> None:
     backend_authority.cert_pem.write_to_path(tmp_path / "backend.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     backend_authority.issue_cert(LOOPBACK).configure_cert(context)
-    with Backend(context) as other, network_of(ca_file).http(ca_file=tmp_path / "backend.pem") as client:
+    with (
+        Backend(context) as other,
+        network_of(ca_file).http(ca_file=tmp_path / "backend.pem") as client,
+    ):
         assert [client.get(each.base_url).text for each in (secure, other)] == ["it is I"] * 2
 
 
@@ -203,7 +236,11 @@ def test_no_plugin_gets_the_cookies_of_another(network_of: NetworkOf, plain: Bac
 
 
 def test_certificates_are_read_for_https_only(
-    network_of: NetworkOf, plain: Backend, secure: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network_of: NetworkOf,
+    plain: Backend,
+    secure: Backend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     client = network_of(None).http()
@@ -238,7 +275,10 @@ def test_a_proxy_over_tls_is_trusted_by_the_systems_ca_and_gets_no_certificate_o
 
 
 def test_a_backends_ca_does_not_vouch_for_a_proxy(
-    network_of: NetworkOf, backend_authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network_of: NetworkOf,
+    backend_authority: trustme.CA,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     backend_authority.issue_cert(LOOPBACK).configure_cert(context)
@@ -259,7 +299,9 @@ def tunnels_tls(exchange: Exchange, port: int) -> None:
         client = exchange.client
         assert isinstance(client, ssl.SSLSocket)
         while True:
-            for side in [client] if client.pending() else select.select([client, upstream], [], [], 10)[0]:
+            for side in (
+                [client] if client.pending() else select.select([client, upstream], [], [], 10)[0]
+            ):
                 piece = side.recv(65536)
                 (upstream if side is client else client).sendall(piece)
                 if not piece:
@@ -273,7 +315,11 @@ def test_redirects_are_not_followed(network_of: NetworkOf, plain: Backend) -> No
 
 
 def test_the_environments_proxy_is_used_also_for_tls_and_never_for_loopback(
-    network_of: NetworkOf, secure: Backend, plain: Backend, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+    network_of: NetworkOf,
+    secure: Backend,
+    plain: Backend,
+    ca_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = network_of(ca_file)
     with Faulty((LOOPBACK, 1), then=tunnels((LOOPBACK, secure.port))) as proxy:
@@ -286,13 +332,16 @@ def test_the_environments_proxy_is_used_also_for_tls_and_never_for_loopback(
         assert len(proxy.received()) == 1
     with Faulty((LOOPBACK, 1), then=says(200, "from the proxy")) as proxy:
         monkeypatch.setenv("http_proxy", f"http://{LOOPBACK}:{proxy.port}")
-        with pytest.raises(NotConfiguredError, match=f"http://{HOST}"):  # unencrypted, though only as far as the proxy
+        # Unencrypted, though only as far as the proxy.
+        with pytest.raises(NotConfiguredError, match=f"http://{HOST}"):
             network.http().get(f"http://{HOST}/x")
         assert network.http().get(plain.base_url).text == "it is I"
         assert proxy.received() == []
 
 
-def test_a_host_of_no_proxy_gets_none(network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_of_no_proxy_gets_none(
+    network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", "inside.example,.corp")
     network = network_of(None)
@@ -301,7 +350,9 @@ def test_a_host_of_no_proxy_gets_none(network_of: NetworkOf, monkeypatch: pytest
         assert network.proxy(f"https://{host}/") is None
 
 
-def test_an_invalid_proxy_is_reported_and_not_shown(network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_proxy_is_reported_and_not_shown(
+    network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "ftp://user:c4nary@proxy.example")
     with pytest.raises(NotConfiguredError, match="not an http") as told:
         network_of(None).proxy(f"https://{HOST}/")
@@ -343,7 +394,11 @@ def test_the_certificates_that_the_environment_names_take_the_place_of_the_syste
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "ca_file"])
 def test_unreadable_certificates_are_reported(
-    network_of: NetworkOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Backend, name: str
+    network_of: NetworkOf,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plain: Backend,
+    name: str,
 ) -> None:
     missing = tmp_path / "missing.pem"
     if name == "SSL_CERT_FILE":
@@ -354,19 +409,26 @@ def test_unreadable_certificates_are_reported(
         network.tls_context,
         lambda: network.connect(plain.base_url.replace("http", "https")),
     ):
-        with pytest.raises(NotConfiguredError, match="the certificates to trust cannot be read") as told:
+        with pytest.raises(
+            NotConfiguredError, match="the certificates to trust cannot be read"
+        ) as told:
             ask()
         assert "SSL_CERT_FILE" in told.value.remedy
 
 
 def test_the_bundle_goes_when_the_process_ends(tmp_path: Path, ca_file: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from sealpipe.network.plugin_network import PluginNetwork\n"
+        "import sys; from pathlib import Path; from sealpipe.network.plugin_network import "
+        "PluginNetwork\n"
         "bundle = PluginNetwork(Path(sys.argv[1])).ca_bundle(); print(bundle, bundle.exists())"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code, ca_file], check=True, capture_output=True, text=True, env=environ
+        [sys.executable, "-c", code, ca_file],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environ,
     )
     path, existed = done.stdout.split()
     assert existed == "True"

@@ -1,4 +1,6 @@
-"""A CA and a proxy, given once, serve hvac, botocore and httpx alike: a share whose parts are all behind one proxy."""
+"""A CA and a proxy, given once, serve hvac, botocore and httpx alike: a share whose parts are all
+behind one proxy.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,17 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def proxy(bao: Bao, aws: Moto, receiver: Receiver, tmp_path: Path) -> Iterator[Intercepting]:
     at = {VAULT: bao.addr, AWS: aws.url, HOOKS: receiver.url}
-    with Intercepting(tmp_path, {host: int(url.split(":")[2].split("/")[0]) for host, url in at.items()}) as running:
+    with Intercepting(
+        tmp_path, {host: int(url.split(":")[2].split("/")[0]) for host, url in at.items()}
+    ) as running:
         yield running
 
 
 @pytest.fixture
 def user(user: Terminal, bao: Bao, proxy: Intercepting) -> Terminal:
-    """Somebody in a company's network: one CA, one proxy, and nothing of either in any backend's settings."""
+    """Somebody in a company's network: one CA, one proxy, and nothing of either in any backend's
+    settings.
+    """
     user.environ |= {
         "SEALPIPE_CA_FILE": str(proxy.ca_file),
         "HTTPS_PROXY": proxy.url(),
@@ -66,7 +72,11 @@ def user(user: Terminal, bao: Bao, proxy: Intercepting) -> Terminal:
     return user
 
 
-FIELDS = {"hvac": "Password=vault:secret/db#password", "botocore": "Key=aws-sm:key", "httpx": "text:t"}
+FIELDS = {
+    "hvac": "Password=vault:secret/db#password",
+    "botocore": "Key=aws-sm:key",
+    "httpx": "text:t",
+}
 
 
 def share(user: Terminal, *fields: str, **environ: str | None) -> Done:
@@ -86,7 +96,9 @@ def test_all_go_through_the_one_proxy_and_trust_the_one_ca(
 
 
 @pytest.mark.parametrize("library", FIELDS)
-def test_without_the_ca_each_reports_an_untrusted_certificate(user: Terminal, receiver: Receiver, library: str) -> None:
+def test_without_the_ca_each_reports_an_untrusted_certificate(
+    user: Terminal, receiver: Receiver, library: str
+) -> None:
     done = share(user, FIELDS[library], SEALPIPE_CA_FILE=None)
     assert (done.code, done.out) == (11 if library == "httpx" else 14, ""), done
     assert "certificate from an authority that is not trusted here" in done.err
@@ -105,7 +117,9 @@ def test_without_the_login_each_says_that_the_proxy_wants_one(
     assert (receiver.hooks, proxy.asked) == ([], [])
 
 
-def test_a_refused_reference_names_itself_and_no_other(user: Terminal, service: RunningService) -> None:
+def test_a_refused_reference_names_itself_and_no_other(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user, FIELDS["hvac"], "Key=aws-sm:nothing-there")
     assert (done.code, created(service)) == (14, []), done
     assert "aws-sm:nothing-there" in done.err

@@ -1,4 +1,6 @@
-"""Policies that may say no, and observers that are told: the user's, and the machine's that nobody overrides."""
+"""Policies that may say no, and observers that are told: the user's, and the machine's that nobody
+overrides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import pytest
 from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError
 from sealpipe.errors import PluginError
 from sealpipe.plugin import OutgoingAction
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import ALLOWS_ALL, Site
@@ -81,14 +83,25 @@ def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], PolicyHoo
 
 @pytest.mark.parametrize(
     "rules",
-    ["= no toml", "most_view = 1", "most_views = 0", "most_views = true", 'longest_expiry = "7"', 'sources = "vault"'],
+    [
+        "= no toml",
+        "most_view = 1",
+        "most_views = 0",
+        "most_views = true",
+        'longest_expiry = "7"',
+        'sources = "vault"',
+    ],
 )
-def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str], PolicyHook], rules: str) -> None:
+def test_a_policy_that_cannot_be_read_lets_nothing_leave(
+    policy: Callable[[str], PolicyHook], rules: str
+) -> None:
     with pytest.raises(NotConfiguredError, match="policy"):
         Registry().check_outgoing([policy(rules)], PLAN)
 
 
-@pytest.mark.parametrize("table", [{}, {"file": "relative.toml"}, {"file": "/nowhere/policy.toml"}, {"file": 1}])
+@pytest.mark.parametrize(
+    "table", [{}, {"file": "relative.toml"}, {"file": "/nowhere/policy.toml"}, {"file": 1}]
+)
 def test_a_policy_without_a_file_lets_nothing_leave(table: dict[str, Any]) -> None:
     with pytest.raises(NotConfiguredError):
         Registry().check_outgoing([PolicyHook("policy", table)], PLAN)
@@ -101,14 +114,20 @@ def lines(file: Path) -> list[dict[str, Any]]:
 def test_the_audit_is_notified_before_and_after_without_values(user: Terminal) -> None:
     file = user.here / "audit.jsonl"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
-    ci = {"GITHUB_ACTIONS": "1", "GITHUB_REPOSITORY": "acme/app", "GITHUB_RUN_ID": "7", "GITHUB_ACTOR": "eve"}
+    ci = {
+        "GITHUB_ACTIONS": "1",
+        "GITHUB_REPOSITORY": "acme/app",
+        "GITHUB_RUN_ID": "7",
+        "GITHUB_ACTOR": "eve",
+    }
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
     done = user.sealpipe("share", "-f", "Root=env:DB", "--title", "T", DB=CANARY, **config, **ci)
     assert done.code == 0, done
     before, after = lines(file)
     assert (before["outcome"], after["outcome"]) == ("sending", "created")
     assert after["short_code"] in done.out
-    assert {name: after[name] for name in ("labels", "sources", "recipients", "views", "title", "run", "actor")} == {
+    assert {name: after[name] for name in ("labels", "sources", "recipients", "views", "title",
+        "run", "actor")} == {
         "labels": ["Root"], "sources": ["env/env"], "recipients": [], "views": 1, "title": "T",
         "run": "acme/app/7//", "actor": "eve",
     }  # fmt: skip
@@ -132,7 +151,10 @@ def test_a_failure_is_recorded_with_its_type(user: Terminal) -> None:
 def test_a_required_audit_that_cannot_be_written_stops_everything(
     user: Terminal, service: RunningService, *, required: bool
 ) -> None:
-    table = f'[audit]\nfile = "{user.here}/no/such/folder/audit.jsonl"\nrequired = {str(required).lower()}\n'
+    table = (
+        f'[audit]\nfile = "{user.here}/no/such/folder/audit.jsonl"\nrequired = '
+        f"{str(required).lower()}\n"
+    )
     user.file("config.toml", table)
     done = user.sealpipe("share", "-f", "text:x", SEALPIPE_CONFIG=str(user.here / "config.toml"))
     assert done.code == (14 if required else 0)
@@ -155,7 +177,11 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
         with pytest.raises(PolicyError, match="this machine's policy"):
             client.share(["text:x"], views=2)
         client.share(["text:x"], views=1)
-    assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == ["refused", "sending", "created"]
+    assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == [
+        "refused",
+        "sending",
+        "created",
+    ]
     machine.write_text("[audit]\n")
     with pytest.raises(Exception, match=r"only \[enforce\] is read there"):
         AsyncClient(api_key=service.create_key(), **where)
@@ -192,7 +218,11 @@ def sealpipe_event(event, config):
 def overseen(user: Terminal, site: Site) -> Callable[..., Done]:
     """Share with a third party's overseer: the rest of its table, and the words of the command."""
     site.install("house-rules", OVERSEER)
-    user.environ |= {"PYTHONPATH": str(site.folder), "SEALPIPE_CONFIG": str(user.here / "config.toml"), "DB": CANARY}
+    user.environ |= {
+        "PYTHONPATH": str(site.folder),
+        "SEALPIPE_CONFIG": str(user.here / "config.toml"),
+        "DB": CANARY,
+    }
 
     def share(rules: str, *words: str, allowed: str = "") -> Done:
         table = f'[oversight.house-rules]\nfile = "{user.here}/told.jsonl"\n{rules}\n'
@@ -206,7 +236,9 @@ def sent(service: RunningService) -> int:
     return len([seen for seen in service.seen() if seen.method == "POST"])
 
 
-def test_a_third_partys_overseer_has_its_table_and_sees_no_value(overseen: Callable[..., Done], user: Terminal) -> None:
+def test_a_third_partys_overseer_has_its_table_and_sees_no_value(
+    overseen: Callable[..., Done], user: Terminal
+) -> None:
     done = overseen('titles = ["Secret plans"]', "--title", "Lunch")
     assert done.code == 0, done
     before, after = lines(user.here / "told.jsonl")
@@ -217,7 +249,10 @@ def test_a_third_partys_overseer_has_its_table_and_sees_no_value(overseen: Calla
 
 
 REFUSALS = {
-    'titles = ["Lunch"]': (2, "the policy house-rules does not allow this: the title Lunch is not for the outside"),
+    'titles = ["Lunch"]': (
+        2,
+        "the policy house-rules does not allow this: the title Lunch is not for the outside",
+    ),
     "breaks = true": (14, "house-rules raised an unexpected RuntimeError"),
     'deaf = "sending"': (14, "nobody listens"),
 }
@@ -234,7 +269,9 @@ def test_what_it_refuses_or_cannot_say_is_not_sent(
     assert CANARY not in done.err
 
 
-def test_a_webhooks_token_that_it_quotes_is_not_shown(overseen: Callable[..., Done], user: Terminal) -> None:
+def test_a_webhooks_token_that_it_quotes_is_not_shown(
+    overseen: Callable[..., Done], user: Terminal
+) -> None:
     user.environ["SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED"] = "1"
     done = overseen("local = true", "--send", "webhook:http://127.0.0.1:9/in?token=t0ken")
     assert (done.code, done.out) == (2, "")
@@ -242,7 +279,9 @@ def test_a_webhooks_token_that_it_quotes_is_not_shown(overseen: Callable[..., Do
     assert "t0ken" not in done.err + (user.here / "told.jsonl").read_text()
 
 
-def test_a_failed_final_notification_is_a_warning(overseen: Callable[..., Done], service: RunningService) -> None:
+def test_a_failed_final_notification_is_a_warning(
+    overseen: Callable[..., Done], service: RunningService
+) -> None:
     done = overseen('deaf = "created"')
     assert (done.code, sent(service)) == (0, 1)
     assert "nobody listens" in done.err
@@ -261,19 +300,32 @@ def test_the_machine_can_fix_a_third_partys_too(
 ) -> None:
     site.install("house-rules", OVERSEER)
     machine = tmp_path / "machine.toml"
-    machine.write_text(f'[enforce.house-rules]\nfile = "{tmp_path}/told.jsonl"\ntitles = ["Lunch"]\n')
+    machine.write_text(
+        f'[enforce.house-rules]\nfile = "{tmp_path}/told.jsonl"\ntitles = ["Lunch"]\n'
+    )
     monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
-        with pytest.raises(PolicyError, match="this machine's policy does not allow this: the title Lunch"):
+        with pytest.raises(
+            PolicyError, match="this machine's policy does not allow this: the title Lunch"
+        ):
             client.share(["text:x"], title="Lunch")
         client.share(["text:x"], title="Dinner")
-    assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == ["refused", "sending", "created"]
+    assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == [
+        "refused",
+        "sending",
+        "created",
+    ]
 
 
 @pytest.mark.parametrize(
     ("user", "machine"),
-    [({"oversight": 1}, {}), ({"oversight": {"x": 1}}, {}), ({"audit": 1}, {}), ({}, {"enforce": 1})],
+    [
+        ({"oversight": 1}, {}),
+        ({"oversight": {"x": 1}}, {}),
+        ({"audit": 1}, {}),
+        ({}, {"enforce": 1}),
+    ],
 )
 def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[str, Any]) -> None:
     with pytest.raises((SettingError, NotConfiguredError), match="is not a table"):
@@ -281,7 +333,8 @@ def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[st
 
 
 @pytest.mark.parametrize(
-    "table", [{"file": "audit.jsonl"}, {}, {"file": "/x", "required": "yes"}, {"file": "/x", "fiel": 1}]
+    "table",
+    [{"file": "audit.jsonl"}, {}, {"file": "/x", "required": "yes"}, {"file": "/x", "fiel": 1}],
 )
 def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="audit"):
@@ -309,7 +362,12 @@ def test_what_resume_finishes_is_recorded_too(user: Terminal, service: RunningSe
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
-    assert user.sealpipe("share", "-f", "text:x", "--send", "file:link", "--deadline", "30s", **config).code == 9
+    assert (
+        user.sealpipe(
+            "share", "-f", "text:x", "--send", "file:link", "--deadline", "30s", **config
+        ).code
+        == 9
+    )
     service.set_faults()
     assert user.sealpipe("resume", **config).code == 0
     told = [(line["event"], line["outcome"], line.get("resumed", False)) for line in lines(file)]

@@ -1,4 +1,6 @@
-"""What is never shared: what the kernel tells of processes, and the credential, whatever leads there."""
+"""What is never shared: what the kernel tells of processes, and the credential, whatever leads
+there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import SettingError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import tmpfs
 from support.terminal import Done, Terminal
@@ -40,7 +42,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_kernel_tells_of_processes_is_no_source(user: Terminal, service: RunningService, way: str) -> None:
+def test_what_the_kernel_tells_of_processes_is_no_source(
+    user: Terminal, service: RunningService, way: str
+) -> None:
     (user.here / "linked").symlink_to("/proc/self/environ")
     (user.here / "folder").symlink_to("/proc/self")
     assert_nothing_left(user.sealpipe("share", "-f", WAYS[way]), service, LOCKED)
@@ -48,7 +52,9 @@ def test_what_the_kernel_tells_of_processes_is_no_source(user: Terminal, service
 
 def test_an_open_descriptor_is_no_way_round(user: Terminal, service: RunningService) -> None:
     inner = shlex.join([sys.executable, "-m", "sealpipe", "share", "-f", "file:/dev/fd/3"])
-    assert_nothing_left(user.run(["sh", "-c", f"exec 3</proc/self/environ; {inner}"]), service, LOCKED)
+    assert_nothing_left(
+        user.run(["sh", "-c", f"exec 3</proc/self/environ; {inner}"]), service, LOCKED
+    )
 
 
 def test_standard_input_is_no_way_round(user: Terminal, service: RunningService) -> None:
@@ -59,7 +65,12 @@ def test_standard_input_is_no_way_round(user: Terminal, service: RunningService)
 def test_another_mount_of_it_is_no_way_round(user: Terminal, service: RunningService) -> None:
     with tmpfs(user.here / "elsewhere") as place:
         (place / "proc").mkdir()
-        assert subprocess.run(["mount", "-t", "proc", "proc", str(place / "proc")], check=False).returncode == 0
+        assert (
+            subprocess.run(
+                ["mount", "-t", "proc", "proc", str(place / "proc")], check=False
+            ).returncode
+            == 0
+        )
         try:
             done = user.sealpipe("share", "-f", f"file:{place}/proc/self/environ")
             assert_nothing_left(done, service, LOCKED)
@@ -100,7 +111,9 @@ def test_the_credential_is_not_shared_whatever_names_it(
     api_key = user.environ.pop("SEALPIPE_API_KEY") or ""
     user.file("key", api_key + "\n")
     user.file("ci.env", f"KEY={api_key}\n")
-    done = user.sealpipe("share", *words, SEALPIPE_API_KEY_FILE=str(user.here / "key"), COPY=api_key)
+    done = user.sealpipe(
+        "share", *words, SEALPIPE_API_KEY_FILE=str(user.here / "key"), COPY=api_key
+    )
     assert_nothing_left(done, service, "sealpipe's own credential, which is never shared")
     assert api_key not in done.err
 
@@ -123,5 +136,7 @@ def test_the_environment_does_not_say_which_program_is_started(variable: str) ->
 
 
 def test_the_config_file_says_which_program_is_started() -> None:
-    registry = Registry(environ={"PATH": os.defpath}, config=lambda: {"plugins": {"sops": {"program": "/bin/true"}}})
+    registry = Registry(
+        environ={"PATH": os.defpath}, config=lambda: {"plugins": {"sops": {"program": "/bin/true"}}}
+    )
     assert registry.source("sops")

@@ -1,4 +1,6 @@
-"""Third-party plugins on every pluggy that sealpipe asks for: each version installed apart, and put before ours."""
+"""Third-party plugins on every pluggy that sealpipe asks for: each version installed apart, and put
+before ours.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,27 @@ COMMANDS = (
     "test_a_broken_plugin_is_reported_and_affects_no_other",
     "test_names_that_are_taken_stay_with_their_owners",
 )
-"""How the hook of commands is called: of all, of broken ones, of two at once. The other tests call it the same way."""
-TESTS = [f"tests/unit/registry/{name}" for name in (*FILES, *(f"test_commands.py::{test}" for test in COMMANDS))]
+"""How the hook of commands is called: of all, of broken ones, of two at once.
+
+The other tests call it the same way.
+"""
+TESTS = [
+    f"tests/unit/registry/{name}"
+    for name in (*FILES, *(f"test_commands.py::{test}" for test in COMMANDS))
+]
 
 
 @pytest.mark.parametrize("version", ["1.5", "1.6", "1.7"])
 def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     got = subprocess.run(
         [*pip, "--target", tmp_path, f"pluggy=={version}.*"],
         capture_output=True,
@@ -37,12 +53,16 @@ def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
         missing(f"pluggy {version} cannot be had: {got.stderr.strip().splitlines()[-1:]}")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     code = "import sys, pluggy; print(pluggy.__version__, pluggy.__file__)"
-    used = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    used = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
     assert used.stdout.startswith(f"{version}.")
     assert str(tmp_path) in used.stdout
     plugins = ["-p", "no:cacheprovider", "-p", "pytest_timeout"]
     options = ["-o", "addopts=--import-mode=importlib", "-q", "-x", *plugins]
     command = [sys.executable, "-m", "pytest", *options, *TESTS]
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert " skipped" not in done.stdout

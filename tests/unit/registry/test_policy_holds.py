@@ -1,4 +1,6 @@
-"""What an attack walked around a machine's policy with: each by the real command line, each refused, nothing sent."""
+"""What an attack walked around a machine's policy with: each by the real command line, each
+refused, nothing sent.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from typing import Any
 import pytest
 
 import sealpipe
-from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError, policy
+from sealpipe import (
+    AsyncClient,
+    Client,
+    Field,
+    NotConfiguredError,
+    PolicyError,
+    SettingError,
+    policy,
+)
 from sealpipe.api import mcp, requests, shares
 from sealpipe.api.operation import Operation
 from sealpipe.api.shares import CreatedShare
@@ -21,7 +31,7 @@ from sealpipe.budget import call
 from sealpipe.cli.commands import COMMANDS
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import ACTIONS
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.session import Session
 from sealpipe.share import post
@@ -186,7 +196,9 @@ WALKED_AROUND = {
 
 
 @pytest.mark.parametrize("way", WALKED_AROUND)
-def test_a_machines_policy_is_not_walked_around(machine: Machine, service: RunningService, way: str) -> None:
+def test_a_machines_policy_is_not_walked_around(
+    machine: Machine, service: RunningService, way: str
+) -> None:
     rules, words, environ, says = WALKED_AROUND[way]
     machine.user.file("code", "4711-4711")
     if "SEALPIPE_CONFIG" in environ:
@@ -206,24 +218,40 @@ def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Runni
     """Reading may cost: a program is started, a password is made."""
     mark = machine.user.here / "mark"
     machine.user.file(
-        "config.toml", f'[plugins.exec.commands.mark]\nargv = ["/bin/sh", "-c", "touch {mark}; echo x"]\n'
+        "config.toml",
+        f'[plugins.exec.commands.mark]\nargv = ["/bin/sh", "-c", "touch {mark}; echo x"]\n',
     )
     config = str(machine.user.here / "config.toml")
-    done = machine.allow(lists(sources=["env"])).sealpipe("share", "-f", "exec:mark", SEALPIPE_CONFIG=config)
+    done = machine.allow(lists(sources=["env"])).sealpipe(
+        "share", "-f", "exec:mark", SEALPIPE_CONFIG=config
+    )
     assert_refused(done, service, "the source exec/exec is not allowed")
     assert not mark.exists()
 
 
 def test_what_a_machines_policy_allows_is_done(machine: Machine, service: RunningService) -> None:
     rules = lists(sources=["env/env", "text"], sinks=["file"], recipients=["file/file:*out.txt"])
-    words = ("-f", "env:DB", "--also-to", "file:copy", "--send", "file:{to}", "--param", "to=text:out.txt")
+    words = (
+        "-f",
+        "env:DB",
+        "--also-to",
+        "file:copy",
+        "--send",
+        "file:{to}",
+        "--param",
+        "to=text:out.txt",
+    )
     done = machine.allow(rules, audit=True).sealpipe("share", *words, "--passcode-from", "env:CODE")
     assert done.code == 0, done
     assert len(created(service)) == 1
     line = json.loads(machine.audit.read_text().splitlines()[0])
-    told = {name: line[name] for name in ("event", "outcome", "sources", "sinks", "channels", "recipients")}
+    told = {
+        name: line[name]
+        for name in ("event", "outcome", "sources", "sinks", "channels", "recipients")
+    }
     assert told == {
-        "event": "share", "outcome": "sending", "sources": ["env/env", "text/text"], "sinks": ["file/file"],
+        "event": "share", "outcome": "sending", "sources": ["env/env", "text/text"],
+        "sinks": ["file/file"],
         "channels": ["file/file"], "recipients": [f"file:{machine.user.here}/out.txt"],
     }  # fmt: skip
     assert (line["service"], line["link_address"]) == (service.base_url, service.link_base_url)
@@ -231,8 +259,12 @@ def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Runnin
 
 
 @pytest.mark.parametrize("missing", ["sources", "sinks", "recipients", "tools"])
-def test_a_machines_policy_names_all_lists(machine: Machine, service: RunningService, missing: str) -> None:
-    rules = "".join(line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing))
+def test_a_machines_policy_names_all_lists(
+    machine: Machine, service: RunningService, missing: str
+) -> None:
+    rules = "".join(
+        line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing)
+    )
     done = machine.allow(rules + "most_views = 1\n").sealpipe("share", "-f", "env:DB")
     assert_refused(done, service, f"is this machine's and lacks {missing}", code=14)
 
@@ -240,13 +272,19 @@ def test_a_machines_policy_names_all_lists(machine: Machine, service: RunningSer
 def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None:
     user.file("policy.toml", "most_views = 1\n")
     config = user.file("config.toml", f'[policy]\nfile = "{user.here}/policy.toml"\n')
-    done = user.sealpipe("share", "-f", "env:DB", "--also-to", "file:copy", DB=VALUE, SEALPIPE_CONFIG=str(config))
+    done = user.sealpipe(
+        "share", "-f", "env:DB", "--also-to", "file:copy", DB=VALUE, SEALPIPE_CONFIG=str(config)
+    )
     assert done.code == 0, done
 
 
 def test_rules_may_stand_in_the_config_itself(machine: Machine, service: RunningService) -> None:
-    machine.enforce('[enforce.policy]\nsources = ["vault"]\nsinks = []\nrecipients = []\ntools = []\n')
-    assert_refused(machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed")
+    machine.enforce(
+        '[enforce.policy]\nsources = ["vault"]\nsinks = []\nrecipients = []\ntools = []\n'
+    )
+    assert_refused(
+        machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed"
+    )
 
 
 ELSEWHERE = {
@@ -258,12 +296,17 @@ ELSEWHERE = {
 
 
 def fixed(service: RunningService, ca_file: str = "") -> str:
-    table = f'[enforce.service]\nbase_url = "{service.base_url}"\nlink_base_url = "{service.link_base_url}"\n'
+    table = (
+        f'[enforce.service]\nbase_url = "{service.base_url}"\nlink_base_url = '
+        f'"{service.link_base_url}"\n'
+    )
     return table + (f'ca_file = "{ca_file}"\n' if ca_file else "")
 
 
 @pytest.mark.parametrize("setting", ELSEWHERE)
-def test_another_service_than_the_machines_is_refused(machine: Machine, service: RunningService, setting: str) -> None:
+def test_another_service_than_the_machines_is_refused(
+    machine: Machine, service: RunningService, setting: str
+) -> None:
     machine.allow(ALLOWS_ALL, audit=True, more=fixed(service, "/etc/ca.pem"))
     done = machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting])
     assert_refused(done, service, "this machine fixes")
@@ -273,10 +316,14 @@ def test_another_service_than_the_machines_is_refused(machine: Machine, service:
 
 
 @pytest.mark.parametrize("setting", ["ca_file", "SSL_CERT_FILE"])
-def test_no_certificates_are_added_to_the_systems(machine: Machine, service: RunningService, setting: str) -> None:
+def test_no_certificates_are_added_to_the_systems(
+    machine: Machine, service: RunningService, setting: str
+) -> None:
     machine.enforce(fixed(service, "system"))
     assert_refused(
-        machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]), service, "this machine fixes ca_file"
+        machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]),
+        service,
+        "this machine fixes ca_file",
     )
     assert machine.sealpipe("share", "-f", "env:DB").code == 0
 
@@ -300,16 +347,26 @@ def test_the_machines_service_is_the_default(machine: Machine, service: RunningS
         ("[enforce.service]\nca_file = 'ca.pem'", "the path is not absolute"),
     ],
 )
-def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: RunningService, table: str, says: str) -> None:
+def test_a_wrong_table_lets_nothing_leave(
+    machine: Machine, service: RunningService, table: str, says: str
+) -> None:
     machine.enforce(table if table.startswith("[") else f"[enforce]\n{table}\n")
     assert_refused(machine.sealpipe("share", "-f", "env:DB"), service, says)
 
 
-def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machine, service: RunningService) -> None:
+def test_a_required_audit_that_cannot_be_written_stops_collecting(
+    machine: Machine, service: RunningService
+) -> None:
     machine.enforce('[enforce.audit]\nfile = "/proc/nowhere/audit.jsonl"\nrequired = true\n')
     for words in (["--to", "file:x"], ["--dir", "x"], []):
-        assert_refused(machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14)
-    for words in (["shares", "expire", "abc"], ["requests", "expire", "abc"], ["tools", "call", "share_stats"]):
+        assert_refused(
+            machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14
+        )
+    for words in (
+        ["shares", "expire", "abc"],
+        ["requests", "expire", "abc"],
+        ["tools", "call", "share_stats"],
+    ):
         assert_refused(machine.sealpipe(*words), service, "the audit log", code=14)
 
 
@@ -345,11 +402,16 @@ def test_what_a_policy_refuses_today_does_not_leave_by_resume(
     machine.audit.unlink()
     assert machine.allow(ALLOWS_ALL, audit=True).sealpipe("resume").code == 0
     told = [json.loads(line) for line in machine.audit.read_text().splitlines()]
-    assert [line["outcome"] for line in told if line["event"] == words[0]] == ["sending", "replayed"]
+    assert [line["outcome"] for line in told if line["event"] == words[0]] == [
+        "sending",
+        "replayed",
+    ]
     assert {line["resumed"] for line in told if line["event"] == words[0]} == {True}
 
 
-def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: RunningService) -> None:
+def test_links_to_elsewhere_do_not_leave_by_resume(
+    machine: Machine, service: RunningService
+) -> None:
     machine.enforce("")
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
     elsewhere = {"SEALPIPE_LINK_BASE_URL": "http://127.0.0.1:9/evil"}
@@ -360,19 +422,31 @@ def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: Ru
     assert "this machine fixes" in done.err
 
 
-def test_unsealing_is_asked_about_and_written_down(machine: Machine, service: RunningService) -> None:
+def test_unsealing_is_asked_about_and_written_down(
+    machine: Machine, service: RunningService
+) -> None:
     machine.enforce("")
     made = machine.sealpipe("share", "-f", "env:DB", "--seal-link", "--output", "json").json
     before = len(service.seen())
-    done = machine.allow(ALLOWS_ALL + 'actions = ["share"]\n', audit=True).sealpipe("unseal", made["sealed_link"])
+    done = machine.allow(ALLOWS_ALL + 'actions = ["share"]\n', audit=True).sealpipe(
+        "unseal", made["sealed_link"]
+    )
     assert (done.code, done.out) == (2, "")
     assert "the action unseal is not allowed" in done.err
     machine.allow(ALLOWS_ALL, audit=True)
     assert machine.sealpipe("unseal", made["sealed_link"]).code == 0
     assert machine.sealpipe("unseal", made["sealed_link"], "--expect", "another").code == 13
     told = [json.loads(line) for line in machine.audit.read_text().splitlines()]
-    assert [line["outcome"] for line in told] == ["refused", "begun", "done", "begun", "EnvelopeError"]
-    assert {(line["event"], *line["short_codes"]) for line in told} == {("unseal", made["short_code"])}
+    assert [line["outcome"] for line in told] == [
+        "refused",
+        "begun",
+        "done",
+        "begun",
+        "EnvelopeError",
+    ]
+    assert {(line["event"], *line["short_codes"]) for line in told} == {
+        ("unseal", made["short_code"])
+    }
     assert len(service.seen()) == before
 
 
@@ -384,7 +458,9 @@ def test_an_audit_that_cannot_be_written_keeps_a_link_sealed(machine: Machine) -
     assert (done.code, done.out) == (14, "")
 
 
-def test_the_doctor_sends_the_credential_nowhere_else(machine: Machine, service: RunningService) -> None:
+def test_the_doctor_sends_the_credential_nowhere_else(
+    machine: Machine, service: RunningService
+) -> None:
     machine.enforce('[enforce.service]\nbase_url = "http://127.0.0.1:9/v1"\n')
     done = machine.sealpipe("doctor")
     assert "this machine fixes base_url" in done.out
@@ -394,10 +470,15 @@ def test_the_doctor_sends_the_credential_nowhere_else(machine: Machine, service:
 def test_the_doctors_test_share_is_asked_about(machine: Machine, service: RunningService) -> None:
     done = machine.allow(lists()).sealpipe("doctor", "--roundtrip")
     assert "the source literal/literal is not allowed" in done.out
-    assert [body for body in created(service) if body] == []  # an empty one asks for the key's scope
+    assert [
+        body for body in created(service) if body
+    ] == []  # an empty one asks for the key's scope
     done = machine.allow(ALLOWS_ALL, audit=True).sealpipe("doctor", "--roundtrip")
     assert (done.code, len([body for body in created(service) if body])) == (0, 1), done
-    assert [json.loads(line)["outcome"] for line in machine.audit.read_text().splitlines()] == ["sending", "created"]
+    assert [json.loads(line)["outcome"] for line in machine.audit.read_text().splitlines()] == [
+        "sending",
+        "created",
+    ]
 
 
 # -- the library -------------------------------------------------------------------------------
@@ -407,7 +488,9 @@ def test_the_doctors_test_share_is_asked_about(machine: Machine, service: Runnin
 def enforcing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def enforce(rules: str) -> None:
         (tmp_path / "policy.toml").write_text(rules)
-        (tmp_path / "machine.toml").write_text(f'[enforce.policy]\nfile = "{tmp_path}/policy.toml"\n')
+        (tmp_path / "machine.toml").write_text(
+            f'[enforce.policy]\nfile = "{tmp_path}/policy.toml"\n'
+        )
         monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", tmp_path / "machine.toml")
 
     return enforce
@@ -418,7 +501,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "a literal field": lambda c: c.share([Field("P", "x")]),
     "request": lambda c: c.request(["Password"], passcode="4711-4711"),
     "create_share": lambda c: c.create_share(data=60 * "A", access_token=43 * "A"),
-    "create_request": lambda c: c.create_request(title="t", public_key=KEY, fields=[("P", "password")]),
+    "create_request": lambda c: c.create_request(
+        title="t", public_key=KEY, fields=[("P", "password")]
+    ),
     "expire_share": lambda c: c.expire_share("abc"),
     "expire_request": lambda c: c.expire_request("abc"),
     "purge_request": lambda c: c.purge_request("abc", confirm="abc"),
@@ -428,8 +513,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "call_tool": lambda c: c.call_tool("share_stats"),
 }
 READS = {
-    "list_shares", "iter_shares", "get_share", "list_requests", "iter_requests", "get_request", "list_submissions",
-    "get_stats", "list_tools", "get_capabilities", "share_log", "iter_share_log",
+    "list_shares", "iter_shares", "get_share", "list_requests", "iter_requests", "get_request",
+    "list_submissions", "get_stats", "list_tools", "get_capabilities", "share_log",
+    "iter_share_log",
 }  # fmt: skip
 
 
@@ -451,7 +537,10 @@ def test_both_clients_ask_before_anything_is_sent(
         async with AsyncClient(api_key=api_key, **where) as client:
             await CALLS[way](client)
 
-    with Client(api_key=api_key, **where) as client, pytest.raises(PolicyError, match="is not allowed"):
+    with (
+        Client(api_key=api_key, **where) as client,
+        pytest.raises(PolicyError, match="is not allowed"),
+    ):
         CALLS[way](client)
     with pytest.raises(PolicyError, match="is not allowed"):
         asyncio.run(there())
@@ -466,7 +555,9 @@ def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
     assert methods == {*CALLS, *READS, *others} - {"a literal field"}
 
 
-def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], None], service: RunningService) -> None:
+def test_a_flow_that_forgets_to_ask_sends_nothing(
+    enforcing: Callable[[str], None], service: RunningService
+) -> None:
     enforcing(ALLOWS_ALL)
     with Client(api_key=service.create_key(), **addresses_of(service)) as client:
         with pytest.raises(PolicyError, match="the policy was not asked about this action"):
@@ -486,7 +577,13 @@ CHANGES: dict[str, Operation[Any]] = {
         mcp.call(mcp.McpSession(), "share_stats", {}),
     )
 }
-KIND_AT = {"OutgoingAction": 0, "describe_raw": 1, "describe_new": 1, "use_values": 1, "use_values_in": 1}
+KIND_AT = {
+    "OutgoingAction": 0,
+    "describe_raw": 1,
+    "describe_new": 1,
+    "use_values": 1,
+    "use_values_in": 1,
+}
 """Which argument of a function is an action's kind."""
 
 
@@ -497,7 +594,11 @@ def list_actions() -> set[str]:
         for each in ast.walk(ast.parse(path.read_text())):
             if not isinstance(each, ast.Call):
                 continue
-            name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
+            name = (
+                each.func.attr
+                if isinstance(each.func, ast.Attribute)
+                else getattr(each.func, "id", "")
+            )
             words = [word.value if isinstance(word, ast.Constant) else None for word in each.args]
             if name == "describe_ending":
                 found.add((words[1], words[2]))
@@ -517,7 +618,9 @@ def test_every_action_of_the_code_has_its_operations() -> None:
 def send_under(session: Session, action: str, *operations: Operation[Any]) -> None:
     kind, _, subject = action.partition(" ")
     plan = OutgoingAction(kind, subject=subject)
-    policy.run_under_policy(session, plan, lambda cleared: [cleared.send(each, 30.0) for each in operations])
+    policy.run_under_policy(
+        session, plan, lambda cleared: [cleared.send(each, 30.0) for each in operations]
+    )
 
 
 @pytest.mark.parametrize("action", policy.OPERATIONS)
@@ -552,7 +655,9 @@ def test_work_that_asks_again_may_send_the_second_action_only(
             policy.run_under_policy(
                 client.session,
                 OutgoingAction("share"),
-                lambda session: policy.run_under_policy(session, plan, lambda _: session.send(requests.delete("a"), 9)),
+                lambda session: policy.run_under_policy(
+                    session, plan, lambda _: session.send(requests.delete("a"), 9)
+                ),
             )
     assert service.seen() == []
 
@@ -583,7 +688,11 @@ def test_a_python_caller_cannot_choose_another_service(
     (tmp_path / "machine.toml").write_text(fixed(service))
     monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", tmp_path / "machine.toml")
     with pytest.raises(PolicyError, match="this machine fixes base_url"):
-        Client(api_key=service.create_key(), base_url="http://127.0.0.1:9/v1", link_base_url=service.link_base_url)
+        Client(
+            api_key=service.create_key(),
+            base_url="http://127.0.0.1:9/v1",
+            link_base_url=service.link_base_url,
+        )
 
 
 ASKED = {
@@ -597,10 +706,12 @@ ASKED = {
     "read": ["read", "text:x"],
     "webhooks": ["webhooks", "verify", "--secret-from", "text:x", "--signature", "text:x"],
 }
-"""One command of each that changes something at the service or hands on a secret; others are in the tables above."""
+"""One command of each that changes something at the service or hands on a secret; others are in the
+tables above.
+"""
 EXEMPT = {
-    "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal", "completion", "audit",
-    "batch", "mcp",
+    "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal",
+    "completion", "audit", "batch", "mcp",
 }  # fmt: skip
 """They read, or ask no service. `resume`, `unseal`, `batch` and `mcp` have tests of their own."""
 
@@ -625,10 +736,14 @@ send = ["file:{name}.link"]
 """
 
 
-def test_a_policy_is_asked_about_each_row_of_a_batch(machine: Machine, service: RunningService) -> None:
+def test_a_policy_is_asked_about_each_row_of_a_batch(
+    machine: Machine, service: RunningService
+) -> None:
     machine.user.file("vendors.toml", BATCH)
     assert_refused(
-        machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml"), service, "not allowed"
+        machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml"),
+        service,
+        "not allowed",
     )
     done = machine.allow(lists() + 'actions = ["batch"]\n').sealpipe("batch", "run", "vendors.toml")
     assert (done.code, done.out) == (18, "vendors\t2 rows: 2 failed\n")
@@ -664,7 +779,12 @@ def test_a_store_may_bear_the_name_of_its_own_plugin() -> None:
     assert registry.identify("source", "vault") == "vault/vault"
 
 
-PLAN = OutgoingAction("share", sources=("vault/prod-db",), recipients=("work:a@example.com",), channels=("email/work",))
+PLAN = OutgoingAction(
+    "share",
+    sources=("vault/prod-db",),
+    recipients=("work:a@example.com",),
+    channels=("email/work",),
+)
 
 
 @pytest.mark.parametrize(
@@ -687,7 +807,9 @@ PLAN = OutgoingAction("share", sources=("vault/prod-db",), recipients=("work:a@e
         ('recipients = ["work:*@example.org"]', False),
     ],
 )
-def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str, *, allowed: bool) -> None:
+def test_a_pattern_with_a_slash_is_of_plugin_and_store(
+    tmp_path: Path, rule: str, *, allowed: bool
+) -> None:
     (tmp_path / "policy.toml").write_text(rule)
     overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
     if allowed:
@@ -700,7 +822,9 @@ def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str
 
 def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_path: Path) -> None:
     """Its names tell it: a pattern for `email` does not mean it, with or without a slash."""
-    plan = OutgoingAction("share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",))
+    plan = OutgoingAction(
+        "share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",)
+    )
     for pattern, allowed in (("email:*", False), ("email/email:*", False), ("email@evil:*", True)):
         (tmp_path / "policy.toml").write_text(f'recipients = ["{pattern}"]')
         overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
@@ -717,7 +841,10 @@ def test_a_plugin_that_the_config_prefers_is_known_by_its_entry_point(site: Site
     registry = Registry(environ={}, config=lambda: {"plugins": {"env": {"from": "evil"}}})
     assert registry.identify("source", "env") == "env@evil/env@evil"
     stores = {"plugins": {"env": {"from": "evil"}}, "stores": {"mine": {"plugin": "env"}}}
-    assert Registry(environ={}, config=lambda: stores).identify("source", "mine") == "env@evil/mine@evil"
+    assert (
+        Registry(environ={}, config=lambda: stores).identify("source", "mine")
+        == "env@evil/mine@evil"
+    )
 
 
 PREFERRED = """
@@ -729,12 +856,16 @@ def sealpipe_sources(register):
 """
 
 
-def test_a_store_does_not_bear_the_name_of_a_third_partys_plugin(site: Site, tmp_path: Path) -> None:
+def test_a_store_does_not_bear_the_name_of_a_third_partys_plugin(
+    site: Site, tmp_path: Path
+) -> None:
     site.install("shelf", PREFERRED.replace('"env"', '"shelf"'))
     registry = Registry(environ={}, config=lambda: {"stores": {"shelf": {"plugin": "env"}}})
     (tmp_path / "policy.toml").write_text("")
     with pytest.raises(SettingError, match="has the name of the plugin shelf"):
-        registry.check_outgoing([PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})], PLAN)
+        registry.check_outgoing(
+            [PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})], PLAN
+        )
 
 
 @pytest.mark.parametrize("loose", ["file", "folder"])
@@ -771,9 +902,13 @@ HOOK = f"webhook:http://127.0.0.1:{silent_port()}"
 
 
 @pytest.mark.parametrize(
-    ("allowed", "code"), [(f"{HOOK}/*?token=c4nary*", 11), ("webhook:https*", 2)], ids=["allowed", "refused"]
+    ("allowed", "code"),
+    [(f"{HOOK}/*?token=c4nary*", 11), ("webhook:https*", 2)],
+    ids=["allowed", "refused"],
 )
-def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(machine: Machine, allowed: str, code: int) -> None:
+def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(
+    machine: Machine, allowed: str, code: int
+) -> None:
     """It may hold a token: no message, no audit line and no list of what is left has it."""
     machine.allow(lists(sources=["env"], recipients=[allowed]), audit=True)
     machine.user.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "s3cret"

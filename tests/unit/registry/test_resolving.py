@@ -16,19 +16,28 @@ def opened(fields: list[Field]) -> list[tuple[str, str]]:
     return [(f.key, f.value.reveal() if isinstance(f.value, Secret) else f.value) for f in fields]
 
 
-def test_both_give_the_fields_in_the_order_of_the_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_give_the_fields_in_the_order_of_the_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DB_PASSWORD", "s3cret")
     (tmp_path / "creds.json").write_text('{"user": "deploy", "pw": "x"}')
-    references = ["Root=env:DB_PASSWORD", f"file:{tmp_path}/creds.json?format=json#user,pw", "text:t"]
+    references = [
+        "Root=env:DB_PASSWORD",
+        f"file:{tmp_path}/creds.json?format=json#user,pw",
+        "text:t",
+    ]
     expected = [("Root", "s3cret"), ("user", "deploy"), ("pw", "x"), ("t", "t")]
     assert opened(sealpipe.resolve(references)) == expected
     assert opened(asyncio.run(sealpipe.aresolve(references))) == expected
 
 
 @pytest.mark.parametrize(
-    ("reference", "error"), [("nosuch:x", ReferenceSyntaxError), ("env:NOT_SET_ANYWHERE", SecretNotFoundError)]
+    ("reference", "error"),
+    [("nosuch:x", ReferenceSyntaxError), ("env:NOT_SET_ANYWHERE", SecretNotFoundError)],
 )
-def test_an_error_leaves_without_the_frames_behind_it(reference: str, error: type[Exception]) -> None:
+def test_an_error_leaves_without_the_frames_behind_it(
+    reference: str, error: type[Exception]
+) -> None:
     with pytest.raises(error) as one:
         sealpipe.resolve([reference])
     with pytest.raises(error) as other:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import WriteConflictError
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract
 from support.drawer import FAULTS, Drawer
 
@@ -42,7 +42,11 @@ class TestDrawer(SinkContract):
 
     @pytest.mark.parametrize("wrong", FAULTS)
     def test_the_kit_notices(
-        self, registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, wrong: str
+        self,
+        registry: Registry,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+        wrong: str,
     ) -> None:
         monkeypatch.setattr(Drawer, "wrong", wrong)
         test = getattr(self, FAULTS[wrong])

@@ -21,7 +21,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_plugins.local.sources import StdinSource
 from support.backends import as_nobody, fetched, opened, value_of
 
@@ -31,7 +31,7 @@ CANARY = "Canary-5e1d"
 PROGRAM = """
 import sys
 from support.backends import opened
-from sealpipe.flows.resolve import resolve
+from sealpipe.sources.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 registry = Registry()
@@ -55,7 +55,9 @@ class TestEnv:
         assert in_a_process("env:A_B", env={"A_B": " é\n\t= "}) == " é\n\t= ".encode()
 
     def test_a_missing_variable_says_how_to_set_it(self) -> None:
-        with pytest.raises(SecretNotFoundError, match="the environment variable DB_PASSWORD is not set") as caught:
+        with pytest.raises(
+            SecretNotFoundError, match="the environment variable DB_PASSWORD is not set"
+        ) as caught:
             value_of("env:DB_PASSWORD", {})
         assert "export DB_PASSWORD" in caught.value.remedy
         assert (caught.value.locator, caught.value.exit_code) == ("env:DB_PASSWORD", 14)
@@ -73,7 +75,9 @@ class TestEnv:
         assert expanded not in f"{error} {error.remedy} {error.locator}"
         assert "without $" in error.remedy
 
-    @pytest.mark.parametrize("name", ["SEALPIPE_API_KEY", "SEALPIPE_API_KEY_FILE", "SEALPIPE_API_KEY_PREVIOUS"])
+    @pytest.mark.parametrize(
+        "name", ["SEALPIPE_API_KEY", "SEALPIPE_API_KEY_FILE", "SEALPIPE_API_KEY_PREVIOUS"]
+    )
     def test_our_own_credential_is_never_shared(self, name: str) -> None:
         with pytest.raises(ReferenceValueError, match="own credential") as caught:
             value_of(f"env:{name}", {name: CANARY})
@@ -99,7 +103,9 @@ class TestFile:
         (field,) = fetched(f"file:{tmp_path}/a b")
         assert (field.key, opened(field)) == ("a b", data)
 
-    def test_a_path_begins_at_the_working_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_path_begins_at_the_working_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "c").write_text("d")
         assert value_of("file:c") == "d"
@@ -178,7 +184,10 @@ class TestStdin:
     def test_a_terminal_is_refused(self) -> None:
         leader, terminal = os.openpty()
         try:
-            with os.fdopen(terminal, "rb") as stream, pytest.raises(UnsupportedError, match="is a terminal"):
+            with (
+                os.fdopen(terminal, "rb") as stream,
+                pytest.raises(UnsupportedError, match="is a terminal"),
+            ):
                 StdinSource(None, Context("stdin", stdin=stream)).fetch(Locator("stdin", ""))
         finally:
             os.close(leader)
@@ -246,7 +255,8 @@ class TestDotenv:
 
 def test_the_sources_stay_unimported_until_one_is_used() -> None:
     code = (
-        "import sys; from sealpipe.registry.registry import Registry; r = Registry(); r.source_info('file');"
+        "import sys; from sealpipe.registry import Registry; r = Registry(); "
+        "r.source_info('file');"
         "print([m for m in sys.modules if m.startswith('sealpipe_plugins.local.') or m in"
         " ('importlib.metadata', 'dotenv', 'logging', 'difflib')])"
     )

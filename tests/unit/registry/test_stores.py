@@ -1,4 +1,6 @@
-"""Named stores and plugins' settings: where a value comes from, and what is said where one is wrong."""
+"""Named stores and plugins' settings: where a value comes from, and what is said where one is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError, SettingError
-from sealpipe.reference.parse import parse
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site, told
 from support.terminal import Terminal, opened
@@ -64,7 +66,10 @@ def registry(config: Mapping[str, Any], environ: Mapping[str, str]) -> Registry:
 
 
 DEFAULT, NAMED = "SEALPIPE_PLUGIN_ATTIC__ADDR", "SEALPIPE_STORE__MY_ATTIC__ADDR"
-IN_FILE = {"plugins": {"attic": {"addr": "file"}}, "stores": {"my-attic": {"plugin": "attic", "addr": "file"}}}
+IN_FILE = {
+    "plugins": {"attic": {"addr": "file"}},
+    "stores": {"my-attic": {"plugin": "attic", "addr": "file"}},
+}
 NO_ADDR = {"stores": {"my-attic": {"plugin": "attic"}}}
 
 
@@ -97,12 +102,21 @@ def test_two_variables_that_mean_the_same_may_not_differ() -> None:
         registry({}, both).source("attic")
     assert refused.value.message == "ATTIC_ROOMS and LOFT_ROOMS are both set, and differ"
     assert "5555" not in f"{refused.value!r} {refused.value.remedy}"
-    assert registry({}, {**both, "SEALPIPE_PLUGIN_ATTIC__ROOMS": "7"}).source("attic").settings.rooms == 7
-    assert registry(IN_FILE, both).source("my-attic").settings.rooms == 1, "they are the default store's"
+    assert (
+        registry({}, {**both, "SEALPIPE_PLUGIN_ATTIC__ROOMS": "7"}).source("attic").settings.rooms
+        == 7
+    )
+    assert registry(IN_FILE, both).source("my-attic").settings.rooms == 1, (
+        "they are the default store's"
+    )
 
 
 def test_a_store_may_be_in_the_environment_alone() -> None:
-    environ = {"SEALPIPE_STORE__MY_ATTIC__PLUGIN": "attic", NAMED: "x", "SEALPIPE_STORE__MY_ATTIC__PORT": "77"}
+    environ = {
+        "SEALPIPE_STORE__MY_ATTIC__PLUGIN": "attic",
+        NAMED: "x",
+        "SEALPIPE_STORE__MY_ATTIC__PORT": "77",
+    }
     found = registry({}, environ).source("my-attic")
     assert (found.settings.addr, found.settings.port) == ("x", 77)
 
@@ -114,7 +128,12 @@ def test_the_environment_says_last_which_plugin_a_store_has() -> None:
 
 
 def test_each_store_is_a_source_of_its_own_under_its_name() -> None:
-    config = {"stores": {"north": {"plugin": "attic", "addr": "n"}, "south": {"plugin": "attic", "addr": "s"}}}
+    config = {
+        "stores": {
+            "north": {"plugin": "attic", "addr": "n"},
+            "south": {"plugin": "attic", "addr": "s"},
+        }
+    }
     found = registry(config, {"ATTIC_ADDR": "own"})
     wanted = {name: [found.locate(parse(f"{name}:x"))] for name in ("north", "south", "attic")}
     told = {str(locator): answer.content for locator, answer in found.fetch(wanted).items()}  # type: ignore[union-attr]
@@ -154,7 +173,8 @@ WRONG = {
     ),
     "a secret in the file": (
         {"plugins": {"attic": {"token": CANARY}}}, {}, "attic",
-        "the config file holds attic's token in plain text", "set it in the environment, or name a file that holds it",
+        "the config file holds attic's token in plain text",
+        "set it in the environment, or name a file that holds it",
     ),
     "a secret in the file, though the environment has it, too": (
         {"stores": {"my-attic": {"plugin": "attic", "token": CANARY}}},
@@ -164,7 +184,8 @@ WRONG = {
     ),
     "a value that cannot be used": (
         {}, {"SEALPIPE_PLUGIN_ATTIC__PORT": CANARY}, "attic",
-        "the store attic has an invalid value for port (int_parsing)", "set SEALPIPE_PLUGIN_ATTIC__PORT",
+        "the store attic has an invalid value for port (int_parsing)",
+        "set SEALPIPE_PLUGIN_ATTIC__PORT",
     ),
     "a value that is not one of the choices": (
         {}, {"SEALPIPE_PLUGIN_ATTIC__LOCK": CANARY}, "attic",
@@ -173,7 +194,8 @@ WRONG = {
     ),
     "the same in a named store": (
         {"stores": {"my-attic": {"plugin": "attic", "addr": [CANARY]}}}, {}, "my-attic",
-        "the store my-attic has an invalid value for addr (string_type)", "set SEALPIPE_STORE__MY_ATTIC__ADDR",
+        "the store my-attic has an invalid value for addr (string_type)",
+        "set SEALPIPE_STORE__MY_ATTIC__ADDR",
     ),
     "a store of the environment without a plugin": (
         {}, {"SEALPIPE_STORE__MY_ATTIC__TOKEN": CANARY}, "attic",
@@ -183,7 +205,8 @@ WRONG = {
     "a mistyped store": (
         NO_ADDR, {"SEALPIPE_STORE__MY_ATIC__TOKEN": CANARY}, "attic",
         "SEALPIPE_STORE__MY_ATIC__TOKEN belongs to a store without a plugin",
-        "did you mean SEALPIPE_STORE__MY_ATTIC__...? Else set SEALPIPE_STORE__MY_ATIC__PLUGIN to the name of one",
+        ("did you mean SEALPIPE_STORE__MY_ATTIC__...? Else set "
+            "SEALPIPE_STORE__MY_ATIC__PLUGIN to the name of one"),
     ),
     "a store of the file without a plugin": (
         {"stores": {"my-attic": {"addr": CANARY}}}, {}, "attic",
@@ -194,13 +217,16 @@ WRONG = {
         "the config's store 'my-attic' is not a table", "write it as [stores.NAME]",
     ),
     "stores that are no table": (
-        {"stores": [CANARY]}, {}, "attic", "the config's stores is not a table", "write [stores.NAME]",
+        {"stores": [CANARY]}, {}, "attic", "the config's stores is not a table",
+        "write [stores.NAME]",
     ),
     "plugins that are no table": (
-        {"plugins": CANARY}, {}, "attic", "the config's plugins is not a table", "write [plugins.NAME]",
+        {"plugins": CANARY}, {}, "attic", "the config's plugins is not a table",
+        "write [plugins.NAME]",
     ),
     "a plugin that is no table": (
-        {"plugins": {"attic": CANARY}}, {}, "attic", "the config's plugins.attic is not a table", "",
+        {"plugins": {"attic": CANARY}}, {}, "attic", "the config's plugins.attic is not a table",
+        "",
     ),
     "a name that no reference can have": (
         {"stores": {"x": {"plugin": "attic"}}}, {}, "attic",
@@ -218,12 +244,19 @@ def test_what_is_wrong_is_named_and_never_shown(how: str) -> None:
     config, environ, store, message, remedy = WRONG[how]
     with pytest.raises(SettingError) as caught:
         registry(config, environ).source(store)  # type: ignore[arg-type]
-    assert (caught.value.message, caught.value.remedy, caught.value.exit_code) == (message, remedy, 2)
+    assert (caught.value.message, caught.value.remedy, caught.value.exit_code) == (
+        message,
+        remedy,
+        2,
+    )
     assert CANARY not in told(caught.value)
 
 
 def test_an_empty_variable_of_an_unknown_store_is_ignored() -> None:
-    assert registry({}, {"SEALPIPE_STORE__MY_ATTIC__TOKEN": ""}).source("attic").settings.addr == "default"
+    assert (
+        registry({}, {"SEALPIPE_STORE__MY_ATTIC__TOKEN": ""}).source("attic").settings.addr
+        == "default"
+    )
 
 
 def test_a_store_with_an_unknown_plugin_gets_the_nearest() -> None:
@@ -247,9 +280,15 @@ def test_the_command_line_reads_stores_from_the_config_file(
 
 def test_the_doctor_warns_of_variables_that_no_plugin_has(bare: Terminal, site: Site) -> None:
     bare.environ["PYTHONPATH"] = site.path
-    names = {"SEALPIPE_PLUGIN_ATIC__ADDR": CANARY, "SEALPIPE_PLUGIN_ZZZ__X": CANARY, "SEALPIPE_PLUGIN_ATTIC__ADDR": "x"}
+    names = {
+        "SEALPIPE_PLUGIN_ATIC__ADDR": CANARY,
+        "SEALPIPE_PLUGIN_ZZZ__X": CANARY,
+        "SEALPIPE_PLUGIN_ATTIC__ADDR": "x",
+    }
     done = bare.sealpipe("doctor", "--output", "json", **names)
-    checks = {each["check"]: each for each in done.json["checks"] if each["check"].startswith("variable ")}
+    checks = {
+        each["check"]: each for each in done.json["checks"] if each["check"].startswith("variable ")
+    }
     assert {name: each["remedy"] for name, each in checks.items()} == {
         "variable SEALPIPE_PLUGIN_ATIC__ADDR": "did you mean SEALPIPE_PLUGIN_ATTIC__ADDR?",
         "variable SEALPIPE_PLUGIN_ZZZ__X": "unset it",
@@ -303,14 +342,22 @@ class It(Source):
         ({"logins": [{"user": "u"}, {"password": CANARY}]}, "logins.password"),
     ],
 )
-def test_a_secret_in_the_file_is_known_by_its_type(site: Site, table: Mapping[str, Any], named: str) -> None:
-    site.install("loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE)
+def test_a_secret_in_the_file_is_known_by_its_type(
+    site: Site, table: Mapping[str, Any], named: str
+) -> None:
+    site.install(
+        "loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE
+    )
     with pytest.raises(SettingError, match=f"holds cellar's {named} in plain text") as caught:
         registry({"plugins": {"cellar": table}}, {}).source("cellar")
     assert CANARY not in told(caught.value)
 
 
 def test_what_only_has_the_word_in_its_name_is_no_secret(site: Site) -> None:
-    site.install("loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE)
-    found = registry({"plugins": {"cellar": {"engine": "kv", "login": {"user": "u"}}}}, {}).source("cellar")
+    site.install(
+        "loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE
+    )
+    found = registry({"plugins": {"cellar": {"engine": "kv", "login": {"user": "u"}}}}, {}).source(
+        "cellar"
+    )
     assert found.settings.engine.value == "kv"

@@ -1,4 +1,6 @@
-"""Sinks whose store is in trouble before anything is written: to be tried again, and nothing is told of the value."""
+"""Sinks whose store is in trouble before anything is written: to be tried again, and nothing is
+told of the value.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ AWS, K8S = "SEALPIPE_PLUGIN_AWS__", "SEALPIPE_PLUGIN_K8S__"
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize("target", ["aws-sm:db", "aws-ssm:/db", "k8s:prod/db"])
 @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
-def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch, target: str, how: str) -> None:
+def test_a_store_that_does_not_answer_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, target: str, how: str
+) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sealpipe.network.plugin_network.DEADLINE", PATIENCE)

@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
-from sealpipe.reference.parse import parse, parse_field
+from sealpipe.errors import (
+    NotConfiguredError,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceSyntaxError,
+)
+from sealpipe.reference import parse, parse_field
+from sealpipe.registry import Registry
 from sealpipe.registry.catalog import Catalog
-from sealpipe.registry.registry import Registry
 from sealpipe.sources.resolve import resolve
 from support.backends import fetched, opened
 
@@ -44,7 +49,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.syspath_prepend(str(tmp_path))
     number = 0
 
-    def distribution(name: str, body: str = "return Document(b'x')", *, hook: str = HOOK, more: str = "") -> str:
+    def distribution(
+        name: str, body: str = "return Document(b'x')", *, hook: str = HOOK, more: str = ""
+    ) -> str:
         nonlocal number
         number += 1
         module = f"thirdparty_{tmp_path.name.strip('_')}_{number}".replace("-", "_")
@@ -60,17 +67,26 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def told(error: BaseException) -> str:
-    """All that any handler could print of an error, its causes and its frames' variables included."""
+    """All that any handler could print of an error, its causes and its frames' variables
+    included.
+    """
     shown = traceback.TracebackException.from_exception(error, capture_locals=True)
-    shown.stack = traceback.StackSummary([f for f in shown.stack if f.filename != __file__])  # knows the canary
+    # knows the canary.
+    shown.stack = traceback.StackSummary([f for f in shown.stack if f.filename != __file__])
     attributes = [vars(e) for e in (error, error.__cause__, error.__context__) if e is not None]
     return "".join(shown.format()) + repr(attributes)
 
 
 def test_an_installed_plugin_is_found_by_its_sources_name(install: Install) -> None:
-    install("attic", "return Document({'body': locator.body, 'level': locator.param('level', 'none')})")
+    install(
+        "attic", "return Document({'body': locator.body, 'level': locator.param('level', 'none')})"
+    )
     fields = fetched("attic://a/b?level=2#body,level", "Other=attic:a/b#level")
-    assert [(f.key, opened(f)) for f in fields] == [("body", b"a/b"), ("level", b"2"), ("Other", b"none")]
+    assert [(f.key, opened(f)) for f in fields] == [
+        ("body", b"a/b"),
+        ("level", b"2"),
+        ("Other", b"none"),
+    ]
 
 
 def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
@@ -78,7 +94,8 @@ def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
     with pytest.raises(ReferenceSyntaxError, match="attic: parameter levle is unknown") as caught:
         fetched("attic:a?trim=1&levle=2")
     assert caught.value.remedy == "did you mean level?"
-    with pytest.raises(ReferenceSyntaxError, match="env: parameter raw is unknown"):  # other sources have it
+    # Other sources have it.
+    with pytest.raises(ReferenceSyntaxError, match="env: parameter raw is unknown"):
         fetched("env:A?raw=1")
     with pytest.raises(ReferenceSyntaxError, match="parameter 1 is unknown") as caught:
         fetched(f"attic:a?{CANARY}=2")
@@ -112,7 +129,7 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
 def test_metadata_is_not_even_imported_for_built_ins() -> None:
     code = textwrap.dedent("""
         import sys
-        from sealpipe.flows.resolve import resolve
+        from sealpipe.sources.resolve import resolve
         from sealpipe.reference import parse_field
         from sealpipe.registry import Registry
         fields = resolve([parse_field("text:t"), parse_field("env:HOME")], Registry)
@@ -130,15 +147,27 @@ def test_metadata_is_not_even_imported_for_built_ins() -> None:
         f"syntax error {CANARY}",
         f"raise SystemExit('{CANARY}')",
         HOOK + f"    raise RuntimeError('{CANARY}')",
-        "from sealpipe.plugin import hookimpl\n@hookimpl\ndef sealpipe_sources(unknown_argument): pass",
-        "from sealpipe.plugin import hookimpl\n@hookimpl\ndef sealpipe_sources(register): register('junk')",
-        "from sealpipe.plugin import *\n@hookimpl\ndef sealpipe_sources(register): register(SourceInfo([], '', ''))",
+        (
+            "from sealpipe.plugin import hookimpl\n@hookimpl\ndef "
+            "sealpipe_sources(unknown_argument): pass"
+        ),
+        (
+            "from sealpipe.plugin import hookimpl\n@hookimpl\ndef sealpipe_sources(register): "
+            "register('junk')"
+        ),
+        (
+            "from sealpipe.plugin import *\n@hookimpl\ndef sealpipe_sources(register): "
+            "register(SourceInfo([], '', ''))"
+        ),
         HOOK.replace("{more}", ", api=2"),
         HOOK.replace("level", "decode"),
     ],
 )
 def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) -> None:
-    install("broken", hook=hook if hook.startswith(HOOK[:20]) else hook.replace("{", "{{").replace("}", "}}"))
+    install(
+        "broken",
+        hook=hook if hook.startswith(HOOK[:20]) else hook.replace("{", "{{").replace("}", "}}"),
+    )
     install("whole", "return Document(b'fine')")
     found = Registry(environ={"A": "x"})
     for text in ("whole:x", "env:A"):
@@ -154,7 +183,9 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
 
 def test_a_broken_plugin_is_reported_by_its_error_type(install: Install) -> None:
     install("broken", hook=f"raise RuntimeError('{CANARY}')")
-    with pytest.raises(NotConfiguredError, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
+    with pytest.raises(
+        NotConfiguredError, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"
+    ):
         Registry().source_info("broken")
 
 
@@ -168,7 +199,10 @@ def test_half_a_plugin_is_none(install: Install) -> None:
 @pytest.mark.parametrize("taken", ["env", "first"])
 def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str) -> None:
     install("first")
-    hook = HOOK.replace("{name!r}", repr(taken)) + "    register(SourceInfo('own', '', '{module}_source:It'))\n"
+    hook = (
+        HOOK.replace("{name!r}", repr(taken))
+        + "    register(SourceInfo('own', '', '{module}_source:It'))\n"
+    )
     install("second", hook=hook)
     found = Registry(environ={"A": "real"})
     owner = found.source_info(taken).factory
@@ -186,14 +220,22 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
         (", settings='ipaddress:ip_address'", "TypeError"),
     ],
 )
-def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more: str, kind: str) -> None:
-    body = "pass\nraise RuntimeError('" + CANARY + "')" if "needs" in more else "return Document(b'x')"
+def test_a_source_that_cannot_be_made_says_what_it_needs(
+    install: Install, more: str, kind: str
+) -> None:
+    body = (
+        "pass\nraise RuntimeError('" + CANARY + "')" if "needs" in more else "return Document(b'x')"
+    )
     install("attic", body, more=more)
-    with pytest.raises(NotConfiguredError, match=rf"the source attic cannot be used here \({kind}\)") as caught:
+    with pytest.raises(
+        NotConfiguredError, match=rf"the source attic cannot be used here \({kind}\)"
+    ) as caught:
         fetched("attic:x")
     error = caught.value
     assert error.remedy == (
-        "pip install 'sealpipe[attic]'" if "needs" in more else "see `sealpipe doctor` for what it needs"
+        "pip install 'sealpipe[attic]'"
+        if "needs" in more
+        else "see `sealpipe doctor` for what it needs"
     )
     assert (error.locator, error.exit_code) == ("attic:x", 14)
     assert CANARY not in told(error)
@@ -205,7 +247,10 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more:
         ("raise ValueError('{}')", "the source attic raised an unexpected ValueError"),
         ("raise SystemExit('{}')", "the source attic raised an unexpected SystemExit"),
         ("raise type('Odd', (Exception,), {{}})('{}')", "raised an unexpected Odd"),
-        ("secret = '{}'; return secret.nothing", "raised an unexpected AttributeError at thirdparty_"),
+        (
+            "secret = '{}'; return secret.nothing",
+            "raised an unexpected AttributeError at thirdparty_",
+        ),
         ("raise SecretNotFoundError('there is none') from ValueError('{}')", "there is none"),
         ("secret = '{}'; raise SecretNotFoundError('there is none')", "there is none"),
         ("return '{}'", "the source attic returned str for attic:x"),
@@ -231,7 +276,8 @@ def test_too_much_is_a_usage_error_from_a_plugin_too(install: Install) -> None:
 def test_a_batch_answers_each_and_leaves_out_none(install: Install) -> None:
     body = (
         "pass\n    def fetch_many(self, locators):\n"
-        "        return {l: Document(l.body) if l.body != 'no' else SecretNotFoundError('none', locator=l.text)"
+        "        return {l: Document(l.body) if l.body != 'no' else "
+        "SecretNotFoundError('none', locator=l.text)"
         " for l in locators if l.body != 'lost'}"
     )
     install("attic", body)
@@ -249,7 +295,9 @@ def test_an_unknown_name_gets_the_nearest_known_ones() -> None:
         ("ENV", "did you mean env"),
         ("xyz", "known sources: "),
     ):
-        with pytest.raises(ReferenceSyntaxError, match=f"there is no source named {name}") as caught:
+        with pytest.raises(
+            ReferenceSyntaxError, match=f"there is no source named {name}"
+        ) as caught:
             found.source_info(name)
         assert caught.value.remedy.startswith(hint)
     with pytest.raises(ReferenceSyntaxError) as caught:

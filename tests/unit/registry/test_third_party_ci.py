@@ -1,4 +1,6 @@
-"""CI systems of third parties: found by their sign, whatever was looked up before, and never in place of ours."""
+"""CI systems of third parties: found by their sign, whatever was looked up before, and never in
+place of ours.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from sealpipe.ci_systems import CI_SYSTEMS, PLUGINS, CISystem
 from sealpipe.errors import SettingError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import GITHUB, job, titled
 from support.distributions import ALLOWS_ALL, Machine, Site
@@ -66,7 +68,9 @@ def test_it_is_found_among_distributions_without_entry_points(site: Site) -> Non
     for number in range(30):
         info = site.folder / f"plain{number}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: plain{number}\nVersion: 1.0\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: plain{number}\nVersion: 1.0\n"
+        )
     install(site, "buildfarm", "ACME_FARM")
     assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
 
@@ -105,8 +109,9 @@ def test_one_that_may_not_be_loaded_is_not_found(site: Site) -> None:
 
 def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
     code = (
-        "import sys\nfrom sealpipe.registry.registry import Registry\n"
-        "for environ in ({}, {'CI': '1'}, {'TEAMCITY_VERSION': 'x'}, {'DRONE': 'x'}): Registry(environ=environ).ci()\n"
+        "import sys\nfrom sealpipe.registry import Registry\n"
+        "for environ in ({}, {'CI': '1'}, {'TEAMCITY_VERSION': 'x'}, {'DRONE': 'x'}): "
+        "Registry(environ=environ).ci()\n"
         "print('importlib.metadata' in sys.modules, 'pluggy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -116,20 +121,27 @@ def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
 @pytest.mark.parametrize("row", OURS, ids=titled)
 def test_a_job_loads_an_http_client_only_for_a_token(row: CISystem) -> None:
     code = (
-        "import os, sys\nfrom sealpipe.registry.registry import Registry\n"
-        "ci = Registry(environ=dict(os.environ)).ci()\nci.run(), ci.mask([])\nprint('httpx' in sys.modules)"
+        "import os, sys\nfrom sealpipe.registry import Registry\n"
+        "ci = Registry(environ=dict(os.environ)).ci()\nci.run(), ci.mask([])\n"
+        "print('httpx' in sys.modules)"
     )
     environ = {**os.environ, **job(row)}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True
+    )
     assert done.stdout == "False\n"
 
 
-def test_one_in_a_zip_file_is_found(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_in_a_zip_file_is_found(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(site, "buildfarm", "ACME_FARM")
     with zipfile.ZipFile(tmp_path / "site.zip", "w") as packed:
         for file in site.folder.rglob("*"):
             packed.write(file, file.relative_to(site.folder))
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site.zip"), *(p for p in sys.path if p != str(site.folder))])
+    monkeypatch.setattr(
+        sys, "path", [str(tmp_path / "site.zip"), *(p for p in sys.path if p != str(site.folder))]
+    )
     assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
 
 
@@ -154,7 +166,12 @@ def test_a_third_party_in_the_config_never_sees_what_is_masked(
     machine = Machine(user)
     if machine_has_a_policy:
         machine.allow(ALLOWS_ALL)
-    around = {"DB": "c4nary-value", "SEALPIPE_CONFIG": str(config), "PYTHONPATH": site.path, **GITHUB}
+    around = {
+        "DB": "c4nary-value",
+        "SEALPIPE_CONFIG": str(config),
+        "PYTHONPATH": site.path,
+        **GITHUB,
+    }
     done = machine.sealpipe("share", "-f", "env:DB", "--print", **around)
     assert (done.code, done.out) == (2, "")
     assert "remove `from` from [plugins.github]" in done.err
@@ -179,7 +196,9 @@ class It(CI):
 """
 
 
-def test_one_that_fails_costs_no_link_and_shows_none(user: Terminal, service: RunningService, site: Site) -> None:
+def test_one_that_fails_costs_no_link_and_shows_none(
+    user: Terminal, service: RunningService, site: Site
+) -> None:
     site.install("buildfarm", HOOKS.format(name="buildfarm", sign="DRONE"), BROKEN)
     around = {"PYTHONPATH": site.path, **DRONE}
     done = user.sealpipe("share", "-f", "text:a", "--link-file", "link", **around)

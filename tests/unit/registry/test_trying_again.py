@@ -1,4 +1,7 @@
-"""Which answers of a source are asked for once more, when, and how often. Nobody waits: the pauses are played."""
+"""Which answers of a source are asked for once more, when, and how often.
+
+Nobody waits: the pauses are played.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ import pytest
 
 from sealpipe.budget import FIRST_BACKOFF, MAX_BACKOFF
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.reference.parse import parse_field
-from sealpipe.registry.registry import Registry
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sources.resolve import MAX_TRIES, Cache, resolve
 from support.distributions import Site, of
 from support.playing import play
@@ -42,9 +45,13 @@ class Attic:
     def lay_out(self, **answers: list[Any]) -> None:
         for name, answer in answers.items():
             source, _, body = name.partition("_")
-            of(self.module if source == "attic" else self.other).answers[f"{source}:{body}"] = answer
+            of(self.module if source == "attic" else self.other).answers[f"{source}:{body}"] = (
+                answer
+            )
 
-    def resolve(self, *references: str, cache: Cache | None = None) -> tuple[list[str], list[float]]:
+    def resolve(
+        self, *references: str, cache: Cache | None = None
+    ) -> tuple[list[str], list[float]]:
         """The keys of the fields, and the pauses. Raises what `resolve` raises."""
         self.pauses: list[float] = []
         fields = [parse_field(text) for text in references]
@@ -82,8 +89,12 @@ def test_an_answer_in_between_ends_it(attic: Attic) -> None:
     assert (keys, len(pauses), len(attic.asked)) == (["a"], 2, 3)
 
 
-@pytest.mark.parametrize(("asked", "least"), [(3.0, 3.0), (5, 5.0), (1000.0, MAX_BACKOFF), (float("inf"), MAX_BACKOFF)])
-def test_what_the_backend_asks_for_is_waited_for_within_bounds(attic: Attic, asked: float, least: float) -> None:
+@pytest.mark.parametrize(
+    ("asked", "least"), [(3.0, 3.0), (5, 5.0), (1000.0, MAX_BACKOFF), (float("inf"), MAX_BACKOFF)]
+)
+def test_what_the_backend_asks_for_is_waited_for_within_bounds(
+    attic: Attic, asked: float, least: float
+) -> None:
     attic.lay_out(attic_a=[later(asked)])
     _, pauses = attic.resolve("attic:a")
     assert pauses == [least]

@@ -24,13 +24,19 @@ ENVIRON = {b"PATH": os.fsencode(os.environ["PATH"]), b"SECRET": SECRET}
 
 
 def captured(
-    *argv: str, seconds: float = 60, longest: int = 1000, stop: Stop | None = None, environ: Mapping[bytes, bytes] = {}
+    *argv: str,
+    seconds: float = 60,
+    longest: int = 1000,
+    stop: Stop | None = None,
+    environ: Mapping[bytes, bytes] = {},
 ) -> Captured:
     """What a command of a shell comes to, with a secret in its environment."""
     argv = argv if len(argv) > 1 else ("/bin/sh", "-c", *argv)
     limits = {"seconds": seconds, "longest": longest}
     with Stop() as never:
-        return capture_command(argv[0], argv, {**ENVIRON, **environ}, Finder([SECRET]), stop=stop or never, **limits)
+        return capture_command(
+            argv[0], argv, {**ENVIRON, **environ}, Finder([SECRET]), stop=stop or never, **limits
+        )
 
 
 def test_both_streams_and_the_exit_code_are_returned() -> None:
@@ -39,13 +45,19 @@ def test_both_streams_and_the_exit_code_are_returned() -> None:
 
 
 def test_a_secret_is_redacted_in_both_streams_and_in_pieces() -> None:
-    script = 'echo "$SECRET"; printf %s "$SECRET" | base64 >&2; printf canary-of-; sleep 0.1; printf a-captured-command'
+    script = (
+        'echo "$SECRET"; printf %s "$SECRET" | base64 >&2; printf canary-of-; sleep 0.1; '
+        "printf a-captured-command"
+    )
     done = captured(script)
     assert (done.stdout, done.stderr) == ("***\n***", "***\n")
 
 
 def test_it_has_no_input_no_terminal_and_a_session_of_its_own() -> None:
-    tell = "import os; print(os.read(0, 1), os.getsid(0) == os.getpid(), os.listdir('/proc/self/fd')); open('/dev/tty')"
+    tell = (
+        "import os; print(os.read(0, 1), os.getsid(0) == os.getpid(), "
+        "os.listdir('/proc/self/fd')); open('/dev/tty')"
+    )
     done = captured(sys.executable, "-Ic", tell)
     assert done.stdout.startswith("b'' True ")
     assert done.exit_code == 1
@@ -72,15 +84,22 @@ def stopped(tmp_path: Path, script: str) -> Captured:
 
 def test_it_ends_with_all_of_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(capture, "_PATIENCE", 0.3)
-    children = "(trap '' TERM; sleep 600) & echo $!; setsid sleep 600 & echo $!; set -m; sleep 600 & echo $!"
+    children = (
+        "(trap '' TERM; sleep 600) & echo $!; setsid sleep 600 & echo $!; set -m; sleep 600 & "
+        "echo $!"
+    )
     done = stopped(tmp_path, f"{children}; trap '' TERM; READY; while :; do sleep 600; done")
     assert (done.ending, done.exit_code) == ("stopped", 128 + signal.SIGKILL)
     assert [ends(int(pid)) for pid in done.stdout.split()] == [True] * 3
 
 
-def test_a_command_that_obeys_sigterm_may_clean_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_command_that_obeys_sigterm_may_clean_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(capture, "_PATIENCE", 60)
-    done = stopped(tmp_path, "trap 'echo cleaned; exit 3' TERM; READY; while :; do sleep 0.05; done")
+    done = stopped(
+        tmp_path, "trap 'echo cleaned; exit 3' TERM; READY; while :; do sleep 0.05; done"
+    )
     assert done[:3] == (3, "stopped", "cleaned\n")
 
 

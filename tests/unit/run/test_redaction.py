@@ -1,4 +1,6 @@
-"""The output of a command is searched for values however it is cut, and nothing else in it changes."""
+"""The output of a command is searched for values however it is cut, and nothing else in it
+changes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def redact(values: Iterable[bytes], *pieces: bytes) -> bytes:
 
 
 def redact_whole(patterns: Iterable[bytes], data: bytes) -> bytes:
-    """The same, the slow way: every byte of every find is marked, and each run of marks is replaced."""
+    """The same, the slow way: every byte of every find is marked, and each run of marks is
+    replaced.
+    """
     found = bytearray(len(data))
     for pattern in patterns:
         for start in range(len(data)):
@@ -54,12 +58,16 @@ FORMS = {
     "URL": quote(SECRET, safe="").encode(),
     "path of a URL": quote(SECRET).encode(),
     "form": quote_plus(SECRET).encode(),
-    "URL in small letters": re.sub("%..", lambda found: found[0].lower(), quote_plus(SECRET)).encode(),
+    "URL in small letters": re.sub(
+        "%..", lambda found: found[0].lower(), quote_plus(SECRET)
+    ).encode(),
     "HTML": html.escape(SECRET).encode(),
     "hex": VALUE.hex().encode(),
     "HEX": VALUE.hex().upper().encode(),
     "JSON in JSON": json.dumps(json.dumps(SECRET))[3:-3].encode(),
-    "JSON in JSON, not ASCII": json.dumps(json.dumps(SECRET, ensure_ascii=False), ensure_ascii=False)[3:-3].encode(),
+    "JSON in JSON, not ASCII": json.dumps(
+        json.dumps(SECRET, ensure_ascii=False), ensure_ascii=False
+    )[3:-3].encode(),
     "URL in a URL": quote(quote(SECRET, safe=""), safe="").encode(),
     "Python": repr(SECRET)[1:-1].encode(),
     "Python's bytes": repr(VALUE)[2:-1].encode(),
@@ -87,20 +95,32 @@ def test_a_value_is_found_wherever_its_form_is_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "shell", ["bash -c 'export -p'", "bash -c 'printf %q \"$V\"'", "bash -xc ': \"$V\"'", "sh -c export"]
+    "shell",
+    ["bash -c 'export -p'", "bash -c 'printf %q \"$V\"'", "bash -xc ': \"$V\"'", "sh -c export"],
 )
 def test_what_a_shell_tells_of_a_value_is_redacted(shell: str) -> None:
     environ = {"V": SECRET, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
     said = subprocess.run(
-        shlex.split(shell), env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
+        shlex.split(shell),
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
     ).stdout
     shown = redact([VALUE], said)
-    assert (b"***" in shown, b"p4ss" in shown, b"word" in shown, b"end" in shown) == (True, False, False, False)
+    assert (b"***" in shown, b"p4ss" in shown, b"word" in shown, b"end" in shown) == (
+        True,
+        False,
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_a_value_inside_base64_is_found_at_each_alignment(before: bytes, encode: Callable[[bytes], bytes]) -> None:
+def test_a_value_inside_base64_is_found_at_each_alignment(
+    before: bytes, encode: Callable[[bytes], bytes]
+) -> None:
     value = b"\xfb\xef\xbe?>~~~ value"
     data = encode(before + value + b"~ and more")
     patterns = [value]
@@ -139,7 +159,10 @@ def test_a_line_is_searched_as_a_large_piece_is() -> None:
     patterns = [VALUE]
     for form in FORMS.values():
         for around in (0, 100, 10_000):
-            assert redact(patterns, b"." * around + form + b"." * around) == b"." * around + MARK + b"." * around
+            assert (
+                redact(patterns, b"." * around + form + b"." * around)
+                == b"." * around + MARK + b"." * around
+            )
 
 
 def test_line_breaks_around_a_value_stay() -> None:
@@ -178,7 +201,10 @@ def test_any_cutting_gives_what_the_whole_gives(patterns: set[bytes], pieces: li
     assert not any(pattern in shown for pattern in patterns)
 
 
-@given(st.sets(st.binary(min_size=4, max_size=9), max_size=3), st.lists(st.binary(max_size=20), max_size=6))
+@given(
+    st.sets(st.binary(min_size=4, max_size=9), max_size=3),
+    st.lists(st.binary(max_size=20), max_size=6),
+)
 def test_bytes_without_a_value_pass_unchanged(patterns: set[bytes], pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     if not any(pattern in data for pattern in patterns):
@@ -186,19 +212,33 @@ def test_bytes_without_a_value_pass_unchanged(patterns: set[bytes], pieces: list
 
 
 @given(PATTERNS, PIECES)
-def test_no_more_than_a_possible_value_is_held_back(patterns: set[bytes], pieces: list[bytes]) -> None:
-    """What is not shown yet is covered by a value, or begins one; so it is never longer than the longest."""
+def test_no_more_than_a_possible_value_is_held_back(
+    patterns: set[bytes], pieces: list[bytes]
+) -> None:
+    """What is not shown yet is covered by a value, or begins one; so it is never longer than the
+    longest.
+    """
     redactor = Redactor(Finder(patterns))
     fed = b""
     for piece in pieces:
         fed += piece
         redactor.feed(piece)
-        begun = [each[:size] for each in patterns for size in range(1, len(each)) if fed.endswith(each[:size])]
+        begun = [
+            each[:size]
+            for each in patterns
+            for size in range(1, len(each))
+            if fed.endswith(each[:size])
+        ]
         assert redactor.held == max(map(len, begun), default=0)
 
 
-@given(PATTERNS, st.lists(st.one_of(st.none(), st.text("abc", max_size=6).map(str.encode)), max_size=16))
-def test_a_pause_shows_at_most_three_bytes_of_a_value(patterns: set[bytes], pieces: list[bytes | None]) -> None:
+@given(
+    PATTERNS,
+    st.lists(st.one_of(st.none(), st.text("abc", max_size=6).map(str.encode)), max_size=16),
+)
+def test_a_pause_shows_at_most_three_bytes_of_a_value(
+    patterns: set[bytes], pieces: list[bytes | None]
+) -> None:
     redactor = Redactor(Finder(patterns))
     shown = b""
     for piece in pieces:

@@ -1,7 +1,9 @@
-"""Each name that is refused would run code: the program that obeys it is run with it, and `evil` runs.
+"""Each name that is refused would run code: the program that obeys it is run with it, and `evil`
+runs.
 
-`evil` is what somebody who writes to the store would like to run: it leaves a file. A program that is not on this
-machine is skipped by its name. What no test can show stands in `NOT_SHOWN`, with its reason.
+`evil` is what somebody who writes to the store would like to run: it leaves a file. A program that
+is not on this machine is skipped by its name. What no test can show stands in `NOT_SHOWN`, with its
+reason.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ public class Evil {
 EVIL_PY = "import os; os.system('./evil')\n"
 MODULES = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 COPIES = (
-    "ls/ls", "git/git-zz", "template/hooks/post-checkout", "other/sub/run", "zsh/.zshenv", "functions/zz", "bin/as",
-    "java/bin/java", "toolchain/bin/rustc", "rustup/toolchains/zz/bin/rustc",
+    "ls/ls", "git/git-zz", "template/hooks/post-checkout", "other/sub/run", "zsh/.zshenv",
+    "functions/zz", "bin/as", "java/bin/java", "toolchain/bin/rustc",
+    "rustup/toolchains/zz/bin/rustc",
 )  # fmt: skip
 """Where `evil` lies under the name of something that a program runs."""
 FILES: Mapping[str, str] = {
@@ -49,7 +52,9 @@ FILES: Mapping[str, str] = {
     "include/math.h": EVIL_C,
     "include/zz.h": "",
     "Evil.java": EVIL_JAVA,
-    **dict.fromkeys(("home/lib/{python}/encodings/__init__.py", "lib/{python}/encodings/__init__.py"), EVIL_PY),
+    **dict.fromkeys(
+        ("home/lib/{python}/encodings/__init__.py", "lib/{python}/encodings/__init__.py"), EVIL_PY
+    ),
     "user/lib/{python}/site-packages/evil.pth": EVIL_PY,
     "module.py": "",
     "cache.py": """\
@@ -126,15 +131,16 @@ cp -r .git ../watched.git; git --git-dir=../watched.git config core.fsmonitor ..
 """What a command needs that cannot be written as a file, by a part of the command."""
 
 LOADING = (
-    "LD_PRELOAD", "GCONV_PATH", "BASH_LOADABLES_PATH", "SSH_SK_PROVIDER", "LIBRARY_PATH", "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "LUA_CPATH", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
+    "LD_PRELOAD", "GCONV_PATH", "BASH_LOADABLES_PATH", "SSH_SK_PROVIDER", "LIBRARY_PATH",
+    "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "LUA_CPATH", "OPENSSL_CONF",
+    "OPENSSL_ENGINES", "OPENSSL_MODULES",
 )  # fmt: skip
 """Names by which `evil` comes in as a library."""
 
 PROGRAMS = frozenset({
-    "cargo", "erl", "g++", "gcc", "gem", "git", "go", "iconv", "irb", "java", "javac", "less", "lesskey", "lua", "make",
-    "mvn", "node", "npm", "openssl", "perl", "php", "psql", "rsync", "ruby", "rustup", "script", "ssh", "ssh-add",
-    "ssh-agent", "ssh-keygen", "tar", "vim", "zsh",
+    "cargo", "erl", "g++", "gcc", "gem", "git", "go", "iconv", "irb", "java", "javac", "less",
+    "lesskey", "lua", "make", "mvn", "node", "npm", "openssl", "perl", "php", "psql", "rsync",
+    "ruby", "rustup", "script", "ssh", "ssh-add", "ssh-agent", "ssh-keygen", "tar", "vim", "zsh",
 })  # fmt: skip
 
 
@@ -151,7 +157,9 @@ class Proof(NamedTuple):
 
 def implicit(value: str, source: str, target: str) -> Proof:
     """A variable of one of make's own rules."""
-    return Proof(value, f"mkdir -p $(dirname {source}); touch {source}; make -f /dev/null '{target}'")
+    return Proof(
+        value, f"mkdir -p $(dirname {source}); touch {source}; make -f /dev/null '{target}'"
+    )
 
 
 def typed(keys: str, command: str) -> str:
@@ -186,7 +194,8 @@ PROOFS: Mapping[str, Proof] = {
     "INPUTRC": Proof("{here}/inputrc", typed(r"x\nexit\n", AT_BASH)),
     "MAILPATH": Proof(
         "{here}/mail?$(./evil)",
-        f"(echo true; sleep 1.2; echo 'echo x >> mail'; sleep 1.2; echo true; echo true) | {AT_BASH}",
+        ("(echo true; sleep 1.2; echo 'echo x >> mail'; sleep 1.2; echo true; echo true) | "
+            f"{AT_BASH}"),
         {"MAILCHECK": "0"},
     ),
     "FCEDIT": Proof("./evil", rf"printf 'true\nfc\n' | {AT_BASH}"),
@@ -233,14 +242,19 @@ PROOFS: Mapping[str, Proof] = {
     "MAKEOVERRIDES": Proof("$(shell ./evil)", "make"),
     "VPATH": Proof("$(shell ./evil)", "make"),
     "GPATH": Proof("$(shell ./evil)", "make"),
-    **{name: Proof("./evil;", f"printf 'all:\\n\\t$({name}) x\\n' | make -f -") for name in ("CPP", "LD", "RM")},
+    **{name: Proof("./evil;", f"printf 'all:\\n\\t$({name}) x\\n' | make -f -") for name in ("CPP",
+        "LD", "RM")},
     **{
         name: implicit("./evil;", source, target)
         for name, source, target in (
-            ("AR", "x.o", "x.a(x.o)"), ("AS", "x.s", "x.o"), ("CC", "x.c", "x.o"), ("CO", "RCS/x,v", "x"),
-            ("CTANGLE", "x.w", "x.c"), ("CWEAVE", "x.w", "x.tex"), ("CXX", "x.cc", "x.o"), ("FC", "x.f", "x.o"),
-            ("GET", "SCCS/s.x", "x"), ("LEX", "x.l", "x.c"), ("LINT", "x.c", "x.ln"), ("M2C", "x.mod", "x.o"),
-            ("MAKEINFO", "x.texi", "x.info"), ("OBJC", "x.m", "x.o"), ("PC", "x.p", "x.o"), ("TANGLE", "x.web", "x.p"),
+            ("AR", "x.o", "x.a(x.o)"), ("AS", "x.s", "x.o"), ("CC", "x.c", "x.o"),
+            ("CO", "RCS/x,v", "x"),
+            ("CTANGLE", "x.w", "x.c"), ("CWEAVE", "x.w", "x.tex"), ("CXX", "x.cc", "x.o"),
+            ("FC", "x.f", "x.o"),
+            ("GET", "SCCS/s.x", "x"), ("LEX", "x.l", "x.c"), ("LINT", "x.c", "x.ln"),
+            ("M2C", "x.mod", "x.o"),
+            ("MAKEINFO", "x.texi", "x.info"), ("OBJC", "x.m", "x.o"), ("PC", "x.p", "x.o"),
+            ("TANGLE", "x.web", "x.p"),
             ("TEX", "x.tex", "x.dvi"), ("TEXI2DVI", "x.texi", "x.dvi"), ("WEAVE", "x.web", "x.tex"),
             ("YACC", "x.y", "x.c"),
         )
@@ -250,7 +264,8 @@ PROOFS: Mapping[str, Proof] = {
         for name, source, target in (
             ("ARFLAGS", "x.o", "x.a(x.o)"), ("ASFLAGS", "x.s", "x.o"), ("CFLAGS", "x.c", "x.o"),
             ("COFLAGS", "RCS/x,v", "x"), ("CPPFLAGS", "x.c", "x.o"), ("CXXFLAGS", "x.cc", "x.o"),
-            ("FFLAGS", "x.f", "x.o"), ("GFLAGS", "SCCS/s.x", "x"), ("LDFLAGS", "x.c", "x"), ("LDLIBS", "x.c", "x"),
+            ("FFLAGS", "x.f", "x.o"), ("GFLAGS", "SCCS/s.x", "x"), ("LDFLAGS", "x.c", "x"),
+            ("LDLIBS", "x.c", "x"),
             ("LFLAGS", "x.l", "x.c"), ("LINTFLAGS", "x.c", "x.ln"), ("LOADLIBES", "x.c", "x"),
             ("OUTPUT_OPTION", "x.c", "x.o"), ("PFLAGS", "x.p", "x.o"), ("RFLAGS", "x.r", "x.o"),
             ("TARGET_ARCH", "x.c", "x.o"), ("YFLAGS", "x.y", "x.c"),
@@ -259,7 +274,8 @@ PROOFS: Mapping[str, Proof] = {
     # gcc
     "COMPILER_PATH": Proof("{here}/bin", "gcc -c b.c"),
     "GCC_EXEC_PREFIX": Proof("{here}/gcc/", "gcc -c b.c"),
-    "LIBRARY_PATH": Proof("{here}/modules", "gcc b.c -Wl,--no-as-needed -lzz && LD_LIBRARY_PATH=modules ./a.out"),
+    "LIBRARY_PATH": Proof("{here}/modules",
+        "gcc b.c -Wl,--no-as-needed -lzz && LD_LIBRARY_PATH=modules ./a.out"),
     "CPATH": Proof("{here}/include", "gcc a.c && ./a.out"),
     "C_INCLUDE_PATH": Proof("{here}/include", "gcc a.c && ./a.out"),
     "CPLUS_INCLUDE_PATH": Proof("{here}/include", "cp a.c a.cc; g++ a.cc && ./a.out"),
@@ -280,7 +296,8 @@ PROOFS: Mapping[str, Proof] = {
     "MORE": Proof("+!./evil\n", typed(r"\nq", "less mail"), {"LESS_IS_MORE": "1"}),
     # Python
     "PYTHONBREAKPOINT": Proof("evil.x", f"{PYTHON} -c 'breakpoint()'"),
-    "PYTHONEXECUTABLE": Proof("./evil", f"{PYTHON} -c 'import subprocess, sys; subprocess.run([sys.executable])'"),
+    "PYTHONEXECUTABLE": Proof("./evil",
+        f"{PYTHON} -c 'import subprocess, sys; subprocess.run([sys.executable])'"),
     "PYTHONHOME": Proof("{here}/home", f"{PYTHON} -c 1"),
     "PYTHONINSPECT": Proof("1", typed(r'import os; os.system("./evil")\n', f"{PYTHON} -c 1")),
     "PYTHONPATH": Proof("{here}/python", f"{PYTHON} -c 'import json'"),
@@ -312,7 +329,8 @@ PROOFS: Mapping[str, Proof] = {
     "JAVA_TOOL_OPTIONS": Proof(AGENT, "java -version"),
     "JDK_JAVA_OPTIONS": Proof(AGENT, "java -version"),
     "_JAVA_OPTIONS": Proof(AGENT, "java -version"),
-    "JDK_JAVAC_OPTIONS": Proof("-processorpath {here}/classes -processor Evil", "javac -d classes Evil.java"),
+    "JDK_JAVAC_OPTIONS": Proof("-processorpath {here}/classes -processor Evil",
+        "javac -d classes Evil.java"),
     "CLASSPATH": Proof("{here}/classes", "java Evil"),
     "JAVA_HOME": Proof("{here}/java", "mvn -version"),
     "LUA_INIT": Proof("os.execute('./evil')", "lua -v"),
@@ -334,7 +352,8 @@ PROOFS: Mapping[str, Proof] = {
     ),
     "CARGO_HOME": Proof("{here}/cargo", "cargo check --offline", RUSTUP),
     "RUSTUP_HOME": Proof("{here}/rustup", "rustup run zz rustc -V", RUSTUP),
-    "RUSTUP_TOOLCHAIN": Proof("{here}/toolchain", "cd src; $(dirname $(command -v rustup))/rustc -V", RUSTUP),
+    "RUSTUP_TOOLCHAIN": Proof("{here}/toolchain",
+        "cd src; $(dirname $(command -v rustup))/rustc -V", RUSTUP),
     "GOFLAGS": Proof("-toolexec={here}/evil", "go build x.go", {"GO111MODULE": "off"}),
     "RSYNC_RSH": Proof("{here}/evil", "rsync host.invalid:x y"),
     "RSYNC_CONNECT_PROG": Proof("{here}/evil", "rsync rsync://host.invalid/x"),
@@ -381,7 +400,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`evil` as a library."""
     here = tmp_path_factory.mktemp("compiled")
     (here / "evil.c").write_text(EVIL_C)
-    subprocess.run([find_program("gcc"), "-shared", "-fPIC", "-o", "evil.so", "evil.c"], cwd=here, check=True)
+    subprocess.run(
+        [find_program("gcc"), "-shared", "-fPIC", "-o", "evil.so", "evil.c"], cwd=here, check=True
+    )
     return here / "evil.so"
 
 
@@ -423,7 +444,9 @@ def run(here: Path, proof: Proof, environ: Mapping[str, str]) -> subprocess.Comp
 
 
 @pytest.mark.parametrize("name", PROOFS)
-def test_a_value_under_this_name_would_run_code(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_value_under_this_name_would_run_code(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """It runs with the name and does not without it, so it is the name."""
     proof = PROOFS[name]
     for each in sorted(PROGRAMS & set(re.findall(r"[a-z+-]+", proof.command))):
@@ -441,7 +464,9 @@ def test_a_value_under_this_name_would_run_code(name: str, tmp_path: Path, reque
 
 @pytest.mark.parametrize("name", PROOFS)
 def test_no_secret_may_have_this_name(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} may not come from a store: {find_reader(name)} would obey it"):
+    with pytest.raises(
+        UsageError, match=f"{name} may not come from a store: {find_reader(name)} would obey it"
+    ):
         parse_variable(f"{name}=env:X")
 
 
@@ -468,7 +493,9 @@ def test_other_programs_do_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", CREDENTIAL_FILES)
 def test_a_file_of_credentials_may_come_from_a_store(name: str) -> None:
-    """A kubeconfig is a secret like others, though kubectl may run what it names; the page about run says so."""
+    """A kubeconfig is a secret like others, though kubectl may run what it names; the page about
+    run says so.
+    """
     assert parse_variable(f"{name}=env:X").name == name
     page = Path(__file__).resolve().parents[3] / "docs/how-to/run-a-command.md"
     assert f"`{name}`" in page.read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""What a command writes is passed on until it has ended, and what its own children write soon after it."""
+"""What a command writes is passed on until it has ended, and what its own children write soon after
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from sealpipe.spellings import Finder
 
 
 def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> bytes:
-    """What arrives of a command that has ended, while another process still writes to its stream."""
+    """What arrives of a command that has ended, while another process still writes to its
+    stream.
+    """
     monkeypatch.setattr(streams, "GRACE", grace)
     (reads, writes), (out, target) = os.pipe(), os.pipe()
     os.write(writes, b"early\n")
@@ -26,7 +30,10 @@ def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> b
     if closes:
         late.start()
     with streams.Signals() as signals:
-        assert streams.relay([streams.Stream(reads, target, Redactor(Finder([])))], signals, lambda: 7) == 7
+        assert (
+            streams.relay([streams.Stream(reads, target, Redactor(Finder([])))], signals, lambda: 7)
+            == 7
+        )
     os.close(target)
     if closes:
         late.join()
@@ -44,5 +51,7 @@ def test_a_stream_that_stays_open_is_left(monkeypatch: pytest.MonkeyPatch) -> No
     assert relayed(monkeypatch, 0.1, closes=False) == b"early\n"
 
 
-def test_what_was_written_before_the_end_arrives_without_any_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_before_the_end_arrives_without_any_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert relayed(monkeypatch, 0, closes=False) == b"early\n"

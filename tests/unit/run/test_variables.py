@@ -1,4 +1,6 @@
-"""Which names the variables of a command may have, what may stand in a file of references, and what both say."""
+"""Which names the variables of a command may have, what may stand in a file of references, and what
+both say.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,22 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import Note, UsageError
-from sealpipe.reference.parse import parse
+from sealpipe.reference import parse
 from sealpipe.run.variables import Variable, make_environment, parse_variable, read_variables
 
 MADE_UP = "canary-of-a-variable"
 
 
-@pytest.mark.parametrize("name", ["A", "_", "a_1", "DB_PASSWORD", "LDAP_URL", "PATHS", "ENVIRONMENT", "PYTHON_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["A", "_", "a_1", "DB_PASSWORD", "LDAP_URL", "PATHS", "ENVIRONMENT", "PYTHON_TOKEN"]
+)
 def test_a_name_may_be_used(name: str) -> None:
     assert parse_variable(f"{name}=env:X") == Variable(name, parse("env:X"))
 
 
-@pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A.B", "é", "A\n", "A\0", "A'", "export A"])
+@pytest.mark.parametrize(
+    "name", ["", "1A", "A-B", "A B", "A.B", "é", "A\n", "A\0", "A'", "export A"]
+)
 def test_what_is_no_name_is_refused_and_not_shown(name: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_variable(f"{name}={MADE_UP}")
@@ -42,7 +48,10 @@ def test_a_reference_to_several_values_is_refused(ref: str) -> None:
 
 def test_a_file_has_a_variable_in_a_line(tmp_path: Path) -> None:
     file = tmp_path / "refs.env"
-    file.write_bytes(b"\xef\xbb\xbf# comment\r\n\r\n  A=env:X  \n\t#B=env:Y\nC=op://Vault/Item/a b#k%23\n D=text:x#")
+    file.write_bytes(
+        b"\xef\xbb\xbf# comment\r\n\r\n  A=env:X  \n\t#B=env:Y\nC=op://Vault/Item/a "
+        b"b#k%23\n D=text:x#"
+    )
     with pytest.raises(UsageError, match=f"{file}:6: text: item 1 of the selector is empty"):
         read_variables([], str(file))
     file.write_bytes(file.read_bytes().removesuffix(b"#"))
@@ -54,17 +63,30 @@ def test_a_file_has_a_variable_in_a_line(tmp_path: Path) -> None:
 
 def test_everything_that_is_wrong_is_told_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "refs.env"
-    file.write_bytes(b"A=env:X\n" + MADE_UP.encode() + b"\nB=\xff" + MADE_UP.encode() + b"\nPATH=env:X\nA=env:X\n")
+    file.write_bytes(
+        b"A=env:X\n"
+        + MADE_UP.encode()
+        + b"\nB=\xff"
+        + MADE_UP.encode()
+        + b"\nPATH=env:X\nA=env:X\n"
+    )
     with pytest.raises(UsageError) as raised:
         read_variables(["A=env:X", f"C={MADE_UP}"], str(file))
     told = [raised.value.message, *Note.on(raised.value)]
-    assert [line.partition(": ")[0] for line in told] == ["-e 2", *(f"{file}:{number}" for number in (1, 2, 3, 4, 5))]
+    assert [line.partition(": ")[0] for line in told] == [
+        "-e 2",
+        *(f"{file}:{number}" for number in (1, 2, 3, 4, 5)),
+    ]
     assert MADE_UP not in "".join(told) + raised.value.remedy
 
 
 def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"#" * 1_048_577)
-    for name, reason in (("large", "larger than 1 MiB"), ("missing", "No such file"), (".", "Is a directory")):
+    for name, reason in (
+        ("large", "larger than 1 MiB"),
+        ("missing", "No such file"),
+        (".", "Is a directory"),
+    ):
         with pytest.raises(UsageError, match=reason):
             read_variables([], str(tmp_path / name))
 
@@ -76,9 +98,16 @@ def test_nothing_given_is_an_error() -> None:
 
 def test_the_environment_is_bytes_without_ours() -> None:
     odd = os.fsdecode(b"\xff\xfe")
-    given = {"A": "old", "ODD": odd, "SEALPIPE_API_KEY": "x", "SEALPIPE": "stays", "sealpipe_x": "stays"}
+    given = {
+        "A": "old",
+        "ODD": odd,
+        "SEALPIPE_API_KEY": "x",
+        "SEALPIPE": "stays",
+        "sealpipe_x": "stays",
+    }
     assert make_environment(given, {"A": b"new\n\xff", "B": b"b"}) == {
-        b"A": b"new\n\xff", b"ODD": b"\xff\xfe", b"SEALPIPE": b"stays", b"sealpipe_x": b"stays", b"B": b"b",
+        b"A": b"new\n\xff", b"ODD": b"\xff\xfe", b"SEALPIPE": b"stays", b"sealpipe_x": b"stays",
+        b"B": b"b",
     }  # fmt: skip
     with pytest.raises(UsageError, match="the value of B has a NUL byte"):
         make_environment({}, {"B": MADE_UP.encode() + b"\0"})

@@ -1,7 +1,8 @@
-"""What real programs print of values: `python tests/unit/spellings/programs.py` prints how many stay readable in it.
+"""What real programs print of values: `python tests/unit/spellings/programs.py` prints how many
+stay readable in it.
 
-Each value is printed between BEGIN and END, but where it is encoded. Where a program cannot be a part of the tests,
-what its documentation says stands for it: `escape_as`.
+Each value is printed between BEGIN and END, but where it is encoded. Where a program cannot be a
+part of the tests, what its documentation says stands for it: `escape_as`.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ NUMBER: Final = 40
 
 
 def make_passwords(number: int = NUMBER) -> list[str]:
-    """Random passwords of letters, digits and signs, a few with a blank or a letter that is not ASCII."""
+    """Random passwords of letters, digits and signs, a few with a blank or a letter that is not
+    ASCII.
+    """
     chance = random.Random(33)  # noqa: S311 - the same each time
     signs = string.ascii_letters + string.digits + string.punctuation
-    passwords = ["".join(chance.choices(signs, k=chance.randint(12, 32))) for _ in range(number - 4)]
+    passwords = [
+        "".join(chance.choices(signs, k=chance.randint(12, 32))) for _ in range(number - 4)
+    ]
     return [
         *passwords,
         "pass word & <more> words/42",
@@ -55,7 +60,9 @@ def run(argv: Sequence[str], values: Iterable[str], environ: Mapping[str, str] =
     with tempfile.TemporaryDirectory() as home:
         variables = {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8", **environ}
         text = json.dumps(list(values))
-        done = subprocess.run(argv, input=text.encode(), capture_output=True, check=True, env=variables, timeout=300)
+        done = subprocess.run(
+            argv, input=text.encode(), capture_output=True, check=True, env=variables, timeout=300
+        )
     return done.stdout.split(SEAM.encode())[:-1]
 
 
@@ -65,7 +72,9 @@ NODE: Final = {
     "encodeURIComponent": "encodeURIComponent(v)",
     "encodeURI": "encodeURI(v)",
     "URLSearchParams": "new URLSearchParams({q: v}).toString()",
-    "URL.href, query": "(u => { u.search = '?q=' + v.replace(/#/g, '%23'); return u.href })(new URL('http://h/'))",
+    "URL.href, query": (
+        "(u => { u.search = '?q=' + v.replace(/#/g, '%23'); return u.href })(new URL('http://h/'))"
+    ),
     "util.inspect": "require('util').inspect(v)",
 }
 NODE_ENCODED: Final = {
@@ -98,8 +107,11 @@ GO: Final = {
     "strconv.Quote": "strconv.Quote(v)",
     "strconv.QuoteToASCII": "strconv.QuoteToASCII(v)",
     "url.PathEscape": "url.PathEscape(v)",
-    "xml.EscapeText": "func() string { var b bytes.Buffer; xml.EscapeText(&b, []byte(v)); return b.String() }()",
-    "encoding/csv": "func() string { var b bytes.Buffer; w := csv.NewWriter(&b); w.Write([]string{v, v}); w.Flush(); "
+    "xml.EscapeText": (
+        "func() string { var b bytes.Buffer; xml.EscapeText(&b, []byte(v)); return b.String() }()"
+    ),
+    "encoding/csv": "func() string { var b bytes.Buffer; w := csv.NewWriter(&b); w.Write([]string{v, v}); "
+    "w.Flush(); "
     "return b.String() }()",
 }
 JQ: Final = {
@@ -131,7 +143,10 @@ def print_ruby(expression: str, values: Iterable[str]) -> list[bytes]:
 
 def print_perl(expression: str, values: Iterable[str]) -> list[bytes]:
     needs = ["-MJSON::PP", "-MData::Dumper", "-CO"]
-    script = f"for my $v (@{{decode_json(join '', <STDIN>)}}) {{ print {expression}, qq(\\n\\@\\@\\@\\n) }}"
+    script = (
+        f"for my $v (@{{decode_json(join '', <STDIN>)}}) {{ print {expression}, "
+        f"qq(\\n\\@\\@\\@\\n) }}"
+    )
     return run(["perl", *needs, "-e", script], values)
 
 
@@ -156,15 +171,23 @@ def _run_go(values: tuple[str, ...]) -> list[bytes]:
         "os",
         "strconv",
     )
-    loops = "".join(f"for _, v := range values {{ fmt.Print({each}, {json.dumps(SEAM)}) }}\n" for each in GO.values())
+    loops = "".join(
+        f"for _, v := range values {{ fmt.Print({each}, {json.dumps(SEAM)}) }}\n"
+        for each in GO.values()
+    )
     program = (
-        f"package main\nimport ({'; '.join(map(json.dumps, packages))})\nfunc main() {{\nvar values []string\n"
+        f"package main\nimport ({'; '.join(map(json.dumps, packages))})\nfunc main() {{\n"
+        "var values []string\n"
         f"data, _ := io.ReadAll(os.Stdin)\njson.Unmarshal(data, &values)\n{loops}}}\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "main.go")
         source.write_text(program)
-        return run(["go", "run", str(source)], values, {"GOPROXY": "off", "GOCACHE": folder, "GOPATH": folder})
+        return run(
+            ["go", "run", str(source)],
+            values,
+            {"GOPROXY": "off", "GOCACHE": folder, "GOPATH": folder},
+        )
 
 
 def print_jq(filter_: str, values: Iterable[str]) -> list[bytes]:
@@ -189,7 +212,10 @@ def print_kubectl(form: str, values: Iterable[str]) -> list[bytes]:
             ]
             printed.append(
                 subprocess.run(
-                    argv, capture_output=True, check=True, env={"PATH": os.environ["PATH"], "HOME": folder}
+                    argv,
+                    capture_output=True,
+                    check=True,
+                    env={"PATH": os.environ["PATH"], "HOME": folder},
                 ).stdout
             )
     return printed
@@ -197,7 +223,12 @@ def print_kubectl(form: str, values: Iterable[str]) -> list[bytes]:
 
 def print_openssl(before: str, values: Iterable[str]) -> list[bytes]:
     return [
-        subprocess.run(["openssl", "base64"], input=f"{before}{value}".encode(), capture_output=True, check=True).stdout
+        subprocess.run(
+            ["openssl", "base64"],
+            input=f"{before}{value}".encode(),
+            capture_output=True,
+            check=True,
+        ).stdout
         for value in values
     ]
 
@@ -212,7 +243,9 @@ def escape_as(signs: str, form: str, *, ascii_only: bool) -> Callable[[str], str
     """JSON with these signs in hex, too."""
 
     def escape(value: str) -> str:
-        text = json.dumps(value, ensure_ascii=ascii_only)[1:-1].replace('\\"', '"' if '"' in signs else '\\"')
+        text = json.dumps(value, ensure_ascii=ascii_only)[1:-1].replace(
+            '\\"', '"' if '"' in signs else '\\"'
+        )
         return f'"{"".join(form % ord(each) if each in signs else each for each in text)}"'
 
     return escape
@@ -222,10 +255,15 @@ PYTHON: Final[Mapping[str, Callable[[str], str]]] = {
     "python csv": print_csv,
     "python XML text": saxutils.escape,
     "python XML attribute": saxutils.quoteattr,
-    "python YAML, folded": lambda value: yaml.safe_dump([f"some words before it {value} and after"], width=20),
-    "python YAML, quoted and folded": lambda value: yaml.safe_dump([f"\t some words {value} after"], width=20),
+    "python YAML, folded": lambda value: yaml.safe_dump(
+        [f"some words before it {value} and after"], width=20
+    ),
+    "python YAML, quoted and folded": lambda value: yaml.safe_dump(
+        [f"\t some words {value} after"], width=20
+    ),
     "python repr": repr,
-    # https://developer.hashicorp.com/terraform/cli/commands/output and /language/functions/jsonencode
+    # https://developer.hashicorp.com/terraform/cli/commands/output and
+    # /language/functions/jsonencode
     "as terraform output -json": escape_as("<>&\u2028\u2029", "\\u%04x", ascii_only=False),
     # https://learn.microsoft.com/dotnet/standard/serialization/system-text-json/character-encoding
     "as System.Text.Json of .NET": escape_as("<>&'\"+`", "\\u%04X", ascii_only=True),
@@ -240,23 +278,40 @@ def list_programs() -> dict[str, tuple[str, Callable[[list[str]], Printed]]]:
     tables = (("node", NODE, print_node), ("ruby", RUBY, print_ruby), ("perl", PERL, print_perl))
     for program, table, way in (*tables, ("go", GO, print_go), ("jq", JQ, print_jq)):
         for name, expression in table.items():
-            found[f"{program} {name}"] = (program, lambda values, e=expression, w=way: Printed(w(e, between(values))))  # type: ignore[misc]
+            found[f"{program} {name}"] = (
+                program,
+                lambda values, e=expression, w=way: Printed(w(e, between(values))),
+            )  # type: ignore[misc]
     for name, expression in NODE_ENCODED.items():
-        found[f"node {name}"] = ("node", lambda values, e=expression: Printed(print_node(e, values), is_plain=False))  # type: ignore[misc]
-    found["jq @base64"] = ("jq", lambda values: Printed(print_jq("@base64", values), is_plain=False))
+        found[f"node {name}"] = (
+            "node",
+            lambda values, e=expression: Printed(print_node(e, values), is_plain=False),
+        )  # type: ignore[misc]
+    found["jq @base64"] = (
+        "jq",
+        lambda values: Printed(print_jq("@base64", values), is_plain=False),
+    )
     for form in ("json", "yaml"):
-        found[f"kubectl -o {form}"] = ("kubectl", lambda values, f=form: Printed(print_kubectl(f, between(values))))  # type: ignore[misc]
+        found[f"kubectl -o {form}"] = (
+            "kubectl",
+            lambda values, f=form: Printed(print_kubectl(f, between(values))),
+        )  # type: ignore[misc]
     for before in ("", "user:", "https://user:"):
         found[f"openssl base64, after {len(before)} bytes"] = (
             "openssl",
             lambda values, b=before: Printed(print_openssl(b, values), is_plain=False),  # type: ignore[misc]
         )
     for name, write in PYTHON.items():
-        found[name] = ("", lambda values, w=write: Printed([w(each).encode() for each in between(values)]))  # type: ignore[misc]
+        found[name] = (
+            "",
+            lambda values, w=write: Printed([w(each).encode() for each in between(values)]),
+        )  # type: ignore[misc]
     return found
 
 
-def count_readable(printed: Printed, values: Sequence[str], redact: Callable[[str, bytes], bytes]) -> int:
+def count_readable(
+    printed: Printed, values: Sequence[str], redact: Callable[[str, bytes], bytes]
+) -> int:
     """How many values stay readable once what was printed is redacted."""
     shown = [redact(value, record) for value, record in zip(values, printed.records, strict=True)]
     if printed.is_plain:

@@ -1,4 +1,6 @@
-"""A value is found in any mix of spellings, wherever and however the text around it goes; nothing else is."""
+"""A value is found in any mix of spellings, wherever and however the text around it goes; nothing
+else is.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def spell(character: str) -> list[str]:
 ENCODERS: dict[str, Callable[[str], str]] = {
     "JSON": lambda text: json.dumps(text)[1:-1],
     "JSON, not ASCII": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
-    "JSON of Go": lambda text: re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text)[1:-1]),
+    "JSON of Go": lambda text: re.sub(
+        "[<>&]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text)[1:-1]
+    ),
     "a URL": lambda text: quote(text, safe=""),
     "a form": quote_plus,
     "HTML": html.escape,
@@ -107,11 +111,15 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
     value, text = case
     finder = Finder([value.encode()])
     stream, start = (before + text + after).encode(), len(before.encode())
-    assert any(begin <= start and start + len(text.encode()) <= end for begin, end in finder.find(stream)), stream
+    assert any(
+        begin <= start and start + len(text.encode()) <= end for begin, end in finder.find(stream)
+    ), stream
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=4)))
     pieces = [stream[at:to] for at, to in itertools.pairwise([0, *cuts, len(stream)])]
     assert redact(finder, *pieces) == redact(finder, stream)
-    assert redact(finder, *(stream[at : at + 1] for at in range(len(stream)))) == redact(finder, stream)
+    assert redact(finder, *(stream[at : at + 1] for at in range(len(stream)))) == redact(
+        finder, stream
+    )
 
 
 @settings(max_examples=30)  # each tries some hundred needles at every place
@@ -122,7 +130,9 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
 def test_the_quick_look_misses_nothing(cases: list[tuple[str, str]], around: list[str]) -> None:
     """The same as every needle tried at every place."""
     values = [value.encode() for value, _ in cases]
-    stream = "".join(itertools.chain.from_iterable(zip(around, [text for _, text in cases], strict=False))).encode()
+    stream = "".join(
+        itertools.chain.from_iterable(zip(around, [text for _, text in cases], strict=False))
+    ).encode()
     finder = Finder(values)
     slow = bytearray(len(stream))
     for needle in list_needles(values):
@@ -158,7 +168,12 @@ def test_the_contracts_of_plugins_see_a_leak_however_it_is_written(name: str) ->
 
 def test_a_value_without_a_letter_of_ascii_is_found_too() -> None:
     finder = Finder(["пароль".encode(), b"!!\\&&%"])
-    for text in ("пароль", "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c", quote("пароль"), html.escape("!!\\&&%")):
+    for text in (
+        "пароль",
+        "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c",
+        quote("пароль"),
+        html.escape("!!\\&&%"),
+    ):
         assert redact(finder, f"it is {text}.".encode()) == b"it is ***."
 
 
@@ -226,7 +241,10 @@ def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int) ->
     begun = time.thread_time()
     for value in FLOODED:
         redactor = Redactor(Finder([value]))
-        shown = b"".join(redactor.feed(data[at : at + step]) for at in range(0, size, step)) + redactor.finish()
+        shown = (
+            b"".join(redactor.feed(data[at : at + step]) for at in range(0, size, step))
+            + redactor.finish()
+        )
         assert shown == data or b"***" in shown
     assert time.thread_time() - begun < 20
 
@@ -249,7 +267,11 @@ def test_a_find_in_a_flood_of_quotes_covers_it() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("ab'0000", "ab&amp;#x27;&amp;#x27;0000"), ("001000", "\\00100\\u{30}"), ("&0000", "%\\u0032\\u00360000")],
+    [
+        ("ab'0000", "ab&amp;#x27;&amp;#x27;0000"),
+        ("001000", "\\00100\\u{30}"),
+        ("&0000", "%\\u0032\\u00360000"),
+    ],
 )
 def test_what_the_docs_say_is_not_found_is_not_found(value: str, text: str) -> None:
     """A change that finds it also changes `sealpipe.spellings` and docs/how-to/run-a-command.md."""
@@ -260,10 +282,16 @@ def test_fifty_secrets_are_searched_at_nineteen_megabytes_a_second(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Of CPU time; the best of nine, for other work on the machine takes caches from the search."""
-    values = [base64.b64encode(hashlib.sha256(b"%d" % number).digest())[: 8 + number % 30] for number in range(50)]
-    line = b'%05d 2026-11-27T00:00:%02d INFO "GET /pictures/%d.png?size=%d HTTP/1.1" 200, took %d ms\n'
+    values = [
+        base64.b64encode(hashlib.sha256(b"%d" % number).digest())[: 8 + number % 30]
+        for number in range(50)
+    ]
+    line = (
+        b'%05d 2026-11-27T00:00:%02d INFO "GET /pictures/%d.png?size=%d HTTP/1.1" 200, took %d ms\n'
+    )
     lines = [
-        line % (number, number % 60, number * 7919 % 100_003, number % 9, number % 331) for number in range(20_000)
+        line % (number, number % 60, number * 7919 % 100_003, number % 9, number % 331)
+        for number in range(20_000)
     ]
     log = b"".join(lines)
 

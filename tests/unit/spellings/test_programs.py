@@ -23,4 +23,6 @@ def test_it_would_be_seen() -> None:
     """Without a search, all stay readable."""
     values = make_passwords(10)
     for name in ("python csv", "as Gson"):
-        assert count_readable(PROGRAMS[name][1](values), values, lambda _value, record: record) == len(values)
+        assert count_readable(
+            PROGRAMS[name][1](values), values, lambda _value, record: record
+        ) == len(values)

@@ -1,4 +1,6 @@
-"""Envelopes and sealed boxes that sealpipe and WebCrypto pass to each other: sealed by one, opened by both."""
+"""Envelopes and sealed boxes that sealpipe and WebCrypto pass to each other: sealed by one, opened
+by both.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def run(program: str, count: int, seed: int) -> Figures:
     with Node(program) as node:
         before: tuple[list[Item], Future[list[Any]]] | None = None
         for start in range(0, count, BATCH):
-            batch = [some_item(chance, number) for number in range(start, min(start + BATCH, count))]
+            batch = [
+                some_item(chance, number) for number in range(start, min(start + BATCH, count))
+            ]
             sealed_by_both(node, batch)
             for item in batch:
                 item.spoil(chance)
@@ -67,7 +71,9 @@ def compare(batch: list[Item], answer: Future[list[Any]], figures: Figures) -> N
         if item.fault and isinstance(ours, dict):
             figures.refused[ours["refused"]] += 1
         wrong = "opened" if item.fault and not isinstance(ours, dict) else ""
-        wrong = wrong or ("not what was sealed" if not item.fault and ours != item.plaintext.hex() else "")
+        wrong = wrong or (
+            "not what was sealed" if not item.fault and ours != item.plaintext.hex() else ""
+        )
         wrong = wrong or ("not opened alike" if opened != ours else "")
         wrong = wrong or ("not derived alike" if derived != item.derived() else "")
         if wrong:
@@ -82,4 +88,7 @@ def show(figures: Figures, seconds: float) -> None:
     for wrong in figures.wrong[:20]:
         print(wrong)
     count = sum(figures.done.values())
-    print(f"{count} in {seconds:.0f} s, {sum(figures.refused.values())} refused, {len(figures.wrong)} disagreements")
+    print(
+        f"{count} in {seconds:.0f} s, {sum(figures.refused.values())} refused, "
+        f"{len(figures.wrong)} disagreements"
+    )

@@ -1,4 +1,6 @@
-"""Random envelopes and boxes that sealpipe and WebCrypto pass to each other (tests/endurance/cross_open.py)."""
+"""Random envelopes and boxes that sealpipe and WebCrypto pass to each other
+(tests/endurance/cross_open.py).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from support.damage import flipped
 from unit.wire.node import Job
 from unit.wire.reader import again, verdict
 
-LETTERS = [*map(chr, range(0x80)), *"äß\u0301\u2028\u2029\ufeff\ufffe\uffff", "中", "🐎", "\U0010ffff", "|", '"', "\\"]
+LETTERS = [
+    *map(chr, range(0x80)),
+    *"äß\u0301\u2028\u2029\ufeff\ufffe\uffff",
+    "中",
+    "🐎",
+    "\U0010ffff",
+    "|",
+    '"',
+    "\\",
+]
 TAGS = ["svc", "crs", "acme2", "0"]
 TYPES = [*fields.TYPES, "hologram"]
 
@@ -30,7 +41,13 @@ def some_number(chance: random.Random) -> float:
 
 def some_fields(chance: random.Random) -> list[fields.Field]:
     def some_json() -> object:
-        small = [None, True, chance.randint(-(2**53), 2**53), some_number(chance), some_text(chance, 5)]
+        small = [
+            None,
+            True,
+            chance.randint(-(2**53), 2**53),
+            some_number(chance),
+            some_text(chance, 5),
+        ]
         return chance.choice([*small, small, {"a": small}])
 
     return [
@@ -47,7 +64,10 @@ def some_fields(chance: random.Random) -> list[fields.Field]:
 
 
 class Item(ABC):
-    """Something sealed and how it is opened. `fault` says what was done to it; an item without one must open."""
+    """Something sealed and how it is opened.
+
+    `fault` says what was done to it; an item without one must open.
+    """
 
     name: str
     mistakes: tuple[str, ...]
@@ -72,7 +92,9 @@ class Item(ABC):
                 self.data = base64.b64encode(raw).decode()
             elif self.fault == "a character changed":
                 at = chance.randrange(len(self.data))
-                letters = chance.choice([string.printable, string.ascii_letters + string.digits + "+/", "=-_"])
+                letters = chance.choice(
+                    [string.printable, string.ascii_letters + string.digits + "+/", "=-_"]
+                )
                 other = chance.choice([letter for letter in letters if letter != self.data[at]])
                 self.data = self.data[:at] + other + self.data[at + 1 :]
             else:
@@ -118,14 +140,22 @@ class Envelope(Item):
         return envelope.seal(self.key, self.plaintext, self.passcode, salt=self.salt, iv=self.iv)
 
     def sealing(self) -> Job:
-        given = {"content_key": self.key.hex(), "passcode": self.passcode, "fields": self.plaintext.decode()}
+        given = {
+            "content_key": self.key.hex(),
+            "passcode": self.passcode,
+            "fields": self.plaintext.decode(),
+        }
         return {"verb": "seal envelope", "salt": self.salt.hex(), "iv": self.iv.hex(), **given}
 
     def mistake(self, chance: random.Random) -> None:
         if self.fault == "another content key":
             self.key = broken(chance, self.key)
         else:
-            others = [f"{self.passcode or ''}{chance.choice(LETTERS)}", some_text(chance, 9, shortest=1), None]
+            others = [
+                f"{self.passcode or ''}{chance.choice(LETTERS)}",
+                some_text(chance, 9, shortest=1),
+                None,
+            ]
             self.passcode = chance.choice([other for other in others if other != self.passcode])
 
     def plain(self) -> bytes:
@@ -152,7 +182,11 @@ class Box(Item):
         self.seed, self.tag = chance.randbytes(32), chance.choice(TAGS)
         self.public_key = keys.from_seed(self.seed, tag=self.tag).public_key
         self.ephemeral = chance.randrange(1, keys.GROUP_ORDER).to_bytes(32, "big")
-        payloads = [chance.randbytes(32), chance.randbytes(chance.randint(0, 70)), fields.dump(some_fields(chance))]
+        payloads = [
+            chance.randbytes(32),
+            chance.randbytes(chance.randint(0, 70)),
+            fields.dump(some_fields(chance)),
+        ]
         self.plaintext = chance.choice(payloads)
 
     def sealed(self) -> str:
@@ -161,7 +195,11 @@ class Box(Item):
 
     def sealing(self) -> Job:
         drawn = {"ephemeral": self.ephemeral.hex(), "salt": self.salt.hex(), "iv": self.iv.hex()}
-        given = {"public_key": self.public_key.hex(), "payload": self.plaintext.hex(), "tag": self.tag}
+        given = {
+            "public_key": self.public_key.hex(),
+            "payload": self.plaintext.hex(),
+            "tag": self.tag,
+        }
         return {"verb": "seal box", **given, **drawn}
 
     def mistake(self, chance: random.Random) -> None:

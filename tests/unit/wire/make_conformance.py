@@ -75,9 +75,20 @@ FIELDS = {
 
 
 def row(vector: Vector) -> dict[str, Any]:
-    """A vector as doctor runs it: its comment is the name, and a plaintext that is read is written again."""
-    written = {"written again": vector.given["plaintext"]} if vector.kind == "fields" and vector.result else {}
-    made = {"kind": vector.kind, "name": vector.comment, "expect": _expected(vector.expect), "given": vector.given}
+    """A vector as doctor runs it: its comment is the name, and a plaintext that is read is written
+    again.
+    """
+    written = (
+        {"written again": vector.given["plaintext"]}
+        if vector.kind == "fields" and vector.result
+        else {}
+    )
+    made = {
+        "kind": vector.kind,
+        "name": vector.comment,
+        "expect": _expected(vector.expect),
+        "given": vector.given,
+    }
     return made | ({"result": vector.result | written} if vector.result else {})
 
 

@@ -1,8 +1,10 @@
-"""Make tests/unit/wire/vectors/: one file for each kind, one line for each vector (its README.md describes the form).
+"""Make tests/unit/wire/vectors/: one file for each kind, one line for each vector (its README.md
+describes the form).
 
     python tests/unit/wire/make_vectors.py          writes the files; the same bytes on every run
 
-What is in them comes from wire/making/, which imports nothing of sealpipe. Randomness is SHAKE-256 of a name.
+What is in them comes from wire/making/, which imports nothing of sealpipe. Randomness is SHAKE-256
+of a name.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def vectors() -> dict[str, Vector]:
     """Every vector by its name."""
     made: dict[str, Vector] = {}
     for vector in (vector for source in SOURCES for vector in source()):
-        words = re.sub(r"[^a-z0-9]+", "-", vector.comment.lower().replace("=", "equals sign")).strip("-")
+        words = re.sub(
+            r"[^a-z0-9]+", "-", vector.comment.lower().replace("=", "equals sign")
+        ).strip("-")
         name = f"{stem(vector.kind)}_{words}"
         if name in made:
             raise ValueError(f"two vectors are called {name}")
@@ -51,7 +55,12 @@ def stem(kind: str) -> str:
 
 def line(name: str, vector: Vector) -> str:
     """A vector's line: JSON in printable ASCII."""
-    members = {"name": name, "kind": vector.kind, "expect": vector.expect, "comment": vector.comment}
+    members = {
+        "name": name,
+        "kind": vector.kind,
+        "expect": vector.expect,
+        "comment": vector.comment,
+    }
     result = {"result": vector.result} if vector.result else {}
     return json.dumps(members | {"given": vector.given} | result, ensure_ascii=True) + "\n"
 

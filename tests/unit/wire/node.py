@@ -1,4 +1,6 @@
-"""WebCrypto at the other end of a pipe (tests/unit/wire/serve.mjs): jobs go out, their answers come back in order."""
+"""WebCrypto at the other end of a pipe (tests/unit/wire/serve.mjs): jobs go out, their answers come
+back in order.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ Job = dict[str, Any]
 
 
 class Node:
-    """A node that serves until it is closed. Answers are read in a thread: neither side waits on a full pipe."""
+    """A node that serves until it is closed.
+
+    Answers are read in a thread: neither side waits on a full pipe.
+    """
 
     def __init__(self, program: str) -> None:
         command = [program, str(HERE / "serve.mjs")]

@@ -1,4 +1,6 @@
-"""`sealpipe.wire` as a reader of the vectors in tests/unit/wire/vectors/ (their form: its README.md)."""
+"""`sealpipe.wire` as a reader of the vectors in tests/unit/wire/vectors/ (their form: its
+README.md).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def vectors() -> dict[str, Vector]:
     for file in sorted(FOLDER.glob("*.jsonl")):
         for line in file.read_text("ascii").splitlines():
             vector = json.loads(line, object_pairs_hook=once)
-            assert make_vectors.stem(vector["kind"]) == file.stem, f"{vector['name']} stands in {file.name}"
+            assert make_vectors.stem(vector["kind"]) == file.stem, (
+                f"{vector['name']} stands in {file.name}"
+            )
             assert vector["name"] not in found, f"two vectors are called {vector['name']}"
             found[vector["name"]] = vector
     return found
@@ -68,7 +72,11 @@ def fragment(given: Given) -> Result:
 
 
 def open_envelope(given: Given) -> Result:
-    return {"plaintext": envelope.open(given.hex("content key"), given["data"], given.get("passcode")).decode()}
+    return {
+        "plaintext": envelope.open(
+            given.hex("content key"), given["data"], given.get("passcode")
+        ).decode()
+    }
 
 
 def seal_envelope(given: Given) -> Result:
@@ -84,7 +92,11 @@ def open_box(given: Given) -> Result:
 
 def seal_box(given: Given) -> Result:
     drawn = {name: given.hex(name) for name in ("ephemeral", "salt", "iv")}
-    return {"data": sealed_box.seal(given.hex("public key"), given.hex("payload"), tag=given["tag"], **drawn)}
+    return {
+        "data": sealed_box.seal(
+            given.hex("public key"), given.hex("payload"), tag=given["tag"], **drawn
+        )
+    }
 
 
 def read_fields(given: Given) -> Result:
@@ -99,12 +111,18 @@ def write_fields(given: Given) -> Result:
         language, filename = rest.pop(fields.LANGUAGE, None), rest.pop(fields.FILENAME, None)
         return fields.Field(key, value, type, language=language, filename=filename, extra=rest)
 
-    return {"plaintext": fields.dump(field(**members) for members in json.loads(given["members"])).decode()}
+    return {
+        "plaintext": fields.dump(
+            field(**members) for members in json.loads(given["members"])
+        ).decode()
+    }
 
 
 def derive_tokens(given: Given) -> Result:
     token = {"access token": tokens.access_token(given.hex("content key"))}
-    return token | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
+    return token | (
+        {"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {}
+    )
 
 
 def derive_keys(given: Given) -> Result:

@@ -36,11 +36,21 @@ def test_a_field_of_several_lines_is_multiline(value: str | Secret) -> None:
 
 
 def test_the_types_of_the_specification_are_known() -> None:
-    assert set(fields.TYPES) == {"text", "password", "date", "multiline", "markdown", "source_code", "url", "qr"}
+    assert set(fields.TYPES) == {
+        "text",
+        "password",
+        "date",
+        "multiline",
+        "markdown",
+        "source_code",
+        "url",
+        "qr",
+    }
 
 
 @pytest.mark.parametrize(
-    ("kind", "meant"), [("pasword", "password"), ("Password", "password"), ("source", "source_code"), ("s3cret", "")]
+    ("kind", "meant"),
+    [("pasword", "password"), ("Password", "password"), ("source", "source_code"), ("s3cret", "")],
 )
 def test_an_unknown_type_is_a_warning_at_the_line_that_gives_it(kind: str, meant: str) -> None:
     with pytest.warns(UserWarning, match="unknown field type") as caught:
@@ -48,7 +58,9 @@ def test_an_unknown_type_is_a_warning_at_the_line_that_gives_it(kind: str, meant
     (warning,) = caught
     assert field.type == kind, "a newer page may know it"
     assert warning.filename == __file__
-    assert ("did you mean " + meant if meant else "known types: text, password") in str(warning.message)
+    assert ("did you mean " + meant if meant else "known types: text, password") in str(
+        warning.message
+    )
     assert "s3cret" not in str(warning.message), "the arguments may be mixed up"
 
 
@@ -61,7 +73,14 @@ def test_a_type_that_comes_from_elsewhere_warns_nobody() -> None:
 
 
 def test_members_are_written_in_the_usual_order() -> None:
-    field = Field("Code", "x", "source_code", filename="a.py", language="python", extra={"x_extra": {"kept": True}})
+    field = Field(
+        "Code",
+        "x",
+        "source_code",
+        filename="a.py",
+        language="python",
+        extra={"x_extra": {"kept": True}},
+    )
     assert fields.dump([field]) == (
         b'[{"key":"Code","value":"x","type":"source_code","selectedProgrammingLanguage":"python",'
         b'"filename":"a.py","x_extra":{"kept":true}}]'
@@ -101,7 +120,9 @@ def test_control_characters_are_escaped_as_a_browser_escapes_them() -> None:
         ({"filename": "f", "extra": {"filename": "g"}}, "duplicate-member"),
     ],
 )
-def test_a_field_that_cannot_be_one_is_refused_when_it_is_made(arguments: dict[str, Any], reason: str) -> None:
+def test_a_field_that_cannot_be_one_is_refused_when_it_is_made(
+    arguments: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(FieldError) as caught:
         Field(**{"key": "k", "value": "v", **arguments})
     assert caught.value.reason == reason
@@ -138,12 +159,17 @@ def test_what_was_refused_for_its_depth_on_reading_is_refused_on_writing() -> No
         nested: object = 1
         for _ in range(levels):
             nested = [nested]
-        text = json.dumps([{"key": "k", "value": "v", "type": "text", "x": nested}], separators=(",", ":")).encode()
+        text = json.dumps(
+            [{"key": "k", "value": "v", "type": "text", "x": nested}], separators=(",", ":")
+        ).encode()
         if fits:
             assert fields.dump([Field("k", "v", "text", extra={"x": nested})]) == text
             assert fields.dump(fields.load(text)) == text
             continue
-        for call in (lambda: fields.load(text), lambda: fields.dump([Field("k", "v", extra={"x": nested})])):  # noqa: B023
+        for call in (
+            lambda: fields.load(text),  # noqa: B023
+            lambda: fields.dump([Field("k", "v", extra={"x": nested})]),  # noqa: B023
+        ):
             with pytest.raises(FieldError) as caught:
                 call()
             assert caught.value.reason == "too-deep"
@@ -156,7 +182,9 @@ def test_what_was_refused_for_its_depth_on_reading_is_refused_on_writing() -> No
 @pytest.mark.parametrize("unit", ["a", "é", "中", "🐎", '"', "\x01", "\n"])
 def test_a_large_value_is_the_same_in_slices(size: int, unit: str) -> None:
     text = "x" + unit * (size // len(unit.encode()))
-    expected = json.dumps([{"key": "k", "value": text, "type": "text"}], ensure_ascii=False, separators=(",", ":"))
+    expected = json.dumps(
+        [{"key": "k", "value": text, "type": "text"}], ensure_ascii=False, separators=(",", ":")
+    )
     for value in (text, Secret(text), Secret(text.encode())):
         assert fields.dump([Field("k", value, type="text")]) == expected.encode()
 
@@ -195,7 +223,11 @@ def test_the_limit_stops_the_work_as_soon_as_it_is_passed() -> None:
 
 def test_a_value_is_in_no_repr_and_survives_a_copy() -> None:
     field = Field("Password", "s3cret", filename="f", extra={"x": "s3cret"})
-    assert repr(field) == str(field) == "Field('Password', ..., type='password', filename='f', extra=...)"
+    assert (
+        repr(field)
+        == str(field)
+        == "Field('Password', ..., type='password', filename='f', extra=...)"
+    )
     assert copy.deepcopy(field) == copy.copy(field) == field
     assert field != Field("Password", "other", filename="f", extra={"x": "s3cret"})
 

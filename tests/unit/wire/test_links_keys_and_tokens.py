@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import BoxError, EnvelopeError, FragmentError, PasscodeError, SeedError, UsageError, WireError
+from sealpipe.errors import (
+    BoxError,
+    EnvelopeError,
+    FragmentError,
+    PasscodeError,
+    SeedError,
+    UsageError,
+    WireError,
+)
 from sealpipe.wire import envelope, keys, link, sealed_box, tokens
 
 KEY = bytes(range(32))
@@ -44,7 +52,10 @@ def test_a_base_with_a_path_keeps_it() -> None:
     ],
 )
 def test_a_short_code_is_always_one_segment(short_code: str, segment: str) -> None:
-    assert link.share_link("https://s.example", short_code, KEY) == f"https://s.example/{segment}#{FRAGMENT}"
+    assert (
+        link.share_link("https://s.example", short_code, KEY)
+        == f"https://s.example/{segment}#{FRAGMENT}"
+    )
     assert link.collect_link("https://s.example", short_code) == f"https://s.example/r/{segment}"
 
 
@@ -61,7 +72,8 @@ def test_no_link_is_made_of_what_is_no_short_code(short_code: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["https://s.example/AbC", "http://127.0.0.1:1/s/r/AbC", "HTTPS://x", f"x://y#{FRAGMENT}"]
+    "given",
+    ["https://s.example/AbC", "http://127.0.0.1:1/s/r/AbC", "HTTPS://x", f"x://y#{FRAGMENT}"],
 )
 def test_a_link_is_no_short_code_to_call_for(given: str) -> None:
     with pytest.raises(UsageError, match="this is a link"):
@@ -69,7 +81,9 @@ def test_a_link_is_no_short_code_to_call_for(given: str) -> None:
 
 
 @pytest.mark.parametrize("short_code", ["AbC", "a/b", "r/x", "é\n", "a b", "%2F", "a#b", "~-_."])
-@pytest.mark.parametrize("base", ["https://s.example", "http://127.0.0.1:1/s", "https://s.example/r/x"])
+@pytest.mark.parametrize(
+    "base", ["https://s.example", "http://127.0.0.1:1/s", "https://s.example/r/x"]
+)
 def test_a_collect_link_is_taken_apart_as_it_was_made(base: str, short_code: str) -> None:
     assert link.split_collect_link(link.collect_link(base, short_code)) == (base, short_code)
 
@@ -77,8 +91,9 @@ def test_a_collect_link_is_taken_apart_as_it_was_made(base: str, short_code: str
 @pytest.mark.parametrize(
     "given",
     [
-        "https://s.example/AbC", "https://s.example/r/", "https://s.example/r/AbC/", "https://s.example/r/AbC?x=1",
-        "https://s.example/r/A%2", "https://s.example/r/%41", "/r/AbC", "https://s.example/r/\u00e9",
+        "https://s.example/AbC", "https://s.example/r/", "https://s.example/r/AbC/",
+        "https://s.example/r/AbC?x=1", "https://s.example/r/A%2", "https://s.example/r/%41",
+        "/r/AbC", "https://s.example/r/\u00e9",
     ],
 )  # fmt: skip
 def test_what_is_no_collect_link_is_not_taken_for_one(given: str) -> None:
@@ -86,7 +101,9 @@ def test_what_is_no_collect_link_is_not_taken_for_one(given: str) -> None:
         link.split_collect_link(given)
 
 
-@pytest.mark.parametrize("given", [link.access_link("https://s.example", "AbC", KEY), "https://s.example/r/AbC#", "#"])
+@pytest.mark.parametrize(
+    "given", [link.access_link("https://s.example", "AbC", KEY), "https://s.example/r/AbC#", "#"]
+)
 def test_an_access_link_is_refused_and_not_shown(given: str) -> None:
     with pytest.raises(UsageError, match="a link with its key") as caught:
         link.split_collect_link(given)
@@ -142,7 +159,9 @@ def test_salt_and_iv_have_their_sizes(name: str, size: int, off_by: int) -> None
     ("passcode", "reason"),
     [("", "empty-passcode"), ("a\ud800", "lone-surrogate"), (b"x", "not-text"), (4711, "not-text")],
 )
-def test_what_is_no_passcode_is_refused_and_never_taken_for_none(passcode: Any, reason: str) -> None:
+def test_what_is_no_passcode_is_refused_and_never_taken_for_none(
+    passcode: Any, reason: str
+) -> None:
     sealed = envelope.seal(KEY, b"")
     for call in (
         lambda: tokens.passcode_verifier(passcode),
@@ -155,7 +174,10 @@ def test_what_is_no_passcode_is_refused_and_never_taken_for_none(passcode: Any, 
 
 
 def test_a_passcode_is_used_exactly_as_typed() -> None:
-    verifiers = {tokens.passcode_verifier(typed) for typed in ("a", "A", " a", "a ", "a\n", "é", "e\u0301", "\ufeffa")}
+    verifiers = {
+        tokens.passcode_verifier(typed)
+        for typed in ("a", "A", " a", "a ", "a\n", "é", "e\u0301", "\ufeffa")
+    }
     assert len(verifiers) == 8
 
 

@@ -35,14 +35,22 @@ CASES: dict[str, Callable[[], object]] = {
     "no JSON in fields": lambda: fields.load(f'[{{"key":"{CANARY}"'.encode()),
     "no UTF-8 in fields": lambda: fields.load(CANARY.encode() + b"\xff"),
     "no value": lambda: fields.load(f'[{{"key":"{CANARY}"}}]'.encode()),
-    "a value of another type": lambda: fields.load(f'[{{"key":"k","value":["{CANARY}"],"type":"t"}}]'.encode()),
-    "a label": lambda: fields.load(f'[{{"label":"{CANARY}","value":"{CANARY}","type":"t"}}]'.encode()),
+    "a value of another type": lambda: fields.load(
+        f'[{{"key":"k","value":["{CANARY}"],"type":"t"}}]'.encode()
+    ),
+    "a label": lambda: fields.load(
+        f'[{{"label":"{CANARY}","value":"{CANARY}","type":"t"}}]'.encode()
+    ),
     "a bad value": lambda: Field("k", CANARY.encode()),  # type: ignore[arg-type]
     "a bad key": lambda: Field(CANARY + "\ud800", "v"),
     "a value with half a pair": lambda: fields.dump([Field("k", CANARY + "\ud800")]),
-    "a secret with half a pair": lambda: fields.dump([Field("k", Secret(CANARY + "\ud800"), type="text")]),
+    "a secret with half a pair": lambda: fields.dump(
+        [Field("k", Secret(CANARY + "\ud800"), type="text")]
+    ),
     "a secret with half a pair, no type": lambda: Field("k", Secret(CANARY + "\ud800")),
-    "a secret that is no UTF-8": lambda: fields.dump([Field("k", Secret(CANARY.encode() + b"\xff"))]),
+    "a secret that is no UTF-8": lambda: fields.dump(
+        [Field("k", Secret(CANARY.encode() + b"\xff"))]
+    ),
     "an extra that is no JSON": lambda: fields.dump([Field("k", "v", extra={"x": {CANARY}})]),
     "too large": lambda: fields.dump([Field("k", CANARY * 2_000_000, type="text")]),
     "the wrong key": lambda: envelope.open(KEY[::-1], SEALED),
@@ -51,7 +59,9 @@ CASES: dict[str, Callable[[], object]] = {
     "a long key": lambda: envelope.seal(KEY + b"x", b""),
     "a passcode with half a pair": lambda: tokens.passcode_verifier(CANARY + "\ud800"),
     "a fragment": lambda: link.decode_fragment("1" + CANARY),
-    "a short code with half a pair": lambda: link.share_link("https://s.example", CANARY + "\ud800", KEY),
+    "a short code with half a pair": lambda: link.share_link(
+        "https://s.example", CANARY + "\ud800", KEY
+    ),
     "a long seed": lambda: link.access_link("https://s.example", "c", KEY + b"x"),
     "a custody seed": lambda: link.encode_fragment(keys.from_custody_secret(CANARY).seed),
     "a custody secret with half a pair": lambda: keys.from_custody_secret(CANARY + "\ud800"),
@@ -60,7 +70,9 @@ CASES: dict[str, Callable[[], object]] = {
     "a compressed point": lambda: keys.public_key(b"\x02" + CANARY.encode().ljust(32, b"p")),
     "a scalar": lambda: keys.private_key(b"\xff" * 20 + CANARY.encode().ljust(12, b"s")),
     "a box for another": lambda: sealed_box.open(keys.from_seed(KEY[::-1]), BOX),
-    "a box with another version": lambda: sealed_box.open(PAIR, encoding.encode_base64(b"\x07" + KEY)),
+    "a box with another version": lambda: sealed_box.open(
+        PAIR, encoding.encode_base64(b"\x07" + KEY)
+    ),
 }
 
 
@@ -75,8 +87,15 @@ def held(error: BaseException) -> Iterator[object]:
         seen.add(id(item))
         yield item
         if isinstance(item, BaseException):
-            # The traceback's frames are the caller's own; everything else the error carries is looked at.
-            waiting += [item.args, item.__cause__, item.__context__, vars(item), getattr(item, "__notes__", None)]
+            # The traceback's frames are the caller's own; everything else the error carries is
+            # looked at.
+            waiting += [
+                item.args,
+                item.__cause__,
+                item.__context__,
+                vars(item),
+                getattr(item, "__notes__", None),
+            ]
         elif isinstance(item, dict | list | tuple):
             waiting += gc.get_referents(item)
 
@@ -87,9 +106,18 @@ def test_a_refusal_holds_nothing_of_what_it_refuses(name: str) -> None:
         CASES[name]()
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-    forms = [CANARY.encode(), KEY.hex().encode(), base64.b64encode(KEY)[:12], bytes(PAIR.scalar).hex().encode()]
+    forms = [
+        CANARY.encode(),
+        KEY.hex().encode(),
+        base64.b64encode(KEY)[:12],
+        bytes(PAIR.scalar).hex().encode(),
+    ]
     for item in held(caught.value):
-        shown = item if isinstance(item, bytes) else f"{item!r} {item!s}".encode("utf-8", "backslashreplace")
+        shown = (
+            item
+            if isinstance(item, bytes)
+            else f"{item!r} {item!s}".encode("utf-8", "backslashreplace")
+        )
         for form in forms:
             assert form not in shown
 

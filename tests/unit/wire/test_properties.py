@@ -1,4 +1,6 @@
-"""What must hold for every input: round trips, one text for one value, and no error but the named ones."""
+"""What must hold for every input: round trips, one text for one value, and no error but the named
+ones.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,24 @@ def refused(call: Callable[[], object]) -> tuple[object, str]:
 pytestmark = pytest.mark.filterwarnings("ignore:unknown field type")  # some have one on purpose
 KEY = bytes(range(32))
 PAIR = keys.from_seed(KEY)
-STANDARD = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?")
-URL_SAFE = re.compile(r"(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048])?")
+STANDARD = re.compile(
+    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"
+)
+URL_SAFE = re.compile(
+    r"(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048])?"
+)
 texts = st.text(st.characters(exclude_categories=["Cs"]))  # type: ignore[list-item, unused-ignore]
 nearly_base64 = st.text("AQgwxE8+/-_= \n", max_size=16) | st.text(max_size=16)
-# A float beyond 2**53 is written with its digits, as a browser does it, and read as an integer of those digits.
+# A float beyond 2**53 is written with its digits, as a browser does it, and read as an integer of
+# those digits.
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(-(2.0**53), 2.0**53) | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=8,
 )
-extras = st.dictionaries(texts.filter(lambda name: name not in {"key", "value", "type"}), json_values, max_size=3)
+extras = st.dictionaries(
+    texts.filter(lambda name: name not in {"key", "value", "type"}), json_values, max_size=3
+)
 
 
 @st.composite
@@ -46,9 +55,18 @@ def some_fields(draw: st.DrawFn) -> list[fields.Field]:
     def one() -> fields.Field:
         extra = draw(extras)
         language, filename = draw(st.none() | texts), draw(st.none() | texts)
-        extra = {name: value for name, value in extra.items() if name not in (fields.LANGUAGE, fields.FILENAME)}
+        extra = {
+            name: value
+            for name, value in extra.items()
+            if name not in (fields.LANGUAGE, fields.FILENAME)
+        }
         return fields.Field(
-            draw(texts), draw(texts), draw(st.none() | texts), extra=extra, language=language, filename=filename
+            draw(texts),
+            draw(texts),
+            draw(st.none() | texts),
+            extra=extra,
+            language=language,
+            filename=filename,
         )
 
     return [one() for _ in range(draw(st.integers(0, 3)))]
@@ -103,7 +121,9 @@ def test_how_a_plaintext_is_cut_does_not_show(sizes: list[int]) -> None:
     assert b"".join(collected).decode() == whole
 
 
-@given(st.binary(max_size=120) | st.binary(min_size=44, max_size=60), st.none() | texts.filter(bool))
+@given(
+    st.binary(max_size=120) | st.binary(min_size=44, max_size=60), st.none() | texts.filter(bool)
+)
 def test_junk_is_no_envelope(junk: bytes, passcode: str | None) -> None:
     with pytest.raises(EnvelopeError) as caught:
         envelope.open(KEY, encoding.encode_base64(junk), passcode)
@@ -134,7 +154,10 @@ def test_no_bit_of_a_box_can_be_changed(index: int, bit: int) -> None:
         sealed_box.open(PAIR, encoding.encode_base64(raw))
 
 
-@given(st.binary(max_size=160) | st.binary(min_size=110, max_size=160).map(lambda junk: b"\x01\x04" + junk))
+@given(
+    st.binary(max_size=160)
+    | st.binary(min_size=110, max_size=160).map(lambda junk: b"\x01\x04" + junk)
+)
 def test_junk_is_no_box(junk: bytes) -> None:
     with pytest.raises((BoxError, PointError)):
         sealed_box.open(PAIR, encoding.encode_base64(junk))
@@ -204,7 +227,10 @@ def test_bytes_that_are_not_utf8_are_refused_wherever_they_are_cut(junk: bytes, 
             with pytest.raises(FieldError, match="not UTF-8"):
                 list(encoding.escaped(Secret(junk)))
         else:
-            assert b"".join(encoding.escaped(Secret(junk))) == json.dumps(text, ensure_ascii=False)[1:-1].encode()
+            assert (
+                b"".join(encoding.escaped(Secret(junk)))
+                == json.dumps(text, ensure_ascii=False)[1:-1].encode()
+            )
 
 
 @given(texts, st.integers(1, 7))
@@ -212,7 +238,11 @@ def test_text_cut_anywhere_is_escaped_the_same(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "SLICE", size)
         expected = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-        assert b"".join(encoding.escaped(text)) == b"".join(encoding.escaped(Secret(text.encode()))) == expected
+        assert (
+            b"".join(encoding.escaped(text))
+            == b"".join(encoding.escaped(Secret(text.encode())))
+            == expected
+        )
 
 
 @given(json_values)

@@ -21,7 +21,9 @@ from support.parts import shared
 
 def wycheproof(name: str, **wanted: int) -> list[dict[str, Any]]:
     loaded = json.loads(shared(f"vectors/public/wycheproof/{name}").read_text(encoding="utf-8"))
-    groups = [group for group in loaded["testGroups"] if all(group[k] == v for k, v in wanted.items())]
+    groups = [
+        group for group in loaded["testGroups"] if all(group[k] == v for k, v in wanted.items())
+    ]
     return [case for group in groups for case in group["tests"]]
 
 
@@ -35,12 +37,15 @@ def rsp(name: str) -> list[dict[str, str]]:
 
 
 def test_aes_gcm_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The content encryption key is put in place of the derived one; everything else is the envelope's.
+    # The content encryption key is put in place of the derived one; everything else is the
+    # envelope's.
     cases = wycheproof("aes_gcm_test.json", keySize=256, ivSize=96, tagSize=128)
     assert len(cases) == 66
     opened = 0
     for case in cases:
-        key, iv, aad, msg, ct, tag = (bytes.fromhex(case[k]) for k in ("key", "iv", "aad", "msg", "ct", "tag"))
+        key, iv, aad, msg, ct, tag = (
+            bytes.fromhex(case[k]) for k in ("key", "iv", "aad", "msg", "ct", "tag")
+        )
         if aad:  # the format has none: the primitive alone
             _check_primitive(case, key, iv, aad, msg, ct + tag)
             continue
@@ -57,7 +62,9 @@ def test_aes_gcm_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert opened >= 15
 
 
-def _check_primitive(case: dict[str, Any], key: bytes, iv: bytes, aad: bytes, msg: bytes, sealed: bytes) -> None:
+def _check_primitive(
+    case: dict[str, Any], key: bytes, iv: bytes, aad: bytes, msg: bytes, sealed: bytes
+) -> None:
     from cryptography.exceptions import InvalidTag
 
     if case["result"] == "invalid":
@@ -84,7 +91,10 @@ def test_hkdf_sha256_of_wycheproof() -> None:
 
 def test_hkdf_sha256_of_rfc_5869() -> None:
     text = shared("vectors/public/rfc5869/rfc-5869-HKDF-SHA256.txt").read_text(encoding="utf-8")
-    records = [dict(re.findall(r"^(\w+) *= *(\S*)$", block, re.M)) for block in re.split(r"\n(?=COUNT)", text)]
+    records = [
+        dict(re.findall(r"^(\w+) *= *(\S*)$", block, re.M))
+        for block in re.split(r"\n(?=COUNT)", text)
+    ]
     records = [record for record in records if "OKM" in record]
     assert len(records) == 3
     for record in records:
@@ -121,7 +131,9 @@ def test_nist_key_pairs() -> None:
     records = rsp("nist/KeyPair.rsp")
     assert len(records) == 10
     for record in records:
-        public = keys.public_bytes(keys.private_key(bytes.fromhex(record["d"].zfill(64))).public_key())
+        public = keys.public_bytes(
+            keys.private_key(bytes.fromhex(record["d"].zfill(64))).public_key()
+        )
         assert public.hex() == "04" + record["Qx"].zfill(64) + record["Qy"].zfill(64)
 
 
@@ -129,7 +141,9 @@ def test_nist_public_key_validation() -> None:
     records = rsp("nist/PKV.rsp")
     assert len(records) == 12
     for record in records:
-        x, y = (bytes.fromhex(record[k].zfill(64 if len(record[k]) <= 64 else 66)) for k in ("Qx", "Qy"))
+        x, y = (
+            bytes.fromhex(record[k].zfill(64 if len(record[k]) <= 64 else 66)) for k in ("Qx", "Qy")
+        )
         point = b"\x04" + x + y
         if record["Result"] == "P":
             assert keys.public_bytes(keys.public_key(point)) == point
@@ -139,7 +153,9 @@ def test_nist_public_key_validation() -> None:
 
 
 def test_nist_gcm_decryption_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = pytest.importorskip("cryptography_vectors", reason="cryptography-vectors is not installed")
+    package = pytest.importorskip(
+        "cryptography_vectors", reason="cryptography-vectors is not installed"
+    )
     path = "ciphers/AES/GCM/gcmDecrypt256.rsp"
     with package.open_vector_file(path, "r") as file:
         sections = file.read().split("[Keylen = 256]")[1:]
@@ -150,7 +166,9 @@ def test_nist_gcm_decryption_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyP
             continue
         for block in section.split("\nCount = ")[1:]:
             record = dict(re.findall(r"^(\w+) = ?(\S*)$", block, re.M))
-            key, iv, ciphertext, tag = (bytes.fromhex(record[k]) for k in ("Key", "IV", "CT", "Tag"))
+            key, iv, ciphertext, tag = (
+                bytes.fromhex(record[k]) for k in ("Key", "IV", "CT", "Tag")
+            )
             monkeypatch.setattr(tokens, "content_encryption_key", lambda *_, key=key: key)
             data = encoding.encode_base64(bytes(16) + iv + ciphertext + tag)
             if "PT" in record:

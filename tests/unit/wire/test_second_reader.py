@@ -1,4 +1,6 @@
-"""An independent client of the same format opens what we seal, and we open what it seals (tag `crs`)."""
+"""An independent client of the same format opens what we seal, and we open what it seals (tag
+`crs`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ theirs = pytest.importorskip("credenshare.crypto", reason="the second reader is 
 
 FIELDS = [
     fields.Field("Password", 's3cr3t "quoted" \\ \x00\n', type="password"),
-    fields.Field("Код 🐎", "<b>&\u2028</b>", type="source_code", language="html", filename="a.html"),
+    fields.Field(
+        "Код 🐎", "<b>&\u2028</b>", type="source_code", language="html", filename="a.html"
+    ),
 ]
 PLAIN = [
     {"key": "Password", "value": 's3cr3t "quoted" \\ \x00\n', "type": "password"},
@@ -33,7 +37,11 @@ PASSCODES = [None, "4711", "  pä|ss 🔑 ", "x" * 5000]
 
 @pytest.fixture(scope="module")
 def conformance() -> dict[str, Any]:
-    text = resources.files("credenshare.conformance").joinpath("vectors.v1.json").read_text(encoding="utf-8")
+    text = (
+        resources.files("credenshare.conformance")
+        .joinpath("vectors.v1.json")
+        .read_text(encoding="utf-8")
+    )
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
@@ -66,7 +74,10 @@ def test_custody_wraps_open_both_ways() -> None:
     ours, other = keys.from_custody_secret(secret, tag="crs"), theirs.custody_keypair(secret)
     assert ours.public_key == other.public_key_raw
     key = os.urandom(32)
-    assert theirs.unwrap_with_seed(sealed_box.seal(other.public_key_raw, key, tag="crs"), ours.seed) == key
+    assert (
+        theirs.unwrap_with_seed(sealed_box.seal(other.public_key_raw, key, tag="crs"), ours.seed)
+        == key
+    )
     assert sealed_box.open(ours, theirs.wrap_to_public_key(key, ours.public_key), tag="crs") == key
 
 
@@ -83,7 +94,9 @@ def test_its_vectors_of_content(conformance: dict[str, Any]) -> None:
     for case in conformance["content"]:
         key, salt, iv = (bytes.fromhex(case[name]) for name in ("key", "salt", "iv"))
         passcode, plaintext = case.get("passcode"), case["plaintext"].encode()
-        assert envelope.seal(key, plaintext, passcode, salt=salt, iv=iv) == case["blob"], case["name"]
+        assert envelope.seal(key, plaintext, passcode, salt=salt, iv=iv) == case["blob"], case[
+            "name"
+        ]
         assert envelope.open(key, case["blob"], passcode) == plaintext
         assert fields.dump(fields.load(plaintext)) == plaintext
 
@@ -116,11 +129,16 @@ def test_its_vectors_of_key_pairs_and_wraps(conformance: dict[str, Any]) -> None
         assert encoding.encode_base64url(pair.public_key) == case["public_key_b64url"]
     custody = conformance["custody_keypair"]
     pair = keys.from_custody_secret(custody["custody_secret"], tag="crs")
-    assert (bytes(pair.seed).hex(), pair.public_key.hex()) == (custody["seed"], custody["public_key"])
+    assert (bytes(pair.seed).hex(), pair.public_key.hex()) == (
+        custody["seed"],
+        custody["public_key"],
+    )
     wrap = conformance["ecdh_wrap"]
     recipient = keys.from_seed(bytes.fromhex(wrap["recipient_seed"]), tag="crs")
     ephemeral = keys.from_seed(bytes.fromhex(wrap["ephemeral_seed"]), tag="crs").scalar
     salt, iv, payload = (bytes.fromhex(wrap[name]) for name in ("salt", "iv", "payload"))
-    sealed = sealed_box.seal(recipient.public_key, payload, tag="crs", ephemeral=ephemeral, salt=salt, iv=iv)
+    sealed = sealed_box.seal(
+        recipient.public_key, payload, tag="crs", ephemeral=ephemeral, salt=salt, iv=iv
+    )
     assert sealed == wrap["wrapped"]
     assert sealed_box.open(recipient, wrap["wrapped"], tag="crs") == payload

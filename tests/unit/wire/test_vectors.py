@@ -1,4 +1,6 @@
-"""Every vector of tests/unit/wire/vectors/, in sealpipe and in WebCrypto: the same verdict, and the one it expects."""
+"""Every vector of tests/unit/wire/vectors/, in sealpipe and in WebCrypto: the same verdict, and the
+one it expects.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:unknown field type")  # some hav
 EXPECTATIONS = {name: vector["expect"] for name, vector in VECTORS.items()}
 WEBCRYPTO = Path(__file__).with_name("vectors.mjs")
 UNREACHABLE = {
-    # Only what is no JSON can bring it about (bytes, a set, a key that is no text), and a vector is text.
+    # Only what is no JSON can bring it about (bytes, a set, a key that is no text), and a vector is
+    # text.
     "not-a-json-value",
 }
 SPELLED_OUT = {
@@ -37,9 +40,12 @@ def test_a_vector(name: str) -> None:
 
 
 def test_webcrypto_gives_the_same_verdict_on_every_vector() -> None:
-    done = subprocess.run([program("node"), str(WEBCRYPTO)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [program("node"), str(WEBCRYPTO)], capture_output=True, text=True, timeout=120
+    )
     theirs = {
-        line["name"]: (line["verdict"], line["got"]) for line in map(json.loads, done.stdout.rstrip("\n").split("\n"))
+        line["name"]: (line["verdict"], line["got"])
+        for line in map(json.loads, done.stdout.rstrip("\n").split("\n"))
     }
     assert theirs == {name: reader.read(vector) for name, vector in VECTORS.items()}
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,7 +66,9 @@ def test_webcrypto_says_so_where_a_vector_lies(tmp_path: Path) -> None:
 
 
 def test_the_files_are_what_their_script_makes() -> None:
-    assert make_vectors.files() == {path.name: path.read_bytes() for path in reader.FOLDER.glob("*.jsonl")}
+    assert make_vectors.files() == {
+        path.name: path.read_bytes() for path in reader.FOLDER.glob("*.jsonl")
+    }
 
 
 def test_there_are_enough_and_four_in_five_must_be_refused() -> None:
@@ -90,7 +98,10 @@ def test_every_part_and_every_reason_of_the_wire_format_is_some_vectors_expectat
 
 
 def test_no_vector_names_a_reason_that_the_code_does_not_have() -> None:
-    assert {expect.rpartition(" ")[2] for expect in EXPECTATIONS.values()} - reasons() == {"success", "usage"}
+    assert {expect.rpartition(" ")[2] for expect in EXPECTATIONS.values()} - reasons() == {
+        "success",
+        "usage",
+    }
 
 
 def test_the_readme_tells_of_every_kind_and_every_reason() -> None:
@@ -100,7 +111,9 @@ def test_the_readme_tells_of_every_kind_and_every_reason() -> None:
 
 
 def reasons() -> set[str]:
-    """Every reason that stands in the code of sealpipe.wire: each text there of words joined by hyphens."""
+    """Every reason that stands in the code of sealpipe.wire: each text there of words joined by
+    hyphens.
+    """
     return {reason for tree in code() for reason in reasons_in(tree)} - {"utf-8", "latin-1"}
 
 
@@ -111,9 +124,14 @@ def code() -> Iterator[ast.Module]:
 
 def reasons_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr) and (start := ast.unparse(node.values[0]).strip("'\"")) in SPELLED_OUT:
+        if (
+            isinstance(node, ast.JoinedStr)
+            and (start := ast.unparse(node.values[0]).strip("'\"")) in SPELLED_OUT
+        ):
             yield from (start + name for name in SPELLED_OUT[start])
-        elif isinstance(node, ast.Constant) and re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", str(node.value), re.ASCII):
+        elif isinstance(node, ast.Constant) and re.fullmatch(
+            "[a-z0-9]+(-[a-z0-9]+)+", str(node.value), re.ASCII
+        ):
             yield str(node.value)
 
 
@@ -133,4 +151,6 @@ def parts() -> set[str]:
 def test_doctor_checks_a_choice_of_these() -> None:
     assert make_conformance.FILE.read_text(encoding="utf-8") == make_conformance.text()
     outcomes = {(each["kind"], each["expect"] == "success") for each in conformance.load_vectors()}
-    assert outcomes == {(kind, good) for kind in {kind for kind, _ in outcomes} for good in (True, False)}
+    assert outcomes == {
+        (kind, good) for kind in {kind for kind, _ in outcomes} for good in (True, False)
+    }

@@ -1,4 +1,5 @@
-"""A third reading, with a browser's WebCrypto: three hundred envelopes and boxes, sealed by either, opened by both.
+"""A third reading, with a browser's WebCrypto: three hundred envelopes and boxes, sealed by either,
+opened by both.
 
 A hundred thousand of them: tests/endurance/cross_open.py. Every vector: test_vectors.py.
 """
@@ -24,16 +25,23 @@ SEED = 20240607  # the same on every run
 COUNT = 300
 
 
-def test_each_opens_what_the_other_seals_and_both_refuse_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_opens_what_the_other_seals_and_both_refuse_what_is_broken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     figures = crossing.run(program("node"), COUNT, SEED)
     assert figures.wrong == []
     assert figures.done.total() == COUNT
     whole = {what: number for what, number in figures.done.items() if what.endswith("whole")}
-    assert whole.keys() == {f"{what} sealed by {who}, whole" for what in ("envelope", "box") for who in SEALERS}
+    assert whole.keys() == {
+        f"{what} sealed by {who}, whole" for what in ("envelope", "box") for who in SEALERS
+    }
     assert min(whole.values()) > COUNT / 8
     assert figures.refused.total() == COUNT - sum(whole.values()) > COUNT / 8
     crossing.show(figures, 1)
-    assert f"{COUNT} in 1 s, {figures.refused.total()} refused, 0 disagreements" in capsys.readouterr().out
+    assert (
+        f"{COUNT} in 1 s, {figures.refused.total()} refused, 0 disagreements"
+        in capsys.readouterr().out
+    )
 
 
 SEALERS = ("sealpipe", "webcrypto")
@@ -64,8 +72,14 @@ def test_a_disagreement_is_counted(kind: type[Item]) -> None:
 def test_numbers_are_spelled_as_a_browser_spells_them() -> None:
     chance = random.Random(SEED)  # noqa: S311  # test data
     numbers = [struct.unpack("<d", chance.randbytes(8))[0] for _ in range(2000)]
-    numbers += [float(f"{digits}e{power}") for power in range(-30, 30) for digits in ("1", "-1.5", "123456")]
-    numbers = [number for number in numbers if number == number and abs(number) != float("inf")] + [0.0, -0.0, 5e-324]
+    numbers += [
+        float(f"{digits}e{power}") for power in range(-30, 30) for digits in ("1", "-1.5", "123456")
+    ]
+    numbers = [number for number in numbers if number == number and abs(number) != float("inf")] + [
+        0.0,
+        -0.0,
+        5e-324,
+    ]
     with Node(program("node")) as node:
         (answer,) = node.ask([{"verb": "stringify", "text": json.dumps(numbers)}])
     assert answer == "[" + ",".join(map(jsontext.ecmascript, numbers)) + "]"

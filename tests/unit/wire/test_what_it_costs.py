@@ -20,7 +20,9 @@ CIPHERS = "cryptography.hazmat.primitives.ciphers"
 
 def loaded_by(module: str) -> set[str]:
     code = f"import sys, {module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     return set(done.stdout.split())
 
 
@@ -40,7 +42,9 @@ def test_a_module_loads_only_what_it_uses(module: str, without: list[str]) -> No
     loaded = loaded_by(module)
     assert module in loaded
     assert not loaded.intersection(without)
-    assert not loaded.intersection({"httpx", "click", "pluggy", "pydantic", "asyncio", "urllib.request"})
+    assert not loaded.intersection(
+        {"httpx", "click", "pluggy", "pydantic", "asyncio", "urllib.request"}
+    )
 
 
 def peak(call: object) -> int:
@@ -54,13 +58,19 @@ def peak(call: object) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("unit", [b"abcdefghij", b"A" * 64 + b"\n", "žluť 🐎".encode()], ids=["plain", "pem", "utf-8"])
+@pytest.mark.parametrize(
+    "unit", [b"abcdefghij", b"A" * 64 + b"\n", "žluť 🐎".encode()], ids=["plain", "pem", "utf-8"]
+)
 def test_a_large_secret_is_sealed_in_little_more_than_its_base64(unit: bytes) -> None:
     value = unit * (10_000_000 // len(unit))
     secret, key = Secret(value), os.urandom(32)
     size = len(fields.dump([Field("k", secret, type="text")]))
     body = bytearray()
-    used = peak(lambda: envelope.seal_chunks(key, fields.chunks([Field("k", secret, type="text")]), out=body))
+    used = peak(
+        lambda: envelope.seal_chunks(
+            key, fields.chunks([Field("k", secret, type="text")]), out=body
+        )
+    )
     # 4/3 for base64 and what a bytearray keeps in reserve (an eighth at most, never touched)
     assert used < 1.51 * size
     assert fields.load(envelope.open(key, body.decode()))[0].value == value.decode()
@@ -73,7 +83,11 @@ def test_a_large_secret_streams_in_next_to_nothing() -> None:
         nonlocal total
         total += len(piece)
 
-    used = peak(lambda: envelope.seal_chunks(key, fields.chunks([Field("k", secret, type="text")]), out=count))
+    used = peak(
+        lambda: envelope.seal_chunks(
+            key, fields.chunks([Field("k", secret, type="text")]), out=count
+        )
+    )
     assert total > 13_000_000
     assert used < 1_000_000
 
@@ -82,7 +96,9 @@ def test_what_was_built_is_left_as_it_was_when_sealing_fails() -> None:
     body = bytearray(b'{"data":"')
     key = os.urandom(32)
     with pytest.raises(FieldError):
-        envelope.seal_chunks(key, fields.chunks([Field("k", "x" * 200_000 + "\ud800", type="text")]), out=body)
+        envelope.seal_chunks(
+            key, fields.chunks([Field("k", "x" * 200_000 + "\ud800", type="text")]), out=body
+        )
     with pytest.raises(PayloadTooLargeError):
         envelope.seal_chunks(key, [bytes(1_000_000)] * 17, out=body)
     assert body == b'{"data":"'

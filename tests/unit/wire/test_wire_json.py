@@ -1,4 +1,6 @@
-"""../shared/vectors/wire.json: fixed inputs and what they must give, computed elsewhere with WebCrypto."""
+"""../shared/vectors/wire.json: fixed inputs and what they must give, computed elsewhere with
+WebCrypto.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def test_every_share_opens_and_its_fields_are_kept_byte_for_byte(vectors: dict[s
         loaded = fields.load(plaintext)
         assert fields.dump(loaded) == plaintext, case["name"]
         for field, expected in zip(loaded, json.loads(plaintext), strict=True):
-            assert (field.key, field.value, field.type) == (expected["key"], expected["value"], expected["type"])
+            assert (field.key, field.value, field.type) == (
+                expected["key"],
+                expected["value"],
+                expected["type"],
+            )
 
 
 def test_every_token_verifier_and_fragment_is_derived(vectors: dict[str, Any]) -> None:

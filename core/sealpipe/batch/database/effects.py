@@ -1,8 +1,9 @@
-"""What rows do to the world, each once: `intent`, then `sending` by compare-and-set, then `done` or `failed`.
+"""What rows do to the world, each once: `intent`, then `sending` by compare-and-set, then `done` or
+`failed`.
 
-Whoever begins an effect has it on disk before it acts, and is the only one. An effect that is left at `sending` may
-have happened: only what can find out, or may be repeated, goes on with it. A batch has effects of its own, too: those
-of `make_batch_row`.
+Whoever begins an effect has it on disk before it acts, and is the only one. An effect that is left
+at `sending` may have happened: only what can find out, or may be repeated, goes on with it. A batch
+has effects of its own, too: those of `make_batch_row`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from sealpipe.cancellation import current
 class EffectStore:
     """The effects of rows: part of a `BatchStore`. `clock` returns the database's time."""
 
-    def __init__(self, database: Database, keyring: BatchKeyring, writer: RowWriter, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, database: Database, keyring: BatchKeyring, writer: RowWriter, clock: Callable[[], int]
+    ) -> None:
         self._database = database
         self._keyring = keyring
         self._writer = writer
@@ -52,15 +55,21 @@ class EffectStore:
         return [opened.load_effect(values) for values in found]
 
     def intend(self, row: Row, name: str, content: Members) -> Effect:
-        """Record what is to be done, as `intent`; return the effect that there is already, whatever its state."""
+        """Record what is to be done, as `intent`; return the effect that there is already, whatever
+        its state.
+        """
         with self._writer.write(row.batch, row.id) as transaction:
             self._check_holder(transaction, row)
-            return self._add(transaction, row, name, "intent", content) or self._find(transaction, row, name)
+            return self._add(transaction, row, name, "intent", content) or self._find(
+                transaction, row, name
+            )
 
     def begin(self, row: Row, name: str, content: Members) -> Effect | None:
-        """Take the effect from nothing, `intent` or `failed` to `sending`; then it is ours alone to do.
+        """Take the effect from nothing, `intent` or `failed` to `sending`; then it is ours alone to
+        do.
 
-        None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has the row.
+        None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has
+        the row.
         """
         current().raise_if_cancelled()
         with self._writer.write(row.batch, row.id) as transaction:
@@ -79,29 +88,49 @@ class EffectStore:
             return effect
 
     def record(self, row: Row, name: str, content: Members) -> Effect:
-        """Record something that is `done` already; return the effect that there is, if there is one."""
+        """Record something that is `done` already; return the effect that there is, if there is
+        one.
+        """
         with self._writer.write(row.batch, row.id) as transaction:
-            return self._add(transaction, row, name, "done", content) or self._find(transaction, row, name)
+            return self._add(transaction, row, name, "done", content) or self._find(
+                transaction, row, name
+            )
 
     def repeat(self, effect: Effect, content: Members) -> Effect:
-        """Do an effect again that may or will be repeated: `sending`, from any state. Raises ConflictError."""
+        """Do an effect again that may or will be repeated: `sending`, from any state.
+
+        Raises ConflictError.
+        """
         current().raise_if_cancelled()
         return self._save(effect, "sending", content)
 
     def finish(
-        self, effect: Effect, state: Literal["done", "failed"], content: Members, *, may_wait: bool = False
+        self,
+        effect: Effect,
+        state: Literal["done", "failed"],
+        content: Members,
+        *,
+        may_wait: bool = False,
     ) -> Effect:
-        """Record the outcome: it happened, or certainly did not. Raises ConflictError if it has changed.
+        """Record the outcome: it happened, or certainly did not.
 
-        With `may_wait`, that of what may be repeated is recorded with the row's next write (`BatchStore.merge_writes`).
+        Raises ConflictError if it has changed.
+
+        With `may_wait`, that of what may be repeated is recorded with the row's next write
+        (`BatchStore.merge_writes`).
         """
         return self._save(effect, state, content, may_wait=may_wait)
 
     def amend(self, effect: Effect, content: Members, *, may_wait: bool = False) -> Effect:
-        """Replace the content, in the same state. Raises ConflictError if it has changed. `may_wait`: as above."""
+        """Replace the content, in the same state.
+
+        Raises ConflictError if it has changed. `may_wait`: as above.
+        """
         return self._save(effect, effect.state, content, may_wait=may_wait)
 
-    def _save(self, effect: Effect, state: EffectState, content: Members, *, may_wait: bool = False) -> Effect:
+    def _save(
+        self, effect: Effect, state: EffectState, content: Members, *, may_wait: bool = False
+    ) -> Effect:
         changed, work = self._change(effect, state, content)
         if not (may_wait and self._writer.write_later(effect.batch, effect.row, work)):
             with self._writer.write(effect.batch, effect.row) as transaction:
@@ -113,25 +142,38 @@ class EffectStore:
     ) -> Effect | None:
         opened, now = self._keyring.get(row.batch), self._clock()
         effect_id = opened.ids.make_effect_id(row.id, name)
-        blob = opened.sealer.seal(make_effect_cell(row.id, effect_id, state, 1), make_effect_content(name, content))
+        blob = opened.sealer.seal(
+            make_effect_cell(row.id, effect_id, state, 1), make_effect_content(name, content)
+        )
         added = transaction.run(
-            sql.ADD_EFFECT, batch=row.batch, row=row.id, effect=effect_id, state=state, now=now, blob=blob
+            sql.ADD_EFFECT,
+            batch=row.batch,
+            row=row.id,
+            effect=effect_id,
+            state=state,
+            now=now,
+            blob=blob,
         )
         return Effect(row.batch, row.id, effect_id, state, now, 1, name, content) if added else None
 
     def _find(self, transaction: Transaction, row: Row, name: str) -> Effect:
         opened = self._keyring.get(row.batch)
         effect_id = opened.ids.make_effect_id(row.id, name)
-        return opened.load_effect(transaction.run(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)[0])
+        return opened.load_effect(
+            transaction.run(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)[0]
+        )
 
     def _change(
         self, effect: Effect, state: EffectState, content: Members
     ) -> tuple[Effect, Callable[[Transaction], None]]:
-        """Return the effect's next version, and what writes it: that raises ConflictError if it has changed."""
+        """Return the effect's next version, and what writes it: that raises ConflictError if it has
+        changed.
+        """
         sealer, version = self._keyring.get(effect.batch).sealer, effect.version + 1
         at = effect.at if state == effect.state else self._clock()
         blob = sealer.seal(
-            make_effect_cell(effect.row, effect.id, state, version), make_effect_content(effect.name, content)
+            make_effect_cell(effect.row, effect.id, state, version),
+            make_effect_content(effect.name, content),
         )
 
         def work(transaction: Transaction) -> None:
@@ -147,7 +189,9 @@ class EffectStore:
             ):
                 raise make_conflict_error("effect")
 
-        return Effect(effect.batch, effect.row, effect.id, state, at, version, effect.name, content), work
+        return Effect(
+            effect.batch, effect.row, effect.id, state, at, version, effect.name, content
+        ), work
 
     def _check_holder(self, transaction: Transaction, row: Row) -> None:
         """Raise ConflictError if another worker took the row: this one was thought dead."""

@@ -11,7 +11,9 @@ from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.records import SECOND, Batch, Event
 
 LATENESS: Final = 60 * SECOND
-"""For how long after its time an event may come to light, in microseconds: it has the time before its transaction."""
+"""For how long after its time an event may come to light, in microseconds: it has the time before
+its transaction.
+"""
 _PAGE: Final = 500
 
 
@@ -44,6 +46,8 @@ class History:
                 return
 
     def count_changes(self, batch: Batch) -> int:
-        """Return how often the rows of a batch were written: it never falls, unless a backup is restored."""
+        """Return how often the rows of a batch were written: it never falls, unless a backup is
+        restored.
+        """
         (number,) = check_types(self._database.read(sql.COUNT_CHANGES, batch=batch.id)[0], "i")
         return int(number)

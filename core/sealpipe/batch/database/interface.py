@@ -47,7 +47,10 @@ def spell(statement: str, dialect: Dialect) -> str:
 
 
 class DatabaseUnavailableError(StateError):
-    """The database did not answer, so whether the last write happened is not known. The next call connects again."""
+    """The database did not answer, so whether the last write happened is not known.
+
+    The next call connects again.
+    """
 
 
 class Transaction(ABC):
@@ -63,7 +66,9 @@ class Transaction(ABC):
 
 
 class Database(ABC):
-    """A batch's database. Its methods raise StateError; DatabaseUnavailableError if it did not answer."""
+    """A batch's database. Its methods raise StateError; DatabaseUnavailableError if it did not
+    answer.
+    """
 
     dialect: Dialect
     description: str
@@ -76,8 +81,11 @@ class Database(ABC):
         """Run one query on its own."""
 
     @abstractmethod
-    def transaction(self, batch: str = "", *, exclusive: bool = False) -> AbstractContextManager[Transaction]:
-        """Begin a transaction that writes; it is on disk when the block ends, and undone if the block raises.
+    def transaction(
+        self, batch: str = "", *, exclusive: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """Begin a transaction that writes; it is on disk when the block ends, and undone if the
+        block raises.
 
         An `exclusive` one keeps out the others of the same batch.
         """
@@ -88,7 +96,10 @@ class Database(ABC):
 
     @abstractmethod
     def lock_runner(self) -> AbstractContextManager[None]:
-        """Be the only runner, if the database allows only one. Raises StateError if another process is."""
+        """Be the only runner, if the database allows only one.
+
+        Raises StateError if another process is.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -96,7 +107,10 @@ class Database(ABC):
 
 
 def prepare_schema(database: Database) -> None:
-    """Make the tables, or upgrade them. Raises StateError if they are newer, or this user may not."""
+    """Make the tables, or upgrade them.
+
+    Raises StateError if they are newer, or this user may not.
+    """
     with database.transaction() as transaction:
         for statement in sql.TABLES:
             transaction.run(statement)
@@ -120,42 +134,73 @@ def open_schema(database: Database, *, prepare: bool) -> bytes:
         raise _make_newer_error(database)
     if found != sql.SCHEMA_VERSION:
         if not prepare:
-            command, problem = ("init", "missing") if found is None else ("upgrade", "of an older sealpipe")
+            command, problem = (
+                ("init", "missing") if found is None else ("upgrade", "of an older sealpipe")
+            )
             raise StateError(
                 f"the tables in the {database.description} are {problem}",
-                remedy=f"run `sealpipe batch database {command}` with a role that may create tables",
+                remedy=(
+                    f"run `sealpipe batch database {command}` with a role that may create tables"
+                ),
             )
         prepare_schema(database)
-    return bytes.fromhex(_read_meta(database.read(sql.READ_META, name="salt"), rf"[0-9a-f]{{{2 * _SALT_SIZE}}}"))
+    return bytes.fromhex(
+        _read_meta(database.read(sql.READ_META, name="salt"), rf"[0-9a-f]{{{2 * _SALT_SIZE}}}")
+    )
 
 
 def _read_meta(rows: list[Values], pattern: str) -> str:
-    if len(rows) != 1 or not isinstance(rows[0][0], str) or not re.fullmatch(pattern, rows[0][0], re.ASCII):
+    if (
+        len(rows) != 1
+        or not isinstance(rows[0][0], str)
+        or not re.fullmatch(pattern, rows[0][0], re.ASCII)
+    ):
         raise make_damage_error()
     return rows[0][0]
 
 
 def _make_newer_error(database: Database) -> StateError:
     return StateError(
-        f"the tables in the {database.description} were made by a newer sealpipe: nothing was changed",
+        (
+            f"the tables in the {database.description} were made by a newer sealpipe: nothing "
+            "was changed"
+        ),
         remedy="install that version, or a newer one",
     )
 
 
 def check_types(values: Values, kinds: str) -> Values:
-    """Return the values if each has its type. Raises StateError: a database that was changed by hand may hold anything.
+    """Return the values if each has its type.
 
-    `kinds` has a letter for each value: t text, w a word such as a state, i integer, n integer or nothing, b bytes. A
-    state that is counted is a word: no blob vouches for it, and it is told to people.
+    Raises StateError: a database that was changed by hand may hold anything.
+
+    `kinds` has a letter for each value: t text, w a word such as a state, i integer, n integer or
+    nothing, b bytes. A state that is counted is a word: no blob vouches for it, and it is told to
+    people.
     """
     for value, kind in zip(values, kinds, strict=True):
         is_no_word = kind == "w" and _WORD.fullmatch(str(value)) is None
         is_no_time = isinstance(value, int) and not _FIRST_TIME <= value <= _LAST_TIME
-        if is_no_word or is_no_time or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+        if (
+            is_no_word
+            or is_no_time
+            or not isinstance(value, _KINDS[kind])
+            or isinstance(value, bool)
+        ):
             raise make_damage_error()
     return values
 
 
-_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999: no number is beyond
+# Years 1 to 9999: no number is beyond.
+_FIRST_TIME, _LAST_TIME = (
+    -62_135_596_800_000_000,
+    253_402_300_799_999_999,
+)
 _WORD = re.compile("[a-z]{1,16}")
-_KINDS: Mapping[str, tuple[type, ...]] = {"t": (str,), "w": (str,), "i": (int,), "n": (int, type(None)), "b": (bytes,)}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "t": (str,),
+    "w": (str,),
+    "i": (int,),
+    "n": (int, type(None)),
+    "b": (bytes,),
+}

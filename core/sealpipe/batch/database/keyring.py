@@ -1,4 +1,6 @@
-"""The batches of a database, and which credential opens each: the key check, and sealing anew when a key is rotated."""
+"""The batches of a database, and which credential opens each: the key check, and sealing anew when
+a key is rotated.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,29 @@ from sealpipe.batch.database.records import (
     make_conflict_error,
 )
 from sealpipe.batch.database.rotation import TABLES, add_seed, seal_table_anew
-from sealpipe.batch.database.sealing import BatchSealer, Cell, IdMaker, Members, make_batch_id, make_damage_error
+from sealpipe.batch.database.sealing import (
+    BatchSealer,
+    Cell,
+    IdMaker,
+    Members,
+    make_batch_id,
+    make_damage_error,
+)
 from sealpipe.errors import StateError
 
 
 class BatchKeyring:
-    """The batches that a credential opens, or its predecessor during a rotation, for one service."""
+    """The batches that a credential opens, or its predecessor during a rotation, for one
+    service.
+    """
 
     def __init__(
-        self, database: Database, salt: bytes, credential: Credential, previous: Credential | None, service: str
+        self,
+        database: Database,
+        salt: bytes,
+        credential: Credential,
+        previous: Credential | None,
+        service: str,
     ) -> None:
         self.credential = credential
         self.service = service
@@ -37,7 +53,10 @@ class BatchKeyring:
         self._opened: dict[str, OpenBatch] = {}
 
     def get(self, batch_id: str) -> OpenBatch:
-        """Return what opens a batch. Raises StateError as `find_batch`, ConflictError if it is gone."""
+        """Return what opens a batch.
+
+        Raises StateError as `find_batch`, ConflictError if it is gone.
+        """
         opened = self._opened.get(batch_id)
         if opened is None:
             found = self._database.read(sql.FIND_BATCH, batch=batch_id)
@@ -49,7 +68,9 @@ class BatchKeyring:
 
     @contextmanager
     def write(self, batch_id: str, *, exclusive: bool = False) -> Iterator[Transaction]:
-        """Begin a transaction, once it is certain that the batch is still sealed to this credential."""
+        """Begin a transaction, once it is certain that the batch is still sealed to this
+        credential.
+        """
         opened = self.get(batch_id)
         with self._database.transaction(batch_id, exclusive=exclusive) as transaction:
             found = transaction.run(sql.CHECK_BATCH, batch=batch_id)
@@ -68,7 +89,10 @@ class BatchKeyring:
         batch = self._open(found[0])
         if batch.service != self.service:
             raise StateError(
-                f"the batch {name} belongs to the service at {batch.service}, not to {self.service}: nothing was done",
+                (
+                    f"the batch {name} belongs to the service at {batch.service}, not to "
+                    f"{self.service}: nothing was done"
+                ),
                 remedy="set SEALPIPE_BASE_URL to that service, or name this batch differently",
             )
         return batch
@@ -93,14 +117,22 @@ class BatchKeyring:
 
     def list_batches(self) -> list[Batch]:
         """See `BatchStore.list_batches`."""
-        found = [each for each in self._database.read(sql.LIST_BATCHES) if self._find_owner(each) is not None]
+        found = [
+            each
+            for each in self._database.read(sql.LIST_BATCHES)
+            if self._find_owner(each) is not None
+        ]
         batches = [self._open(values) for values in found]
-        return sorted((each for each in batches if each.service == self.service), key=lambda batch: batch.name)
+        return sorted(
+            (each for each in batches if each.service == self.service), key=lambda batch: batch.name
+        )
 
     def count_others(self) -> Counter[str]:
         """See `BatchStore.count_others`."""
         found = self._database.read(sql.LIST_BATCHES)
-        return Counter(escape_text(values[1], 60) for values in found if self._find_owner(values) is None)
+        return Counter(
+            escape_text(values[1], 60) for values in found if self._find_owner(values) is None
+        )
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
         """See `BatchStore.save_batch`."""
@@ -113,17 +145,26 @@ class BatchKeyring:
                 blob=self._seal(opened, version, batch.name, content),
             ):
                 raise make_conflict_error("batch")
-        return Batch(batch.id, batch.name, batch.service, batch.key_id, batch.created_at, version, content)
+        return Batch(
+            batch.id, batch.name, batch.service, batch.key_id, batch.created_at, version, content
+        )
 
     def _seal(self, opened: OpenBatch, version: int, name: str, content: Members) -> bytes:
-        members = {"name": name, "service": self.service, "ids": opened.ids.dump(), "content": content}
+        members = {
+            "name": name,
+            "service": self.service,
+            "ids": opened.ids.dump(),
+            "content": content,
+        }
         return opened.sealer.seal(_make_batch_cell(version), members)
 
     def _find_owner(self, values: Values) -> Credential | None:
         """Return which of our credentials a batch is sealed to."""
         batch_id, _, key_check, *_ = check_types(values, "tttiib")
         for credential in (self.credential, self._previous):
-            if credential is not None and _is_same(key_check, BatchSealer(credential, batch_id).key_check):
+            if credential is not None and _is_same(
+                key_check, BatchSealer(credential, batch_id).key_check
+            ):
                 return credential
         return None
 
@@ -141,7 +182,11 @@ class BatchKeyring:
         members = BatchSealer(self.credential, batch_id).open(_make_batch_cell(version), blob)
         ids = IdMaker.load(members.get("ids"))
         name, service, content = members.get("name"), members.get("service"), members.get("content")
-        if not isinstance(name, str) or not isinstance(service, str) or not isinstance(content, dict):
+        if (
+            not isinstance(name, str)
+            or not isinstance(service, str)
+            or not isinstance(content, dict)
+        ):
             raise make_damage_error()
         if make_batch_id(self._salt, name) != batch_id:
             raise make_damage_error()
@@ -149,7 +194,9 @@ class BatchKeyring:
         return Batch(batch_id, name, service, key_id, created_at, version, content)
 
     def _seal_anew(self, batch_id: str, owner: Credential) -> None:
-        """Seal everything of a batch to the new credential, with the keys that only the old one derives, at once."""
+        """Seal everything of a batch to the new credential, with the keys that only the old one
+        derives, at once.
+        """
         old, new = BatchSealer(owner, batch_id), BatchSealer(self.credential, batch_id)
         with self._database.transaction(batch_id, exclusive=True) as transaction:
             found = transaction.run(sql.FIND_BATCH, batch=batch_id)
@@ -171,7 +218,8 @@ class BatchKeyring:
 
     def _make_key_error(self, key_id: str) -> StateError:
         return StateError(
-            f"the batch belongs to the API key {escape_text(key_id, 60)}, not to {self.credential.key_id}: "
+            f"the batch belongs to the API key {escape_text(key_id, 60)}, not to "
+            f"{self.credential.key_id}: "
             "nothing was done",
             remedy="set SEALPIPE_API_KEY to the credential that created it; after a rotation, set "
             "SEALPIPE_API_KEY_PREVIOUS to the old one, and the new one takes over",

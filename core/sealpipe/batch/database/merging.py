@@ -1,7 +1,9 @@
-"""Writes of rows, several in one transaction: an outcome that may wait is written with what is written next.
+"""Writes of rows, several in one transaction: an outcome that may wait is written with what is
+written next.
 
-A commit is the dearest part of a row: it waits for the disk. Nothing begins before it is on disk, and each begin takes
-along what waits. So a kill loses outcomes only of what may be repeated, and of that only the last.
+A commit is the dearest part of a row: it waits for the disk. Nothing begins before it is on disk,
+and each begin takes along what waits. So a kill loses outcomes only of what may be repeated, and of
+that only the last.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class RowWriter:
     def merging(self, row: Row) -> Iterator[None]:
         """Let writes of this row wait for the next one in this block, at the longest until it ends.
 
-        If the row was lost, or the database does not answer, what waits is dropped: it counts as not recorded.
+        If the row was lost, or the database does not answer, what waits is dropped: it counts as
+        not recorded.
         """
         self._waiting[row.batch, row.id] = []
         try:
@@ -45,7 +48,10 @@ class RowWriter:
 
     @contextmanager
     def write(self, batch: str, row: str) -> Iterator[Transaction]:
-        """Begin a transaction, which first carries out what waits. Raises ConflictError if the row was lost."""
+        """Begin a transaction, which first carries out what waits.
+
+        Raises ConflictError if the row was lost.
+        """
         waiting = self._waiting.get((batch, row), [])
         with self._keyring.write(batch) as transaction:
             for work in waiting:
@@ -54,7 +60,10 @@ class RowWriter:
         waiting.clear()
 
     def write_later(self, batch: str, row: str, work: _Write) -> bool:
-        """Let a write wait for the next one of its row. Returns whether it does: in no other block than `merging`."""
+        """Let a write wait for the next one of its row.
+
+        Returns whether it does: in no other block than `merging`.
+        """
         waiting = self._waiting.get((batch, row))
         if waiting is None:
             return False

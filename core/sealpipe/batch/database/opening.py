@@ -12,13 +12,19 @@ from sealpipe.errors import SettingError
 from sealpipe.secret import Secret
 
 
-def open_database(folder: Path, address: Secret | None = None, ca_file: Path | None = None) -> Database:
-    """Open the SQLite file of a folder, or PostgreSQL at an address; `ca_file` is a PEM file to trust.
+def open_database(
+    folder: Path, address: Secret | None = None, ca_file: Path | None = None
+) -> Database:
+    """Open the SQLite file of a folder, or PostgreSQL at an address; `ca_file` is a PEM file to
+    trust.
 
     Raises StateError, and SettingError for a wrong address or missing packages.
     """
     if address is None:
-        from sealpipe.batch.database.sqlite import SqliteDatabase  # each loads what the other does not need
+        # Each loads what the other does not need.
+        from sealpipe.batch.database.sqlite import (
+            SqliteDatabase,
+        )
 
         return SqliteDatabase(folder)
     try:
@@ -27,7 +33,9 @@ def open_database(folder: Path, address: Secret | None = None, ca_file: Path | N
         from sealpipe.installation import format_command  # for an error only
 
         remedy = format_command(["sealpipe[batch]"])
-        raise SettingError("a batch in PostgreSQL needs packages that are not installed", remedy=remedy) from None
+        raise SettingError(
+            "a batch in PostgreSQL needs packages that are not installed", remedy=remedy
+        ) from None
     return PostgresDatabase(address, ca_file)
 
 
@@ -36,8 +44,8 @@ def open_store(
 ) -> BatchStore:
     """Open the batches of a credential at a service, whose base URL is `service`.
 
-    An embedded database gets its tables here. Raises StateError if those of PostgreSQL are missing or older
-    (`prepare_schema` makes them), or any were made by a newer sealpipe.
+    An embedded database gets its tables here. Raises StateError if those of PostgreSQL are missing
+    or older (`prepare_schema` makes them), or any were made by a newer sealpipe.
     """
     try:
         salt = open_schema(database, prepare=database.is_embedded)

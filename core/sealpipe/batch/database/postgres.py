@@ -1,4 +1,7 @@
-"""The shared database of batches: PostgreSQL, for any number of runners on any machines. Needs `sealpipe[batch]`."""
+"""The shared database of batches: PostgreSQL, for any number of runners on any machines.
+
+Needs `sealpipe[batch]`.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,24 @@ _CONNECTION: Final[Mapping[str, str | int]] = {
     "tcp_user_timeout": 30_000,  # milliseconds: a server that is gone without a word
 }
 _SESSION = (
-    "SELECT set_config('statement_timeout', '60s', false), set_config('lock_timeout', '30s', false), "
+    "SELECT set_config('statement_timeout', '60s', false), set_config('lock_timeout', "
+    "'30s', false), "
     # what is recorded as `sending` must be on disk before it is sent, whatever the server's default
-    "CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"
+    "CASE WHEN current_setting('synchronous_commit') = 'off' THEN "
+    "set_config('synchronous_commit', 'on', false) END"
 )
 _ELSEWHERE: Final[Mapping[str, str]] = {"hostaddr": "PGHOSTADDR", "service": "PGSERVICE"}
-"""What could lead elsewhere than to the host whose certificate is checked, and the environment variable of each."""
+"""What could lead elsewhere than to the host whose certificate is checked, and the environment
+variable of each.
+"""
 _CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
 _PASSING = frozenset({"08", "28", "40", "55", "57"})
-"""Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
+"""Classes of errors that pass: connection, login, transactions that waited for each other, a server
+that stops.
+"""
 REFUSED_REMEDY: Final = (
-    "check the role's rights, also on the sequences (`sealpipe batch database init --help`), and the free space; "
+    "check the role's rights, also on the sequences (`sealpipe batch database init "
+    "--help`), and the free space; "
     "`sealpipe batch database upgrade` makes missing tables"
 )
 
@@ -54,7 +64,10 @@ T = TypeVar("T")
 
 
 class PostgresDatabase(Database):
-    """A database at an address, which may hold a password. Its connection serves every thread, one after another."""
+    """A database at an address, which may hold a password.
+
+    Its connection serves every thread, one after another.
+    """
 
     dialect = Dialect(
         integer="BIGINT",
@@ -126,7 +139,8 @@ class PostgresDatabase(Database):
         except psycopg.OperationalError:
             if not connection.broken:
                 raise
-        return self._run(self._open(), statement, parameters)  # the server was restarted since the last call
+        # The server was restarted since the last call.
+        return self._run(self._open(), statement, parameters)
 
     def _begin(self) -> _Connection:
         begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -142,7 +156,9 @@ class PostgresDatabase(Database):
 
     def _open(self) -> _Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(autocommit=True, **check_address(self._address, self._ca_file))
+            self._connection = psycopg.connect(
+                autocommit=True, **check_address(self._address, self._ca_file)
+            )
             self._connection.execute(_SESSION)
         return self._connection
 
@@ -156,18 +172,25 @@ class PostgresDatabase(Database):
             return cursor.rowcount
 
     def _translate(self, work: Callable[[], T]) -> T:
-        """Do work, and raise psycopg's errors as ours: their text may quote values, their frames hold the address."""
+        """Do work, and raise psycopg's errors as ours: their text may quote values, their frames
+        hold the address.
+        """
         try:
             return work()
         except psycopg.Error as error:
-            failure = self._make_error(type(error).__name__, error.sqlstate, is_passing=is_passing(error))
+            failure = self._make_error(
+                type(error).__name__, error.sqlstate, is_passing=is_passing(error)
+            )
         raise failure
 
     def _make_error(self, kind: str, state: str | None, *, is_passing: bool) -> StateError:
         if is_passing:
             return DatabaseUnavailableError(
                 f"the {self.description} does not answer ({state or kind})",
-                remedy="check that it runs, and the address, user and password; then run the command again",
+                remedy=(
+                    "check that it runs, and the address, user and password; then run the "
+                    "command again"
+                ),
             )
         return StateError(
             f"the {self.description} refused a statement: {kind} ({state})",
@@ -188,7 +211,9 @@ class _PostgresTransaction(Transaction):
 
 
 def is_passing(error: psycopg.Error) -> bool:
-    """Return whether the database is only not there now, rather than refusing a statement for good."""
+    """Return whether the database is only not there now, rather than refusing a statement for
+    good.
+    """
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate[:2] in _PASSING
@@ -196,7 +221,9 @@ def is_passing(error: psycopg.Error) -> bool:
 
 @strips_frames
 def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
-    """Return the parts of a database's address. Raises SettingError; over a network, TLS must be verified.
+    """Return the parts of a database's address.
+
+    Raises SettingError; over a network, TLS must be verified.
 
     `ca_file` is the PEM file to trust; None: the system's.
     """
@@ -206,14 +233,23 @@ def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
         settings = {}
     if not settings.get("host") or settings.keys() & _ELSEWHERE.keys():
         raise SettingError(
-            "the batch database's address is not one of PostgreSQL, names no host, or more than a host",
+            (
+                "the batch database's address is not one of PostgreSQL, names no host, or more "
+                "than a host"
+            ),
             remedy="give it as postgresql://USER:PASSWORD@HOST/DATABASE",
         )
     found = [name for name in _ELSEWHERE.values() if name in os.environ]
     if found:
         raise SettingError(
-            f"{found[0]} is set, and could lead elsewhere than to the host of the batch database's address",
-            remedy=f"unset {found[0]}, and give all in the address: postgresql://USER:PASSWORD@HOST/DATABASE",
+            (
+                f"{found[0]} is set, and could lead elsewhere than to the host of the batch "
+                "database's address"
+            ),
+            remedy=(
+                f"unset {found[0]}, and give all in the address: "
+                "postgresql://USER:PASSWORD@HOST/DATABASE"
+            ),
         )
     hosts = str(settings["host"]).split(",")
     if not all(host.startswith("/") or is_loopback(host) for host in hosts):

@@ -1,8 +1,10 @@
-"""The rate at which all workers together may call the service: one row in the database, by the database's clock.
+"""The rate at which all workers together may call the service: one row in the database, by the
+database's clock.
 
-Every call reserves its time before it is sent. Calls are spaced evenly, so no minute ever has more than the plan's
-limit, and a twentieth of it is left for calls that arrive later than they were sent. Without a known limit nothing is
-delayed until the first 429; from then on the spacing is learned, as in `sealpipe.network.rate_limiter`.
+Every call reserves its time before it is sent. Calls are spaced evenly, so no minute ever has more
+than the plan's limit, and a twentieth of it is left for calls that arrive later than they were
+sent. Without a known limit nothing is delayed until the first 429; from then on the spacing is
+learned, as in `sealpipe.network.rate_limiter`.
 """
 
 from __future__ import annotations
@@ -31,18 +33,25 @@ from sealpipe.network.rate_limiter import (
 USED_SHARE: Final = 0.95
 """The part of the plan's limit that is used."""
 MAX_LIMIT: Final = 1_000_000
-"""The highest limit that is believed, in calls per minute: more than all workers could ever send."""
+"""The highest limit that is believed, in calls per minute: more than all workers could ever
+send.
+"""
 _COUNT_UNIT = 1000  # `recent` is stored in thousandths of a call
 MAX_BLOCK: Final = 32
 """Calls that are reserved at once, at the most."""
 _BLOCK_SPAN: Final = SECOND // 10
 """For how long the calls of a block last."""
 _SLOT_AGE: Final = SECOND // 2
-"""A reserved time that is older is given up: with that, no minute has more calls than it has times."""
+"""A reserved time that is older is given up: with that, no minute has more calls than it has
+times.
+"""
 
 
 class Slot(NamedTuple):
-    """A call that may be sent: sleep `delay` seconds first. `at` is the reserved time, in microseconds."""
+    """A call that may be sent: sleep `delay` seconds first.
+
+    `at` is the reserved time, in microseconds.
+    """
 
     delay: float
     at: int
@@ -52,9 +61,9 @@ class Slot(NamedTuple):
 class RateState:
     """What is known of the rate. Times and `spacing` are microseconds.
 
-    `per_minute` is the plan's limit, None if the service does not tell it. `spacing` is the learned time between two
-    calls, None if nothing was learned. `recent` are the calls of the last minute: each counts less with every second.
-    `seen_at` is what the clock was at the last change.
+    `per_minute` is the plan's limit, None if the service does not tell it. `spacing` is the learned
+    time between two calls, None if nothing was learned. `recent` are the calls of the last minute:
+    each counts less with every second. `seen_at` is what the clock was at the last change.
     """
 
     next_at: int = 0
@@ -73,11 +82,15 @@ class RateState:
         return MINUTE * SECOND / spacing if spacing else None
 
     def count_recent(self, at: int) -> float:
-        """Return how many calls a minute all workers send at a time: those of the last minute, as `recent` counts."""
+        """Return how many calls a minute all workers send at a time: those of the last minute, as
+        `recent` counts.
+        """
         return self.recent / _COUNT_UNIT * exp(-max(0, at - self.last_at) / (MINUTE * SECOND))
 
     def get_spacing(self) -> int:
-        """Return the time between two calls: the plan's or the learned one, whichever is longer; 0 for no limit."""
+        """Return the time between two calls: the plan's or the learned one, whichever is longer; 0
+        for no limit.
+        """
         planned = (
             0
             if self.per_minute is None or self.per_minute < 1
@@ -101,7 +114,9 @@ def reserve(state: RateState, now: int) -> tuple[RateState, int]:
 
 
 def reserve_block(state: RateState, now: int, wanted: int) -> tuple[RateState, list[int]]:
-    """Reserve up to `wanted` calls, as many as fit into a tenth of a second: the new state, and their times."""
+    """Reserve up to `wanted` calls, as many as fit into a tenth of a second: the new state, and
+    their times.
+    """
     state, at = reserve(state, now)
     times = [at]
     while len(times) < wanted and times[-1] + state.get_spacing() - now <= _BLOCK_SPAN:
@@ -145,7 +160,9 @@ class Block:
 
 
 def slow_down(state: RateState, now: int, sent_at: int, retry_after: float | None) -> RateState:
-    """Return the state after a 429 to the call that was reserved for `sent_at`; `retry_after` is in seconds."""
+    """Return the state after a 429 to the call that was reserved for `sent_at`; `retry_after` is in
+    seconds.
+    """
     state = _follow_clock(state, now)
     wait = 0 if retry_after is None else round(min(max(retry_after, 0.0), MAX_RETRY_AFTER) * SECOND)
     slowed_until = max(state.slowed_until, now + wait)
@@ -155,22 +172,31 @@ def slow_down(state: RateState, now: int, sent_at: int, retry_after: float | Non
     if current:
         spacing = min(round(current / SLOWDOWN), round(SECOND / MIN_RATE))
     else:
-        # The calls of the last minute are about the burst: twice the rate per minute (specification: Limits).
+        # The calls of the last minute are about the burst: twice the rate per minute
+        # (specification: Limits).
         spacing = round(SECOND / max(MIN_FIRST_RATE, state.recent / _COUNT_UNIT / 2.0 / MINUTE))
     return replace(state, slowed_until=slowed_until, slowed_at=now, spacing=max(spacing, current))
 
 
 def _follow_clock(state: RateState, now: int) -> RateState:
-    """Return the state by a clock that was set back since the last call; the same one by any other clock."""
+    """Return the state by a clock that was set back since the last call; the same one by any other
+    clock.
+    """
     back = state.seen_at - now
     if back <= 0:
         return replace(state, seen_at=now)
-    times = {name: getattr(state, name) - back for name in ("next_at", "slowed_until", "slowed_at", "last_at")}
+    times = {
+        name: getattr(state, name) - back
+        for name in ("next_at", "slowed_until", "slowed_at", "last_at")
+    }
     return replace(state, seen_at=now, **times)
 
 
 class SharedRate:
-    """The rate of one credential at one service. `clock` returns the database's time in microseconds."""
+    """The rate of one credential at one service.
+
+    `clock` returns the database's time in microseconds.
+    """
 
     def __init__(self, database: Database, rate_id: str, clock: Callable[[], int]) -> None:
         self._database = database
@@ -180,7 +206,10 @@ class SharedRate:
         self._block = Block()
 
     def acquire(self) -> Slot:
-        """Reserve the next call, for this worker alone. Where calls follow fast, several are reserved at once."""
+        """Reserve the next call, for this worker alone.
+
+        Where calls follow fast, several are reserved at once.
+        """
         with self._lock:
             now = self._clock()
             at = self._block.take(now)
@@ -194,14 +223,18 @@ class SharedRate:
         return Slot(max(0, at - now) / SECOND, at)
 
     def slow_down(self, slot: Slot, retry_after: float | None) -> None:
-        """Make every worker wait, after a 429 to the call of this slot; `retry_after` is in seconds."""
+        """Make every worker wait, after a 429 to the call of this slot; `retry_after` is in
+        seconds.
+        """
         with self._lock, self._database.transaction() as transaction:
             state = self._read(transaction)
             self._save(transaction, slow_down(state, self._clock(), slot.at, retry_after))
             self._block.clear()
 
     def set_limit(self, per_minute: int | None) -> None:
-        """Set the plan's limit (capabilities: `rate_limit_rpm`); None: the service does not tell it."""
+        """Set the plan's limit (capabilities: `rate_limit_rpm`); None: the service does not tell
+        it.
+        """
         with self._database.transaction() as transaction:
             state = self._read(transaction)
             if state.per_minute != per_minute:

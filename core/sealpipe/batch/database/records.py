@@ -1,4 +1,5 @@
-"""What a batch's store returns: batches, rows, effects and events, as they were read; and who was faster.
+"""What a batch's store returns: batches, rows, effects and events, as they were read; and who was
+faster.
 
 Every time is an integer: microseconds since 1970 UTC, by the database's clock.
 """
@@ -26,7 +27,9 @@ _MAX_EVENTS: Final = 256
 
 
 class ConflictError(SealpipeError):
-    """Another worker has changed this row, or begun this effect: nothing was written. Look at the row again.
+    """Another worker has changed this row, or begun this effect: nothing was written.
+
+    Look at the row again.
 
     It is no UsageError, so that no verb takes it for a failure of its own.
     """
@@ -36,12 +39,17 @@ class ConflictError(SealpipeError):
 
 def make_conflict_error(what: str = "row") -> ConflictError:
     """Make the error for a row or an effect that another worker has changed."""
-    return ConflictError(f"another worker has changed this {what} of the batch meanwhile: nothing was written")
+    return ConflictError(
+        f"another worker has changed this {what} of the batch meanwhile: nothing was written"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that this credential opens. `key_id` is that of the credential that it is sealed to."""
+    """A batch that this credential opens.
+
+    `key_id` is that of the credential that it is sealed to.
+    """
 
     id: str
     name: str
@@ -53,7 +61,9 @@ class Batch:
 
 
 class NewRow(NamedTuple):
-    """A row to add: its key in the file, its first state, when it is due (None: not by itself), and what it holds."""
+    """A row to add: its key in the file, its first state, when it is due (None: not by itself), and
+    what it holds.
+    """
 
     key: str
     state: str
@@ -65,8 +75,9 @@ class NewRow(NamedTuple):
 class Row:
     """A row as it was read. State, generation and version are bound into its seal.
 
-    `since` is when the state last changed, `held_until` when the `holder`'s lease ends. `generation` is 1, and more
-    after it was reissued. Without contents, `key` and `content` are None, and nothing is checked.
+    `since` is when the state last changed, `held_until` when the `holder`'s lease ends.
+    `generation` is 1, and more after it was reissued. Without contents, `key` and `content` are
+    None, and nothing is checked.
     """
 
     batch: str
@@ -84,7 +95,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something that a row does to the world, once. `name` is as in `1/message/0`; `at` when the state changed."""
+    """Something that a row does to the world, once.
+
+    `name` is as in `1/message/0`; `at` when the state changed.
+    """
 
     batch: str
     row: str
@@ -104,27 +118,36 @@ class Event(NamedTuple):
 
 
 class OpenBatch(NamedTuple):
-    """What seals a batch and makes its ids. Another batch of the same name has another `created_at`."""
+    """What seals a batch and makes its ids.
+
+    Another batch of the same name has another `created_at`.
+    """
 
     sealer: BatchSealer
     ids: IdMaker
     created_at: int
 
     def load_row(self, values: Values) -> Row:
-        """Make a row of what the database holds, with or without its blob. Raises StateError if it was changed."""
+        """Make a row of what the database holds, with or without its blob.
+
+        Raises StateError if it was changed.
+        """
         columns: Any = check_types(values[:_ROW_COLUMNS], "tttnitiii")
         row = Row(*columns)
         if len(values) == _ROW_COLUMNS:
             return row
         (blob,) = check_types(values[_ROW_COLUMNS:], "b")
-        opened = self.sealer.open(make_row_cell(row.id, row.state, row.generation, row.version), blob)
+        opened = self.sealer.open(
+            make_row_cell(row.id, row.state, row.generation, row.version), blob
+        )
         key, content = opened.get("key"), opened.get("content")
         if not isinstance(key, str) or not isinstance(content, dict):
             raise make_damage_error()
         return replace(row, key=key, content=content)
 
     def load_rows(self, found: Iterable[Values]) -> list[Row]:
-        """Make rows of what was claimed, but for damaged ones: these stay taken until their lease ends.
+        """Make rows of what was claimed, but for damaged ones: these stay taken until their lease
+        ends.
 
         So they do not stop the others. Raises StateError if there is no other.
         """
@@ -143,7 +166,11 @@ class OpenBatch(NamedTuple):
         batch, row, effect_id, state, at, version, blob = check_types(values, "ttttiib")
         opened = self.sealer.open(make_effect_cell(row, effect_id, state, version), blob)
         name, content = opened.get("name"), opened.get("content")
-        if state not in _EFFECT_STATES or not isinstance(name, str) or not isinstance(content, dict):
+        if (
+            state not in _EFFECT_STATES
+            or not isinstance(name, str)
+            or not isinstance(content, dict)
+        ):
             raise make_damage_error()
         return Effect(batch, row, effect_id, cast(EffectState, state), at, version, name, content)
 

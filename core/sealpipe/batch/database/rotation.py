@@ -1,4 +1,6 @@
-"""Seals the tables of a batch anew when a key is rotated, and keeps the keys that only the old credential derives."""
+"""Seals the tables of a batch anew when a key is rotated, and keeps the keys that only the old
+credential derives.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ KeepSeed = Callable[[int, Members], Members]
 
 
 class Table(NamedTuple):
-    """How to seal a table anew: its pages and its change; where a row's blob stands, and what names the row."""
+    """How to seal a table anew: its pages and its change; where a row's blob stands, and what names
+    the row.
+    """
 
     page: str
     change: str
@@ -51,9 +55,16 @@ TABLES: Final = (
 
 
 def seal_table_anew(
-    transaction: Transaction, batch_id: str, table: Table, old: BatchSealer, new: BatchSealer, keep_seed: KeepSeed
+    transaction: Transaction,
+    batch_id: str,
+    table: Table,
+    old: BatchSealer,
+    new: BatchSealer,
+    keep_seed: KeepSeed,
 ) -> None:
-    """Seal a table of a batch to another credential; the rows with the seeds of their requests' keys."""
+    """Seal a table of a batch to another credential; the rows with the seeds of their requests'
+    keys.
+    """
     last: dict[str, Any] = {"row": "", "effect": "", "number": -1}
     while True:
         page = transaction.run(table.page, batch=batch_id, limit=_PAGE, **last)
@@ -63,7 +74,9 @@ def seal_table_anew(
             members: Members = old.open(cell, values[-1])
             if table is ROWS:
                 members = keep_seed(cell.generation, members)
-            changes.append({"batch": batch_id, "blob": new.seal(cell, members), **table.name(values)})
+            changes.append(
+                {"batch": batch_id, "blob": new.seal(cell, members), **table.name(values)}
+            )
         if changes:
             transaction.run_many(table.change, changes)
             last.update(table.name(page[-1]))
@@ -72,13 +85,18 @@ def seal_table_anew(
 
 
 def add_seed(owner: Credential, batch: str, generation: int, members: Members) -> Members:
-    """Return a row's members with the seed of its request's key, if `owner` derives it: it will not be there for ever.
+    """Return a row's members with the seed of its request's key, if `owner` derives it: it will not
+    be there for ever.
 
     The new credential cannot derive it, so what people submit could not be opened.
     """
     content = members.get("content")
     progress = content.get("progress") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(progress, dict) or owner.custody_secret is None:
+    if (
+        not isinstance(content, dict)
+        or not isinstance(progress, dict)
+        or owner.custody_secret is None
+    ):
         return members
     if not progress.get("public_key") or progress.get("seed"):
         return members

@@ -1,10 +1,14 @@
-"""What a batch's database can read: nothing of ours. Blobs, ids, the key check and the keys of requests.
+"""What a batch's database can read: nothing of ours.
 
-A blob is strict JSON, sealed by AES-256-GCM under a key that HKDF derives from the credential, with a random nonce. Its
-associated data are the key id and its `Cell`: batch, row, column, version, state and generation. So no blob can be put
-in another place, back into a later version of its own, or beside another state.
+Blobs, ids, the key check and the keys of requests.
 
-Ids are HMACs under a random key that the batch's own blob holds: they stay the same when the credential is rotated.
+A blob is strict JSON, sealed by AES-256-GCM under a key that HKDF derives from the credential, with
+a random nonce. Its associated data are the key id and its `Cell`: batch, row, column, version,
+state and generation. So no blob can be put in another place, back into a later version of its own,
+or beside another state.
+
+Ids are HMACs under a random key that the batch's own blob holds: they stay the same when the
+credential is rotated.
 """
 
 from __future__ import annotations
@@ -27,9 +31,16 @@ from sealpipe.state.journal import derive_key
 from sealpipe.wire import jsontext, keys, tokens
 
 Members = Mapping[str, Any]
-"""JSON members: text, numbers, booleans, None, and lists and objects of these. A Secret is revealed inside the seal."""
+"""JSON members: text, numbers, booleans, None, and lists and objects of these.
 
-_BLOB_INFO, _RATE_INFO, _PLAN_INFO = b"sealpipe-batch", b"sealpipe-batch-rate", b"sealpipe-batch-plan"
+A Secret is revealed inside the seal.
+"""
+
+_BLOB_INFO, _RATE_INFO, _PLAN_INFO = (
+    b"sealpipe-batch",
+    b"sealpipe-batch-rate",
+    b"sealpipe-batch-plan",
+)
 _REQUEST_INFO, _CREATE_INFO = b"sealpipe-batch-request|1", b"sealpipe-batch-create|1"
 _NONCE_SIZE = 12
 _PADDING = 64
@@ -82,18 +93,25 @@ class BatchSealer:
 def make_damage_error() -> StateError:
     """Make the error for a part of the database that sealpipe did not write there."""
     return StateError(
-        "the batch's database was changed by something other than sealpipe, or is damaged: nothing was done",
+        (
+            "the batch's database was changed by something other than sealpipe, or is damaged: "
+            "nothing was done"
+        ),
         remedy="restore it from a backup, then run `sealpipe batch adopt FILE`",
     )
 
 
 def _dump(members: Members) -> bytes:
     try:
-        text = json.dumps(members, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_reveal).encode()
+        text = json.dumps(
+            members, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_reveal
+        ).encode()
     except (TypeError, ValueError):
         text = b""
     if not text:  # raised here: the error's context would hold the members
-        raise StateError("a batch's row holds something that is not JSON", remedy="report this as a bug")
+        raise StateError(
+            "a batch's row holds something that is not JSON", remedy="report this as a bug"
+        )
     return text + b" " * (-len(text) % _PADDING)
 
 
@@ -138,7 +156,8 @@ class IdMaker:
 def make_batch_id(salt: bytes, name: str) -> str:
     """Return the id of a batch, the same for every credential: a name belongs to one credential.
 
-    `salt` is the database's own. Whoever reads the database can confirm a guess of the name, and nothing else.
+    `salt` is the database's own. Whoever reads the database can confirm a guess of the name, and
+    nothing else.
     """
     return _digest(salt, "batch", name)
 
@@ -149,33 +168,49 @@ def make_rate_id(credential: Credential, service: str) -> str:
 
 
 def hide_digest(credential: Credential, batch: str, digest: str) -> str:
-    """Return what stands for a digest where others can read it: only the credential confirms a guess of the content."""
-    return hmac.digest(derive_key(credential, batch.encode(), _PLAN_INFO, 32), digest.encode(), "sha256").hex()
+    """Return what stands for a digest where others can read it: only the credential confirms a
+    guess of the content.
+    """
+    return hmac.digest(
+        derive_key(credential, batch.encode(), _PLAN_INFO, 32), digest.encode(), "sha256"
+    ).hex()
 
 
 def _digest(key: bytes, *parts: str) -> str:
     return hmac.digest(key, json.dumps(parts).encode(), "sha256").hex()[:ID_SIZE]
 
 
-def derive_idempotency_key(credential: Credential, kind: str, batch: str, row_key: str, generation: int) -> str:
-    """Derive the idempotency key under which a generation of a row is created, so that another database has the same.
+def derive_idempotency_key(
+    credential: Credential, kind: str, batch: str, row_key: str, generation: int
+) -> str:
+    """Derive the idempotency key under which a generation of a row is created, so that another
+    database has the same.
 
-    The service knows it for 24 hours (specification: Limits), and it tells nobody what it stands for.
+    The service knows it for 24 hours (specification: Limits), and it tells nobody what it stands
+    for.
     """
     context = json.dumps([kind, batch, row_key, generation], separators=(",", ":")).encode()
     return str(UUID(bytes=derive_key(credential, context, _CREATE_INFO, 16)))
 
 
-def derive_request_key(credential: Credential, batch: str, row_key: str, generation: int) -> keys.KeyPair:
+def derive_request_key(
+    credential: Credential, batch: str, row_key: str, generation: int
+) -> keys.KeyPair:
     """Derive the key pair of a row's request, so that nothing has to be stored. Raises UsageError.
 
-    The same batch name, row key and generation always give the same pair; its public key identifies the request.
+    The same batch name, row key and generation always give the same pair; its public key identifies
+    the request.
     """
     if credential.custody_secret is None:
         raise UsageError(
-            "a batch of requests needs a credential with a custody secret: the key of each request comes from it",
+            (
+                "a batch of requests needs a credential with a custody secret: the key of each "
+                "request comes from it"
+            ),
             remedy='create an API key with custody, or share the rows instead (kind = "share")',
         )
     context = json.dumps([batch, row_key, generation], separators=(",", ":")).encode()
-    seed = tokens.hkdf(credential.custody_secret.reveal_bytes(), context, _REQUEST_INFO, tokens.KEY_SIZE)
+    seed = tokens.hkdf(
+        credential.custody_secret.reveal_bytes(), context, _REQUEST_INFO, tokens.KEY_SIZE
+    )
     return keys.from_seed(seed, tag=credential.tag)

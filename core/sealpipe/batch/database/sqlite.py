@@ -1,4 +1,6 @@
-"""The embedded database of batches: one SQLite file in the state directory, 0600, for one runner at a time."""
+"""The embedded database of batches: one SQLite file in the state directory, 0600, for one runner at
+a time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from sealpipe.batch.database.interface import Database, Dialect, Parameters, Transaction, Values, spell
+from sealpipe.batch.database.interface import (
+    Database,
+    Dialect,
+    Parameters,
+    Transaction,
+    Values,
+    spell,
+)
 from sealpipe.errors import StateError
 from sealpipe.state.files import make_private_directory
 
@@ -82,7 +91,8 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def lock_runner(self) -> Iterator[None]:
-        # A file of its own: closing any descriptor of SQLite's file would release SQLite's own locks.
+        # A file of its own: closing any descriptor of SQLite's file would release SQLite's own
+        # locks.
         path = self.path.with_suffix(".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -116,7 +126,9 @@ class SqliteDatabase(Database):
 
     def _connect(self) -> sqlite3.Connection:
         # transactions are begun by hand: the module's own handling differs by version
-        connection = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
         try:
             for setting in _SETTINGS:
                 connection.execute(setting).fetchall()
@@ -132,7 +144,8 @@ class SqliteDatabase(Database):
             problem = str(error)
         raise StateError(
             f"the {self.description} cannot be used: {problem}",
-            remedy="free space on its disk, or wait for the process that locks it; a damaged file is restored from a "
+            remedy="free space on its disk, or wait for the process that locks it; a damaged file "
+            "is restored from a "
             "backup, then `sealpipe batch adopt FILE` finds what was sent since",
         )
 
@@ -149,13 +162,21 @@ class _SqliteTransaction(Transaction):
 
 
 def _create_private_file(path: Path) -> None:
-    """Make the file before SQLite does, so that it is never readable by others: -wal and -shm get its mode."""
+    """Make the file before SQLite does, so that it is never readable by others: -wal and -shm get
+    its mode.
+    """
     try:
         with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            os.close(
+                os.open(
+                    path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+                )
+            )
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise StateError(f"{path} is not a file of this user", remedy="inspect it, and move it away")
+            raise StateError(
+                f"{path} is not a file of this user", remedy="inspect it, and move it away"
+            )
         if stat.S_IMODE(status.st_mode) != 0o600:
             path.chmod(0o600)
     except OSError as error:

@@ -1,8 +1,8 @@
 """The statements of a batch's database, one table for both kinds.
 
-Parameters are written `:name`; `fill_in` replaces `{names}`: parts that several statements share, and what the two
-kinds spell differently. Readable in the database are ids, states, times, counts and key ids; all else is in blobs
-(`sealpipe.batch.database.sealing`).
+Parameters are written `:name`; `fill_in` replaces `{names}`: parts that several statements share,
+and what the two kinds spell differently. Readable in the database are ids, states, times, counts
+and key ids; all else is in blobs (`sealpipe.batch.database.sealing`).
 """
 
 from __future__ import annotations
@@ -59,25 +59,33 @@ TABLES: Final = (
 """What makes every table and index that is missing."""
 
 READ_META = "SELECT value FROM sealpipe_meta WHERE name = :name"
-ADD_META = "INSERT INTO sealpipe_meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+ADD_META = (
+    "INSERT INTO sealpipe_meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+)
 SET_META = "UPDATE sealpipe_meta SET value = :value WHERE name = :name"
 
 ADD_BATCH = (
-    "INSERT INTO sealpipe_batches ({batch_columns}) VALUES (:batch, :key_id, :key_check, :now, 1, :blob) "
+    "INSERT INTO sealpipe_batches ({batch_columns}) VALUES (:batch, :key_id, :key_check, "
+    ":now, 1, :blob) "
     "ON CONFLICT (id) DO NOTHING"
 )
 FIND_BATCH = "SELECT {batch_columns} FROM sealpipe_batches WHERE id = :batch"
 LIST_BATCHES = "SELECT {batch_columns} FROM sealpipe_batches ORDER BY id"
 SAVE_BATCH = (
-    "UPDATE sealpipe_batches SET blob = :blob, version = version + 1 WHERE id = :batch AND version = :version "
+    "UPDATE sealpipe_batches SET blob = :blob, version = version + 1 WHERE id = :batch AND "
+    "version = :version "
     "RETURNING id"
 )
-RESEAL_BATCH = "UPDATE sealpipe_batches SET key_id = :key_id, key_check = :key_check, blob = :blob WHERE id = :batch"
+RESEAL_BATCH = (
+    "UPDATE sealpipe_batches SET key_id = :key_id, key_check = :key_check, blob = :blob WHERE "
+    "id = :batch"
+)
 CHECK_BATCH = "SELECT key_id, key_check, created_at FROM sealpipe_batches WHERE id = :batch"
 
 ADD_ROW = (
     "INSERT INTO sealpipe_rows ({row_columns}, blob) "
-    "VALUES (:batch, :row, :state, :due_at, :now, '', 0, 1, 1, :blob) ON CONFLICT (batch, id) DO NOTHING"
+    "VALUES (:batch, :row, :state, :due_at, :now, '', 0, 1, 1, :blob) ON CONFLICT (batch, "
+    "id) DO NOTHING"
 )
 READ_ROW = "SELECT {row_columns}, blob FROM sealpipe_rows WHERE batch = :batch AND id = :row"
 CHECK_HOLDER = "SELECT holder FROM sealpipe_rows WHERE batch = :batch AND id = :row"
@@ -90,23 +98,34 @@ NEXT_DUE = (
 )
 CLAIM_DUE = (
     "WITH picked AS MATERIALIZED (SELECT id FROM sealpipe_rows WHERE batch = :batch AND {is_free} "
-    "ORDER BY due_at LIMIT :limit {skip_locked}) {claim} id IN (SELECT id FROM picked) RETURNING {row_columns}, blob"
+    "ORDER BY due_at LIMIT :limit {skip_locked}) {claim} id IN (SELECT id FROM picked) "
+    "RETURNING {row_columns}, blob"
 )
 CLAIM_ROW = "{claim} id = :row AND held_until <= :now RETURNING {row_columns}, blob"
 CLAIM_DUE_ROW = "{claim} id = :row AND {is_free} RETURNING {row_columns}, blob"
 RENEW_ROW = "{claim} id = :row AND version = :version AND holder = :holder RETURNING id"
-RELEASE_ROW = "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held} AND version = :version"
+RELEASE_ROW = (
+    "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held} AND version = :version"
+)
 SAVE_ROW = (
-    "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = :new_holder, "
+    "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = "
+    ":new_holder, "
     "held_until = CASE WHEN :new_holder = '' THEN 0 ELSE held_until END, version = version + 1, "
     "generation = :generation, blob = :blob "
     "{is_held} AND version = :version RETURNING held_until"
 )
 
-FIND_EFFECT = "SELECT {effect_columns} FROM sealpipe_effects WHERE batch = :batch AND row_id = :row AND id = :effect"
-LIST_EFFECTS = "SELECT {effect_columns} FROM sealpipe_effects WHERE batch = :batch AND row_id = :row ORDER BY at, id"
+FIND_EFFECT = (
+    "SELECT {effect_columns} FROM sealpipe_effects WHERE batch = :batch AND row_id = :row AND "
+    "id = :effect"
+)
+LIST_EFFECTS = (
+    "SELECT {effect_columns} FROM sealpipe_effects WHERE batch = :batch AND row_id = :row "
+    "ORDER BY at, id"
+)
 ADD_EFFECT = (
-    "INSERT INTO sealpipe_effects ({effect_columns}) VALUES (:batch, :row, :effect, :state, :now, 1, :blob) "
+    "INSERT INTO sealpipe_effects ({effect_columns}) VALUES (:batch, :row, :effect, "
+    ":state, :now, 1, :blob) "
     "ON CONFLICT (batch, row_id, id) DO NOTHING RETURNING id"
 )
 SAVE_EFFECT = (
@@ -114,17 +133,27 @@ SAVE_EFFECT = (
     "WHERE batch = :batch AND row_id = :row AND id = :effect AND version = :version RETURNING id"
 )
 
-ADD_EVENT = "INSERT INTO sealpipe_history (batch, row_id, number, at, blob) VALUES (:batch, :row, :number, :now, :blob)"
-READ_HISTORY = "SELECT number, at, blob FROM sealpipe_history WHERE batch = :batch AND row_id = :row ORDER BY number"
+ADD_EVENT = (
+    "INSERT INTO sealpipe_history (batch, row_id, number, at, blob) VALUES (:batch, :row, "
+    ":number, :now, :blob)"
+)
+READ_HISTORY = (
+    "SELECT number, at, blob FROM sealpipe_history WHERE batch = :batch AND row_id = :row "
+    "ORDER BY number"
+)
 READ_CHANGES = (
     "SELECT row_id, number, at, blob FROM sealpipe_history WHERE batch = :batch AND at > :since "
     "AND (row_id, number) > (:row, :number) ORDER BY row_id, number LIMIT :limit"
 )
-COUNT_CHANGES = "SELECT CAST(COALESCE(SUM(version), 0) AS {integer}) FROM sealpipe_rows WHERE batch = :batch"
+COUNT_CHANGES = (
+    "SELECT CAST(COALESCE(SUM(version), 0) AS {integer}) FROM sealpipe_rows WHERE batch = :batch"
+)
 
-# Page by page, for sealing anew: each table with its key after the batch, and what its blobs are bound to.
+# Page by page, for sealing anew: each table with its key after the batch, and what its blobs are
+# bound to.
 PAGE_ROWS = (
-    "SELECT id, state, generation, version, blob FROM sealpipe_rows WHERE batch = :batch AND id > :row "
+    "SELECT id, state, generation, version, blob FROM sealpipe_rows WHERE batch = :batch "
+    "AND id > :row "
     "ORDER BY id LIMIT :limit"
 )
 PAGE_EFFECTS = (
@@ -136,8 +165,14 @@ PAGE_HISTORY = (
     "AND (row_id, number) > (:row, :number) ORDER BY row_id, number LIMIT :limit"
 )
 RESEAL_ROW = "UPDATE sealpipe_rows SET blob = :blob WHERE batch = :batch AND id = :row"
-RESEAL_EFFECT = "UPDATE sealpipe_effects SET blob = :blob WHERE batch = :batch AND row_id = :row AND id = :effect"
-RESEAL_EVENT = "UPDATE sealpipe_history SET blob = :blob WHERE batch = :batch AND row_id = :row AND number = :number"
+RESEAL_EFFECT = (
+    "UPDATE sealpipe_effects SET blob = :blob WHERE batch = :batch AND row_id = :row AND id = "
+    ":effect"
+)
+RESEAL_EVENT = (
+    "UPDATE sealpipe_history SET blob = :blob WHERE batch = :batch AND row_id = :row AND "
+    "number = :number"
+)
 PURGE: Final = (
     "DELETE FROM sealpipe_history WHERE batch = :batch",
     "DELETE FROM sealpipe_effects WHERE batch = :batch",
@@ -152,7 +187,8 @@ ADD_RATE = (
 PEEK_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id"
 READ_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id {lock_row}"
 SAVE_RATE = (
-    "UPDATE sealpipe_rate SET next_at = :next_at, slowed_until = :slowed_until, slowed_at = :slowed_at, "
+    "UPDATE sealpipe_rate SET next_at = :next_at, slowed_until = :slowed_until, slowed_at "
+    "= :slowed_at, "
     "last_at = :last_at, per_minute = :per_minute, spacing = :spacing, recent = :recent, "
     "seen_at = :seen_at WHERE id = :id"
 )
@@ -162,16 +198,23 @@ _SHARED: Final = {
     "row_columns": "batch, id, state, due_at, since, holder, held_until, version, generation",
     "effect_columns": "batch, row_id, id, state, at, version, blob",
     "rate_columns": "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent, seen_at",
-    "claim": "UPDATE sealpipe_rows SET holder = :holder, held_until = :until WHERE batch = :batch AND",
+    "claim": (
+        "UPDATE sealpipe_rows SET holder = :holder, held_until = :until WHERE batch = :batch AND"
+    ),
     "is_free": "held_until <= :now AND due_at IS NOT NULL AND due_at <= :now",
     "is_held": "WHERE batch = :batch AND id = :row AND holder = :holder",
-    "listed": "FROM sealpipe_rows WHERE batch = :batch AND id > :after AND (:all_states = 1 OR state IN ({states})) "
+    "listed": "FROM sealpipe_rows WHERE batch = :batch AND id > :after AND (:all_states = 1 OR state "
+    "IN ({states})) "
     "AND (CAST(:due_by AS {integer}) IS NULL OR due_at <= :due_by) ORDER BY id LIMIT :limit",
 }
 """Parts that several statements share."""
 
 
 def fill_in(statement: str, dialect: Mapping[str, str]) -> str:
-    """Return a statement with its shared parts, and those that one database spells in its own way."""
-    shared = {name: part.format_map(dialect) if "{" in part else part for name, part in _SHARED.items()}
+    """Return a statement with its shared parts, and those that one database spells in its own
+    way.
+    """
+    shared = {
+        name: part.format_map(dialect) if "{" in part else part for name, part in _SHARED.items()
+    }
     return statement.format(**shared, **dialect)

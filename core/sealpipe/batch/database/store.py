@@ -1,7 +1,8 @@
 """The store of batches: what the engine reads and writes, on either database, under one credential.
 
-Rows and effects change by compare-and-set: whoever is slower gets a `ConflictError`, or None, and does not act. Before
-anything of a batch is touched, its key check is: another credential changes nothing. All that is ours is sealed.
+Rows and effects change by compare-and-set: whoever is slower gets a `ConflictError`, or None, and
+does not act. Before anything of a batch is touched, its key check is: another credential changes
+nothing. All that is ours is sealed.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _PAGE = 500
 class BatchStore:
     """All batches of a database, as one credential sees them, for one service. Safe for threads.
 
-    Times are microseconds by the database's clock. Every method raises StateError if the database cannot be used or was
-    changed by hand, and DatabaseUnavailableError if it does not answer.
+    Times are microseconds by the database's clock. Every method raises StateError if the database
+    cannot be used or was changed by hand, and DatabaseUnavailableError if it does not answer.
     """
 
     def __init__(self, database: Database, keyring: BatchKeyring) -> None:
@@ -51,7 +52,9 @@ class BatchStore:
         self.clock_offset = 0
         """Microseconds that are added to the database's clock: for tests."""
         self.ledger_folder: Path | None = None
-        """The ledgers of requests that other commands of this machine use: one command at a time ends a request."""
+        """The ledgers of requests that other commands of this machine use: one command at a time
+        ends a request.
+        """
         self.marks_folder: Path | None = None
         """Where this machine notes how far it has seen each batch."""
 
@@ -68,7 +71,9 @@ class BatchStore:
     @cached_property
     def rate(self) -> SharedRate:
         """The rate of this credential at this service, shared by every worker."""
-        return SharedRate(self._database, make_rate_id(self.credential, self._keyring.service), self.now)
+        return SharedRate(
+            self._database, make_rate_id(self.credential, self._keyring.service), self.now
+        )
 
     @cached_property
     def effects(self) -> EffectStore:
@@ -90,7 +95,10 @@ class BatchStore:
         return self._database.is_embedded
 
     def lock_runner(self) -> AbstractContextManager[None]:
-        """Be the only runner of an embedded database. Raises StateError if another process is; PostgreSQL has many."""
+        """Be the only runner of an embedded database.
+
+        Raises StateError if another process is; PostgreSQL has many.
+        """
         return self._database.lock_runner()
 
     def close(self) -> None:
@@ -102,20 +110,28 @@ class BatchStore:
     def find_batch(self, name: str) -> Batch | None:
         """Open a batch by its name; None if there is none.
 
-        Raises StateError if it belongs to another credential or service. What is the previous one's is taken over.
+        Raises StateError if it belongs to another credential or service. What is the previous one's
+        is taken over.
         """
         return self._keyring.find_batch(name)
 
     def add_batch(self, name: str, content: Members) -> Batch:
-        """Add a batch; if there is one of this name, return it unchanged. Raises StateError as `find_batch`."""
+        """Add a batch; if there is one of this name, return it unchanged.
+
+        Raises StateError as `find_batch`.
+        """
         return self._keyring.add_batch(name, content, self.now())
 
     def list_batches(self) -> list[Batch]:
-        """List the batches that belong to this credential and service, by name; takes over as `find_batch`."""
+        """List the batches that belong to this credential and service, by name; takes over as
+        `find_batch`.
+        """
         return self._keyring.list_batches()
 
     def count_others(self) -> Mapping[str, int]:
-        """Count the batches of other credentials, which are passed over, by the id of their API key."""
+        """Count the batches of other credentials, which are passed over, by the id of their API
+        key.
+        """
         return self._keyring.count_others()
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
@@ -168,15 +184,22 @@ class BatchStore:
         after: str = "",
         contents: bool = False,
     ) -> Iterator[Row]:
-        """Yield rows page by page: all, or those in these states, due by then, after this id. Ordered by id.
+        """Yield rows page by page: all, or those in these states, due by then, after this id.
+
+        Ordered by id.
 
         Without `contents` no blob is loaded. Other calls may be made meanwhile.
         """
         opened = self._keyring.get(batch.id)
         statement, last = sql.LIST_CONTENTS if contents else sql.LIST_ROWS, after
-        chosen = {"states": json.dumps([str(state) for state in states]), "all_states": int(not states)}
+        chosen = {
+            "states": json.dumps([str(state) for state in states]),
+            "all_states": int(not states),
+        }
         while True:
-            found = self._database.read(statement, batch=batch.id, after=last, due_by=due_by, limit=_PAGE, **chosen)
+            found = self._database.read(
+                statement, batch=batch.id, after=last, due_by=due_by, limit=_PAGE, **chosen
+            )
             for values in found:
                 row = opened.load_row(values)
                 last = row.id
@@ -195,21 +218,28 @@ class BatchStore:
         return None if moment is None else int(moment)
 
     def claim_due(self, batch: Batch, holder: str, lease: int, limit: int = 1) -> list[Row]:
-        """Take up to `limit` rows that are due and free, the longest due first, for `lease` microseconds.
+        """Take up to `limit` rows that are due and free, the longest due first, for `lease`
+        microseconds.
 
         `holder` names the taker, and is unique among all threads of all workers.
         """
         return self._claim(sql.CLAIM_DUE, batch, holder, lease, limit=limit)
 
-    def claim_row(self, batch: Batch, row_id: str, holder: str, lease: int, *, due: bool = True) -> Row | None:
+    def claim_row(
+        self, batch: Batch, row_id: str, holder: str, lease: int, *, due: bool = True
+    ) -> Row | None:
         """Take this row; None if another holds it, it is gone or, with `due`, is not due."""
-        claimed = self._claim(sql.CLAIM_DUE_ROW if due else sql.CLAIM_ROW, batch, holder, lease, row=row_id)
+        claimed = self._claim(
+            sql.CLAIM_DUE_ROW if due else sql.CLAIM_ROW, batch, holder, lease, row=row_id
+        )
         return claimed[0] if claimed else None
 
     def merge_writes(self, row: Row) -> AbstractContextManager[None]:
-        """Let outcomes of a row that may wait be written with what is written next, at the latest at the block's end.
+        """Let outcomes of a row that may wait be written with what is written next, at the latest
+        at the block's end.
 
-        These are a saved row that is kept, the end of an effect that may be repeated, and what is amended.
+        These are a saved row that is kept, the end of an effect that may be repeated, and what is
+        amended.
         """
         return self._writer.merging(row)
 
@@ -218,7 +248,12 @@ class BatchStore:
         until = self.now() + lease
         with self._writer.write(row.batch, row.id) as transaction:
             if not transaction.run(
-                sql.RENEW_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder, until=until
+                sql.RENEW_ROW,
+                batch=row.batch,
+                row=row.id,
+                version=row.version,
+                holder=row.holder,
+                until=until,
             ):
                 raise make_conflict_error()
         return replace(row, held_until=until)
@@ -226,7 +261,9 @@ class BatchStore:
     def release(self, row: Row) -> None:
         """Give a row back unchanged; does nothing if the lease was lost, or the batch purged."""
         with suppress(ConflictError), self._writer.write(row.batch, row.id) as transaction:
-            transaction.run(sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder)
+            transaction.run(
+                sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder
+            )
 
     def save(
         self,
@@ -239,10 +276,11 @@ class BatchStore:
         events: Sequence[Members] = (),
         keep: bool = False,
     ) -> Row:
-        """Write a claimed row's next version and append to its history, together; then give it back, unless `keep`.
+        """Write a claimed row's next version and append to its history, together; then give it
+        back, unless `keep`.
 
-        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it. A row that is kept is
-        written with its next write if they are merged.
+        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it. A
+        row that is kept is written with its next write if they are merged.
         """
         opened, now = self._keyring.get(row.batch), self.now()
         state = str(state)
@@ -293,8 +331,12 @@ class BatchStore:
         found = self._database.read(sql.READ_HISTORY, batch=row.batch, row=row.id)
         return [opened.load_event(row.id, values) for values in found]
 
-    def _claim(self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object) -> list[Row]:
+    def _claim(
+        self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object
+    ) -> list[Row]:
         opened, now = self._keyring.get(batch.id), self.now()
         with self._keyring.write(batch.id) as transaction:
-            found = transaction.run(statement, batch=batch.id, holder=holder, until=now + lease, now=now, **parameters)
+            found = transaction.run(
+                statement, batch=batch.id, holder=holder, until=now + lease, now=now, **parameters
+            )
         return sorted(opened.load_rows(found), key=lambda row: row.due_at or 0)

@@ -1,4 +1,6 @@
-"""What somebody asks for by hand: remind, reissue, cancel, show a link. Each is recorded before anything is sent.
+"""What somebody asks for by hand: remind, reissue, cancel, show a link.
+
+Each is recorded before anything is sent.
 
 So a kill between the two loses nothing: the next run carries it out.
 """
@@ -18,19 +20,41 @@ from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
-from sealpipe.batch.steps.row_work import RefusedError, RowWork, StepResult, mark_unclear, name_command, to_datetime
-from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, is_troubled, move
+from sealpipe.batch.steps.row_work import (
+    RefusedError,
+    RowWork,
+    StepResult,
+    mark_unclear,
+    name_command,
+    to_datetime,
+)
+from sealpipe.batch.steps.states import (
+    Event,
+    Progress,
+    State,
+    get_phase,
+    is_over,
+    is_troubled,
+    move,
+)
 from sealpipe.errors import NotFoundError, UsageError
 from sealpipe.parsing import format_time
 from sealpipe.wire import link
 
 Verb = Literal["remind", "reissue", "cancel"]
-PARTICIPLES: Final[Mapping[Verb, str]] = {"remind": "reminded", "reissue": "reissued", "cancel": "cancelled"}
+PARTICIPLES: Final[Mapping[Verb, str]] = {
+    "remind": "reminded",
+    "reissue": "reissued",
+    "cancel": "cancelled",
+}
 _AGAIN = "run the command again then"
 
 
 class Outcome(NamedTuple):
-    """What became of a row that somebody asked something for. `problem` says why it is not done; empty if it is."""
+    """What became of a row that somebody asked something for.
+
+    `problem` says why it is not done; empty if it is.
+    """
 
     key: str
     changes: Sequence[Change] = ()
@@ -39,16 +63,21 @@ class Outcome(NamedTuple):
 
 
 def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
-    """Remind, reissue or cancel rows now; without keys, all rows that it applies to. A row's error stops no other.
+    """Remind, reissue or cancel rows now; without keys, all rows that it applies to.
 
-    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no batch, StateError if
-    the database was restored: then nothing is done.
+    A row's error stops no other.
+
+    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no
+    batch, StateError if the database was restored: then nothing is done.
     """
     check_high_water(engine.store, engine.batch)
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
         check_allowed(engine.session, engine.batch.name)
     holder = f"{os.urandom(6).hex()}/{verb}"
-    outcomes = [_act_on_row(engine, verb, key, row_id, holder) for key, row_id in _select(engine, verb, keys)]
+    outcomes = [
+        _act_on_row(engine, verb, key, row_id, holder)
+        for key, row_id in _select(engine, verb, keys)
+    ]
     note_high_water(engine.store, engine.batch)
     return outcomes
 
@@ -57,21 +86,32 @@ def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, 
     """Return keys and ids of the rows; those that nobody named in order. Raises UsageError."""
     if not keys:
         rows = engine.store.list_rows(engine.batch, contents=True)
-        chosen = [row for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)]
+        chosen = [
+            row for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)
+        ]
         return sorted((row.key or "", row.id) for row in chosen)
     return [(key, find_row(engine, key).id) for key in dict.fromkeys(keys)]
 
 
 def find_row(engine: Engine, key: str) -> Row:
-    """Return the row of a key, which is in NFC as those of the file. Raises UsageError, which suggests the nearest."""
+    """Return the row of a key, which is in NFC as those of the file.
+
+    Raises UsageError, which suggests the nearest.
+    """
     row = engine.store.find_row(engine.batch, unicodedata.normalize("NFC", key))
     if row is not None:
         return row
     from sealpipe.batch.file.mistakes import suggest_name  # a mistyped key is rare
 
     known = sorted(each.key or "" for each in engine.store.list_rows(engine.batch, contents=True))
-    problem = f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done" if key else "give the KEY of a row"
-    raise UsageError(problem, remedy=suggest_name(key, known, f"the rows of {engine.batch.name} are"))
+    problem = (
+        f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done"
+        if key
+        else "give the KEY of a row"
+    )
+    raise UsageError(
+        problem, remedy=suggest_name(key, known, f"the rows of {engine.batch.name} are")
+    )
 
 
 def _applies(verb: Verb, state: State, progress: Progress) -> bool:
@@ -92,7 +132,9 @@ def _act_on_row(engine: Engine, verb: Verb, key: str, row_id: str, holder: str) 
         engine.store.release(row)
         return Outcome(key, (), error.message, error.remedy)
     if advanced.is_lost:
-        return Outcome(key, advanced.changes, "another worker took this row meanwhile", "run the command again")
+        return Outcome(
+            key, advanced.changes, "another worker took this row meanwhile", "run the command again"
+        )
     return Outcome(key, advanced.changes, *_find_problem(engine, verb, advanced.row))
 
 
@@ -101,7 +143,9 @@ def _make_held_outcome(engine: Engine, key: str, row_id: str) -> Outcome:
     if row is None:
         return Outcome(key, (), "it was purged meanwhile")
     until = f", until {_format(row.held_until)} at the latest" if row.held_until else ""
-    return Outcome(key, (), f"it is {row.state}, and another worker has it{until}: nothing was done", _AGAIN)
+    return Outcome(
+        key, (), f"it is {row.state}, and another worker has it{until}: nothing was done", _AGAIN
+    )
 
 
 def _find_problem(engine: Engine, verb: Verb, row: Row) -> tuple[str, str]:
@@ -130,7 +174,8 @@ def _remind(engine: Engine, row: Row) -> Advanced:
     progress = RowContent.load(row).progress
     if not _applies("remind", State(row.state), progress):
         raise UsageError(
-            f"it is {row.state}: there is nobody to remind", remedy="`sealpipe batch status` shows each row"
+            f"it is {row.state}: there is nobody to remind",
+            remedy="`sealpipe batch status` shows each row",
         )
     return engine.carry_out(row, _send_by_hand)
 
@@ -149,12 +194,17 @@ def _send_by_hand(work: RowWork) -> StepResult:
         has_ended = True
     if has_ended:
         raise RefusedError(
-            "its link no longer works", remedy=f"`{work.name_command('reissue')}` creates another, and sends it"
+            "its link no longer works",
+            remedy=f"`{work.name_command('reissue')}` creates another, and sends it",
         )
     number = work.progress.manual + 1
     unclear = kind.send_reminder(work, f"manual-{number}")
     progress = replace(
-        work.progress, touched_at=work.now(), reminded=work.progress.reminded + 1, manual=number, unclear=()
+        work.progress,
+        touched_at=work.now(),
+        reminded=work.progress.reminded + 1,
+        manual=number,
+        unclear=(),
     )
     history = [{"what": "reminded", "by": "hand", "unclear": list(unclear)}]
     return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
@@ -169,18 +219,24 @@ def _cancel(engine: Engine, row: Row) -> Advanced:
         remedy = f"`{name_command(engine.batch, row, 'reissue')}` begins it anew"
         code = RowContent.load(row).progress.short_code
         if row.state == State.DONE and code:  # its link may still work
-            remedy = f"`sealpipe {engine.definition.kind}s expire {quote(code)}` ends its link; {remedy}"
+            remedy = (
+                f"`sealpipe {engine.definition.kind}s expire {quote(code)}` ends its link; {remedy}"
+            )
         raise UsageError(f"it is {row.state} already", remedy=remedy)
     return _withdraw(engine, row, "cancel")
 
 
 def _withdraw(engine: Engine, row: Row, wish: Literal["reissue", "cancel"]) -> Advanced:
     """Record the wish, then carry it out: what is out is ended first."""
-    progress = replace(RowContent.load(row).progress, wish=wish, problem="", remedy="", exit_code=0, unclear=())
+    progress = replace(
+        RowContent.load(row).progress, wish=wish, problem="", remedy="", exit_code=0, unclear=()
+    )
     state = State(row.state)
     if state in (State.EXPIRED, State.CANCELLED):
         return engine.renew(row)
-    return engine.advance(engine.record_wish(row, progress, move(state, progress, Event.WITHDRAWN)), force=True)
+    return engine.advance(
+        engine.record_wish(row, progress, move(state, progress, Event.WITHDRAWN)), force=True
+    )
 
 
 _WORK: Final[Mapping[Verb, Callable[[Engine, Row], Advanced]]] = {
@@ -196,10 +252,17 @@ def show_link(engine: Engine, key: str) -> str:
     content = RowContent.load(row)
     if engine.definition.kind == "share":
         raise UsageError(
-            "the link of a share is a secret, and is only delivered", remedy="`sealpipe batch reissue` sends a new one"
+            "the link of a share is a secret, and is only delivered",
+            remedy="`sealpipe batch reissue` sends a new one",
         )
     short_code = content.progress.short_code
     if not short_code:
-        command = name_command(engine.batch, row, "reissue") if content.is_gone else "sealpipe batch run FILE"
-        raise UsageError(f"row {key} has no link yet: it is {row.state}", remedy=f"`{command}` creates it")
+        command = (
+            name_command(engine.batch, row, "reissue")
+            if content.is_gone
+            else "sealpipe batch run FILE"
+        )
+        raise UsageError(
+            f"row {key} has no link yet: it is {row.state}", remedy=f"`{command}` creates it"
+        )
     return link.collect_link(engine.session.link_base_url, short_code)

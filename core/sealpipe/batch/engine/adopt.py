@@ -1,9 +1,11 @@
-"""Brings a batch up to date after its database was lost or restored from a backup. Creates and sends nothing.
+"""Brings a batch up to date after its database was lost or restored from a backup.
 
-The key of each request is derived from the credential and its row, so the public keys that the service lists say which
-row and generation a request belongs to. What was submitted is stored once: a sink's own marker decides. What cannot be
-known blocks its row, and names the command that decides: whether a share exists, or a request that has ended; whether a
-message was sent since.
+Creates and sends nothing.
+
+The key of each request is derived from the credential and its row, so the public keys that the
+service lists say which row and generation a request belongs to. What was submitted is stored once:
+a sink's own marker decides. What cannot be known blocks its row, and names the command that
+decides: whether a share exists, or a request that has ended; whether a message was sent since.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from sealpipe.batch.steps.states import Event, State, get_phase, is_over, skip_r
 
 
 class Adopted(NamedTuple):
-    """A row that has changed. `is_blocked`: somebody has to decide; without a `short_code`, even what exists."""
+    """A row that has changed.
+
+    `is_blocked`: somebody has to decide; without a `short_code`, even what exists.
+    """
 
     key: str
     short_code: str
@@ -30,7 +35,9 @@ class Adopted(NamedTuple):
 
 
 def adopt_rows(engine: Engine) -> Iterator[Adopted]:
-    """Find the requests of rows that know of none, or of an earlier generation, and block what cannot be known."""
+    """Find the requests of rows that know of none, or of an earlier generation, and block what
+    cannot be known.
+    """
     holder = f"{os.urandom(6).hex()}/adopt"
     for row in engine.store.list_rows(engine.batch, contents=True):
         is_share_over = engine.definition.kind == "share" and is_over(State(row.state))
@@ -47,7 +54,9 @@ def adopt_rows(engine: Engine) -> Iterator[Adopted]:
 
 
 def _find(work: RowWork) -> StepResult:
-    """Look for the row's request, and mark as unclear what may have been sent since the database was saved."""
+    """Look for the row's request, and mark as unclear what may have been sent since the database
+    was saved.
+    """
     progress, kind = work.progress, work.definition.kind
     found = find_request(work) if kind == "request" else None
     if found is not None and found.progress.short_code != progress.short_code:
@@ -57,13 +66,21 @@ def _find(work: RowWork) -> StepResult:
     if get_phase(progress) is State.NEW:
         ended = " and has ended" if kind == "request" else ""
         raise BlockedError(
-            f"it is not known whether a {kind} of this row was created{ended} since the database was saved",
-            remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes one",
+            (
+                f"it is not known whether a {kind} of this row was created{ended} since the "
+                "database was saved"
+            ),
+            remedy=(
+                f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` "
+                "makes one"
+            ),
         )
     now, recipients = work.now(), [str(each) for each in work.render().arguments.get("send", ())]
     if progress.delivered_at is None:
         progress = replace(progress, delivered_at=now, touched_at=now)
-        return StepResult(Event.ADOPTED, mark_unclear(work, progress, recipients), [{"what": "adopted"}])
+        return StepResult(
+            Event.ADOPTED, mark_unclear(work, progress, recipients), [{"what": "adopted"}]
+        )
     passed = skip_reminders(progress, work.schedule, now)
     if passed.reminders == progress.reminders:
         return StepResult(Event.RECOVERED, progress)

@@ -1,7 +1,7 @@
 """One short job for one row: read it, do what is due, record it, and say when it is due again.
 
-It can be killed anywhere and repeated. Whoever loses the row to another worker stops, and writes nothing. An error
-stays in its row with its remedy, and stops no other.
+It can be killed anywhere and repeated. Whoever loses the row to another worker stops, and writes
+nothing. An error stays in its row with its remedy, and stops no other.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace
 DEFAULT_RATE: Final = 100
 """Calls per minute of the smallest plan (specification: Limits)."""
 LEASE: Final = 5 * MINUTE
-"""How long a worker holds a row for each step: longer than one takes with its tries. Then a dead worker's row is free.
+"""How long a worker holds a row for each step: longer than one takes with its tries.
+
+Then a dead worker's row is free.
 """
 MAX_STEPS: Final = 12
 """Steps in a row for one row: there are never that many."""
@@ -72,7 +74,9 @@ _STEPS: Final[Mapping[str, Steps]] = {"request": REQUEST_STEPS, "share": SHARE_S
 
 
 class Change(NamedTuple):
-    """What happened to a row, in words of its history: `created`, `delivered`, `reminded`, `collected`, `failed` ..."""
+    """What happened to a row, in words of its history: `created`, `delivered`, `reminded`,
+    `collected`, `failed` ...
+    """
 
     key: str
     what: str
@@ -82,7 +86,9 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Advanced:
-    """What a job came to. `step` is the last one; `error` is why it failed; `is_lost`: another worker has the row."""
+    """What a job came to. `step` is the last one; `error` is why it failed; `is_lost`: another
+    worker has the row.
+    """
 
     row: Row
     changes: list[Change] = field(default_factory=list)
@@ -94,7 +100,9 @@ class Advanced:
 class Engine:
     """Advances the rows of one batch. Threads share it."""
 
-    def __init__(self, session: Session, store: BatchStore, batch: Batch, definition: BatchDefinition) -> None:
+    def __init__(
+        self, session: Session, store: BatchStore, batch: Batch, definition: BatchDefinition
+    ) -> None:
         self.session = session
         self.store = store
         self.batch = batch
@@ -111,14 +119,15 @@ class Engine:
     def advance(self, row: Row, *, force: bool = False, steps: Sequence[Step] = ()) -> Advanced:
         """Do what is due for a row that this worker holds, and give it back.
 
-        With `force`, its next step is due. If there are `steps`, only these are done. Of a row that is gone from the
-        file, only what somebody asked for is due. Raises DatabaseUnavailableError.
+        With `force`, its next step is due. If there are `steps`, only these are done. Of a row that
+        is gone from the file, only what somebody asked for is due. Raises DatabaseUnavailableError.
         """
         work, advanced = self._begin(row), Advanced(row)
         try:
             with self.store.merge_writes(row):
                 for _ in range(MAX_STEPS):
-                    if work.row.held_until - self.store.now() < LEASE - MINUTE:  # ending a request takes up to four
+                    # Ending a request takes up to four.
+                    if work.row.held_until - self.store.now() < LEASE - MINUTE:
                         work.row = self.store.renew(work.row, LEASE)
                     if not self._take_step(work, advanced, steps, force=force):
                         break
@@ -160,7 +169,9 @@ class Engine:
         """Begin the next generation of a row of which nothing is out any more, and carry it out."""
         work = self._begin(row)
         progress = work.progress.next_generation(is_asked_for=True)
-        result = StepResult(Event.RENEWED, progress, [{"what": "reissued"}], generation=row.generation + 1)
+        result = StepResult(
+            Event.RENEWED, progress, [{"what": "reissued"}], generation=row.generation + 1
+        )
         work.progress = progress
         self._save(work, State.NEW, self.store.now(), result, keep=True)
         advanced = self.advance(work.row)
@@ -184,9 +195,13 @@ class Engine:
         )
 
     def _find_due(self, work: RowWork, state: State, progress: Progress) -> Due:
-        return find_next(state, progress, self.schedule, self._choose_interval(progress), is_gone=work.is_gone)
+        return find_next(
+            state, progress, self.schedule, self._choose_interval(progress), is_gone=work.is_gone
+        )
 
-    def _take_step(self, work: RowWork, advanced: Advanced, steps: Sequence[Step], *, force: bool) -> bool:
+    def _take_step(
+        self, work: RowWork, advanced: Advanced, steps: Sequence[Step], *, force: bool
+    ) -> bool:
         """Do the next step if it is due. Returns whether the row is still held for another one."""
         due, now = self._find_due(work, State(work.row.state), work.progress), self.store.now()
         if due.at is not None and self.breaker.is_open(due.step):
@@ -219,17 +234,27 @@ class Engine:
     def _take_newer(self, work: RowWork) -> None:
         """Create what the file says now, unless the create of what it said before has begun."""
         newer = RowContent.load(work.row).newer
-        if newer is not None and self.store.effects.find(work.row, work.name_effect("create")) is None:
+        if (
+            newer is not None
+            and self.store.effects.find(work.row, work.name_effect("create")) is None
+        ):
             work.values, work.takes_newer = newer, True
 
-    def _record(self, work: RowWork, advanced: Advanced, result: StepResult, *, keep: bool = True) -> bool:
-        """Record what a step came to. Returns whether the next one is due already: then, with `keep`, it stays held."""
+    def _record(
+        self, work: RowWork, advanced: Advanced, result: StepResult, *, keep: bool = True
+    ) -> bool:
+        """Record what a step came to.
+
+        Returns whether the next one is due already: then, with `keep`, it stays held.
+        """
         before, progress = State(work.row.state), result.progress
         if not progress.unclear or result.event is Event.USED:
             progress = replace(progress, problem="", remedy="", exit_code=0, unclear=())
         progress = replace(progress, attempts=0)
         # A troubled row's phase is that before the step; one that recovers goes on where it is now.
-        state = move(before, progress if result.event is Event.RECOVERED else work.progress, result.event)
+        state = move(
+            before, progress if result.event is Event.RECOVERED else work.progress, result.event
+        )
         if progress.unclear and state is State.WAITING:
             state = State.BLOCKED
         if not result.history and is_troubled(before) and not is_troubled(state):
@@ -238,7 +263,8 @@ class Engine:
         due = self._find_due(work, state, progress)
         at = None if due.at is None else max(due.at, result.again_at or 0)
         advanced.changes += [
-            Change(work.key, str(line["what"]), progress.problem, progress.remedy) for line in result.history
+            Change(work.key, str(line["what"]), progress.problem, progress.remedy)
+            for line in result.history
         ]
         is_due = keep and at is not None and at <= self.store.now()
         work.progress = progress
@@ -251,7 +277,11 @@ class Engine:
         before, progress = State(work.row.state), work.progress
         problem, remedy, exit_code = describe_error(error)
         progress = replace(
-            progress, problem=problem, remedy=remedy, exit_code=exit_code, attempts=progress.attempts + 1
+            progress,
+            problem=problem,
+            remedy=remedy,
+            exit_code=exit_code,
+            attempts=progress.attempts + 1,
         )
         wait = choose_retry(progress.attempts)
         if isinstance(error, RateLimitError) and error.retry_after is not None:
@@ -265,7 +295,13 @@ class Engine:
         self._save(work, move(before, progress, event), at, StepResult(event, progress, history))
 
     def _save(
-        self, work: RowWork, state: State, due_at: int | None, result: StepResult | None = None, *, keep: bool = False
+        self,
+        work: RowWork,
+        state: State,
+        due_at: int | None,
+        result: StepResult | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
         content = RowContent.load(work.row)
         if work.takes_newer:

@@ -1,6 +1,7 @@
 """When a step that failed is tried again.
 
-A run does not make the same call in vain for every row: when the service refuses or does not answer at all, they wait.
+A run does not make the same call in vain for every row: when the service refuses or does not answer
+at all, they wait.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ POSTPONEMENT: Final = 5 * MINUTE
 
 
 class Breaker:
-    """Counts rows that fail one after another, for each step: a key that may not create may still look."""
+    """Counts rows that fail one after another, for each step: a key that may not create may still
+    look.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,5 +71,7 @@ LONGEST_RETRY: Final = HOUR
 
 
 def choose_retry(attempts: int) -> int:
-    """Return the time until a failed step is repeated, in microseconds: it doubles up to an hour."""
+    """Return the time until a failed step is repeated, in microseconds: it doubles up to an
+    hour.
+    """
     return min(LONGEST_RETRY, FIRST_RETRY << min(attempts - 1, 10))

@@ -1,7 +1,9 @@
-"""Notices that a database is older than what this machine has seen in it: it was restored from a backup.
+"""Notices that a database is older than what this machine has seen in it: it was restored from a
+backup.
 
-A file in the state directory holds, for each batch, how far its database was when this machine last worked on it. Only
-this machine knows, so this finds many restored backups, not all. `adopt` begins anew.
+A file in the state directory holds, for each batch, how far its database was when this machine last
+worked on it. Only this machine knows, so this finds many restored backups, not all. `adopt` begins
+anew.
 """
 
 from __future__ import annotations
@@ -25,9 +27,13 @@ def check_high_water(store: BatchStore, batch: Batch | None) -> None:
     seen = _load_mark(_find_file(store.marks_folder, batch))
     if seen is not None and _read_mark(store, batch) < seen:
         raise StateError(
-            f"the {store.description} is older than what this machine has seen of the batch {batch.name}: it was "
+            f"the {store.description} is older than what this machine has seen of the "
+            f"batch {batch.name}: it was "
             "restored from a backup, and messages may have been sent since",
-            remedy="run `sealpipe batch adopt FILE`: it finds what the service knows, and blocks what nobody knows",
+            remedy=(
+                "run `sealpipe batch adopt FILE`: it finds what the service knows, and blocks "
+                "what nobody knows"
+            ),
         )
 
 
@@ -37,7 +43,8 @@ def note_high_water(store: BatchStore, batch: Batch, *, is_adopted: bool = False
         return
     from sealpipe.state.files import make_private_directory, replace_file
 
-    with suppress(OSError, StateError):  # a run that cannot write here has done its work all the same
+    # A run that cannot write here has done its work all the same.
+    with suppress(OSError, StateError):
         path = _find_file(make_private_directory(store.marks_folder), batch)
         mark, seen = _read_mark(store, batch), _load_mark(path)
         if seen is None or mark > seen or is_adopted:
@@ -49,8 +56,14 @@ def _find_file(folder: Path, batch: Batch) -> Path:
 
 
 def _read_mark(store: BatchStore, batch: Batch) -> list[int]:
-    """Return what grows with every write: a purged batch that begins anew is younger, as is one that was adopted."""
-    return [batch.created_at, int(batch.content.get(ADOPTED_AT, 0)), store.history.count_changes(batch)]
+    """Return what grows with every write: a purged batch that begins anew is younger, as is one
+    that was adopted.
+    """
+    return [
+        batch.created_at,
+        int(batch.content.get(ADOPTED_AT, 0)),
+        store.history.count_changes(batch),
+    ]
 
 
 def _load_mark(path: Path) -> list[int] | None:
@@ -59,5 +72,9 @@ def _load_mark(path: Path) -> list[int] | None:
         members = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    is_mark = isinstance(members, list) and len(members) == 3 and all(type(each) is int for each in members)
+    is_mark = (
+        isinstance(members, list)
+        and len(members) == 3
+        and all(type(each) is int for each in members)
+    )
     return members if is_mark else None

@@ -1,6 +1,7 @@
 """Works on every batch of an embedded database, one round after another, until it is stopped.
 
-A round takes what is due in each batch. Between two rounds nothing is locked, so that `run` can bring another file.
+A round takes what is due in each batch. Between two rounds nothing is locked, so that `run` can
+bring another file.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ from sealpipe.errors import StateError
 from sealpipe.session import Session
 
 LONGEST_PAUSE: Final = 5.0
-"""Seconds between two looks into the database while nothing is due: somebody may have brought another file."""
+"""Seconds between two looks into the database while nothing is due: somebody may have brought
+another file.
+"""
 
 
 class LocalWorker:
-    """Takes rows of every batch that its credential opens, until it is stopped. Threads share the rows of a batch."""
+    """Takes rows of every batch that its credential opens, until it is stopped.
+
+    Threads share the rows of a batch.
+    """
 
     def __init__(
         self,
@@ -49,7 +55,10 @@ class LocalWorker:
         self._news = PeriodicNews(store, self._make_engine, on_change)
 
     def run(self, seconds: float | None = None) -> None:
-        """Work until `stop`, or for so many seconds. Raises StateError if another process runs batches now."""
+        """Work until `stop`, or for so many seconds.
+
+        Raises StateError if another process runs batches now.
+        """
         ends_at = None if seconds is None else time.monotonic() + seconds
         must_lock = True
         while not self._stop.is_set():
@@ -87,7 +96,9 @@ class LocalWorker:
                 if not self._stop.is_set() and due_at is not None and due_at <= self._store.now():
                     self._run_batch(batch, seconds)
         self._tell(batches)
-        moments = [due_at for batch in batches if (due_at := self._store.find_next_due(batch)) is not None]
+        moments = [
+            due_at for batch in batches if (due_at := self._store.find_next_due(batch)) is not None
+        ]
         if not moments:
             return LONGEST_PAUSE
         return max(0.05, min(LONGEST_PAUSE, (min(moments) - self._store.now()) / SECOND))
@@ -100,7 +111,9 @@ class LocalWorker:
             learn_limit(engine)
             self._knows_limit = True
         on_change = partial(self._on_change, batch)
-        self._runner = Runner(engine, seconds=seconds, threads=self._threads, on_change=on_change, is_round=True)
+        self._runner = Runner(
+            engine, seconds=seconds, threads=self._threads, on_change=on_change, is_round=True
+        )
         for warning in self._runner.run().warnings:
             on_change(Change("[limit]", "postponed", warning))
         self._runner = None

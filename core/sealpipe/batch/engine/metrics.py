@@ -1,4 +1,5 @@
-"""Metrics of a worker for a scraper on this machine, as OpenMetrics: rows by state, what is overdue, calls, the rate.
+"""Metrics of a worker for a scraper on this machine, as OpenMetrics: rows by state, what is
+overdue, calls, the rate.
 
 They hold numbers and names of batches, and nothing of any row.
 """
@@ -22,8 +23,13 @@ _TIMEOUT: Final = 10.0
 
 
 def write_metrics(store: BatchStore, calls: int) -> str:
-    """Return the metrics of all batches that the credential opens. `calls` were sent by this worker."""
-    return "".join(f"{line}\n" for line in (*_list_batches(store), *_list_calls(store, calls), "# EOF"))
+    """Return the metrics of all batches that the credential opens.
+
+    `calls` were sent by this worker.
+    """
+    return "".join(
+        f"{line}\n" for line in (*_list_batches(store), *_list_calls(store, calls), "# EOF")
+    )
 
 
 def _list_batches(store: BatchStore) -> Iterator[str]:
@@ -33,10 +39,16 @@ def _list_batches(store: BatchStore) -> Iterator[str]:
     for batch in batches:
         counts = store.count_states(batch)
         for state in State:
-            yield f'sealpipe_batch_rows{{batch="{batch.name}",state="{state}"}} {counts.get(state, 0)}'
+            yield (
+                f'sealpipe_batch_rows{{batch="{batch.name}",state="{state}"}} '
+                f"{counts.get(state, 0)}"
+            )
     yield "# TYPE sealpipe_batch_overdue_seconds gauge"
     yield "# UNIT sealpipe_batch_overdue_seconds seconds"
-    yield "# HELP sealpipe_batch_overdue_seconds How long the row that is due the longest has waited for a worker."
+    yield (
+        "# HELP sealpipe_batch_overdue_seconds How long the row that is due the longest has "
+        "waited for a worker."
+    )
     for batch in batches:
         due_at = store.find_next_due(batch)
         overdue = 0 if due_at is None else max(0, now - due_at)
@@ -49,24 +61,34 @@ def _list_calls(store: BatchStore, calls: int) -> Iterator[str]:
     yield f"sealpipe_batch_calls_total {calls}"
     rate = store.rate.read()
     yield "# TYPE sealpipe_batch_calls_per_minute gauge"
-    yield "# HELP sealpipe_batch_calls_per_minute Calls of all workers together, averaged over about a minute."
+    yield (
+        "# HELP sealpipe_batch_calls_per_minute Calls of all workers together, averaged over "
+        "about a minute."
+    )
     yield f"sealpipe_batch_calls_per_minute {rate.count_recent(store.now()):.3f}"
     limit = rate.calls_per_minute
     if limit is not None:
         yield "# TYPE sealpipe_batch_calls_per_minute_limit gauge"
-        yield "# HELP sealpipe_batch_calls_per_minute_limit The plan's rate, for all workers together."
+        yield (
+            "# HELP sealpipe_batch_calls_per_minute_limit The plan's rate, for all workers "
+            "together."
+        )
         yield f"sealpipe_batch_calls_per_minute_limit {limit:g}"
 
 
 class MetricsServer:
-    """Serves what `read` returns, on loopback, in a thread of its own. A context manager. Raises SettingError."""
+    """Serves what `read` returns, on loopback, in a thread of its own.
+
+    A context manager. Raises SettingError.
+    """
 
     def __init__(self, host: str, port: int, read: Callable[[], str]) -> None:
         try:
             self._server = ThreadingHTTPServer((host, port), _make_handler(read))
         except OSError as error:
             raise SettingError(
-                f"metrics cannot be served at {host}:{port}: {error.strerror}", remedy="choose another port"
+                f"metrics cannot be served at {host}:{port}: {error.strerror}",
+                remedy="choose another port",
             ) from None
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -94,7 +116,8 @@ def _make_handler(read: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             host = self.headers.get("Host", "").rpartition(":")[0].strip("[]").lower()
-            if not is_loopback(host):  # a page in a browser that gave this machine a name of its own
+            # A page in a browser that gave this machine a name of its own.
+            if not is_loopback(host):
                 self._answer(403, "this is for this machine only\n", "text/plain; charset=utf-8")
             elif self.path != "/metrics":
                 self._answer(404, "see /metrics\n", "text/plain; charset=utf-8")

@@ -1,7 +1,9 @@
-"""What the team has not heard yet: the history of a batch's rows since the last message to a recipient.
+"""What the team has not heard yet: the history of a batch's rows since the last message to a
+recipient.
 
-Each recipient has an effect of its own, which says up to when it has heard everything. Whoever takes it to `sending`
-sends the message. So workers and runs tell each change once, and what a killed one did is told by the next.
+Each recipient has an effect of its own, which says up to when it has heard everything. Whoever
+takes it to `sending` sends the message. So workers and runs tell each change once, and what a
+killed one did is told by the next.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _UNTOLD: Final = frozenset({"asked"})
 
 @dataclass(slots=True)
 class News:
-    """What a recipient has not heard yet. `names` are the rows of the first changes; `content` is what to record."""
+    """What a recipient has not heard yet.
+
+    `names` are the rows of the first changes; `content` is what to record.
+    """
 
     effect: Effect | None
     counts: Counter[str] = field(default_factory=Counter)
@@ -52,7 +57,10 @@ class NewsLog:
 
         None, too, if the last message is younger than `quiet` microseconds. Raises ConflictError.
         """
-        effect, now = self._store.effects.find(self._row, _name_effect(recipient)), self._store.now()
+        effect, now = (
+            self._store.effects.find(self._row, _name_effect(recipient)),
+            self._store.now(),
+        )
         if effect is not None and now - effect.at < (LEASE if effect.state == "sending" else quiet):
             return None
         news = News(effect)

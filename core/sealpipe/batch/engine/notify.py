@@ -1,4 +1,7 @@
-"""Tells the team what has changed: numbers, and names of rows only where the file says so. Each change is told once."""
+"""Tells the team what has changed: numbers, and names of rows only where the file says so.
+
+Each change is told once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ NEWS_INTERVAL: Final = 10 * MINUTE
 """How often a worker tells what has changed, at most, in microseconds."""
 
 
-def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] = ()) -> OutgoingAction:
+def describe_batch(
+    session: Session, name: str, recipients: Sequence[Recipient] = ()
+) -> OutgoingAction:
     """Describe a batch for policies: its run, and the news of it if there are recipients."""
     channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
     return OutgoingAction(
@@ -40,7 +45,9 @@ def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] 
 
 
 def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
-    """Tell each recipient what has changed since its last message. Returns what went wrong, as warnings.
+    """Tell each recipient what has changed since its last message.
+
+    Returns what went wrong, as warnings.
 
     Recipients whose last message is younger than `quiet` microseconds hear it later.
     """
@@ -51,7 +58,11 @@ def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
     warnings: list[str] = []
     try:
         recipients = resolve_recipients(notification.delivery, session.registry, {})
-        found = [(each, news) for each in recipients if (news := _find_news(log, each, quiet, warnings)) is not None]
+        found = [
+            (each, news)
+            for each in recipients
+            if (news := _find_news(log, each, quiet, warnings)) is not None
+        ]
         if not found:
             return tuple(warnings)
         action = describe_batch(session, engine.batch.name, [recipient for recipient, _ in found])
@@ -65,34 +76,52 @@ def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
 
 
 def _find_news(log: NewsLog, recipient: Recipient, quiet: int, warnings: list[str]) -> News | None:
-    """Return what there is to tell. If a sender is gone in the middle, say so once, here and in the next message."""
+    """Return what there is to tell.
+
+    If a sender is gone in the middle, say so once, here and in the next message.
+    """
     try:
         news = log.find(recipient.address, quiet)
         if news is not None and news.effect is not None and news.effect.state == "sending":
             news.effect = log.note_unclear(news.effect)
-            warnings.append(f"earlier news of the batch may not have reached {recipient.shown}: they are not repeated")
+            warnings.append(
+                f"earlier news of the batch may not have reached {recipient.shown}: they "
+                "are not repeated"
+            )
     except ConflictError:
         return None  # somebody else does it
     return news if news is not None and news.counts else None
 
 
 def _send(
-    session: Session, engine: Engine, log: NewsLog, found: Sequence[tuple[Recipient, News]], *, with_rows: bool
+    session: Session,
+    engine: Engine,
+    log: NewsLog,
+    found: Sequence[tuple[Recipient, News]],
+    *,
+    with_rows: bool,
 ) -> tuple[str, ...]:
     warnings: list[str] = []
     for recipient, news in found:
         names = list(log.name_rows(news)) if with_rows else []
-        message = build_news(RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)), news, names)
+        message = build_news(
+            RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)),
+            news,
+            names,
+        )
         warning = _send_one(session, log, recipient, news, message)
         warnings += [warning] if warning else []
     return tuple(warnings)
 
 
-def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message) -> str:
+def _send_one(
+    session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message
+) -> str:
     """Record, send, record. Returns a warning, or nothing."""
     from sealpipe.registry.channels import send_message
 
-    session.registry().channel(recipient.channel)  # raises for missing settings before anything is recorded
+    # Raises for missing settings before anything is recorded.
+    session.registry().channel(recipient.channel)
     effect = log.begin(recipient.address, news)
     if effect is None:
         return ""  # somebody else sends it
@@ -101,7 +130,10 @@ def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, 
     try:
         send_message(session.registry(), recipient.channel, message, recipient.to)
     except NOT_TAKEN as error:
-        warning = f"the news of the batch were not sent to {recipient.shown}, and come with the next: {error.message}"
+        warning = (
+            f"the news of the batch were not sent to {recipient.shown}, and come with the "
+            f"next: {error.message}"
+        )
         note = partial(log.note_not_sent, news)
     except SealpipeError as error:
         warning = f"the news of the batch may not have reached {recipient.shown}: {error.message}"
@@ -128,13 +160,18 @@ def build_news(result: RunResult, news: News, names: Sequence[str]) -> Message:
     if result.failed:
         lines += [
             "",
-            f"Rows that failed or are blocked: {result.failed}. `sealpipe batch status {result.batch}` says why.",
+            (
+                f"Rows that failed or are blocked: {result.failed}. `sealpipe batch status "
+                f"{result.batch}` says why."
+            ),
         ]
     if not result.waiting:
         lines += ["", "Every row has ended."]
     is_over = "" if result.waiting else ", every row has ended"
     subject = f"Batch {result.batch}{is_over}"
-    return Message("batch", Secret(headline), Secret("\n".join(lines) + "\n"), subject, result.batch)
+    return Message(
+        "batch", Secret(headline), Secret("\n".join(lines) + "\n"), subject, result.batch
+    )
 
 
 def _count(number: int) -> str:
@@ -145,7 +182,10 @@ class PeriodicNews:
     """Tells what a worker has changed: some time after it began, then as often, and at its end."""
 
     def __init__(
-        self, store: BatchStore, open_engine: Callable[[Batch], Engine], on_change: Callable[[Batch, Change], object]
+        self,
+        store: BatchStore,
+        open_engine: Callable[[Batch], Engine],
+        on_change: Callable[[Batch, Change], object],
     ) -> None:
         self._store = store
         self._open_engine = open_engine

@@ -1,6 +1,9 @@
-"""What a run would do now, row by row: nothing is sent, changed, or asked of the service. And plans as files.
+"""What a run would do now, row by row: nothing is sent, changed, or asked of the service.
 
-A plan binds the file's settings and each row's content, so that an approved run does what was approved, or nothing.
+And plans as files.
+
+A plan binds the file's settings and each row's content, so that an approved run does what was
+approved, or nothing.
 """
 
 from __future__ import annotations
@@ -43,9 +46,9 @@ _MAX_SIZE: Final = 64 * 1024 * 1024
 class PlannedRow(NamedTuple):
     """What a run would do with a row. `digest` identifies what would be sent for it.
 
-    `at` is when its next step is due, in microseconds; None for never. `is_changed`: the file says something else than
-    what is out, which takes effect with a reissue. `is_gone`: the file no longer has it, so only what somebody asked
-    for is done.
+    `at` is when its next step is due, in microseconds; None for never. `is_changed`: the file says
+    something else than what is out, which takes effect with a reissue. `is_gone`: the file no
+    longer has it, so only what somebody asked for is done.
     """
 
     key: str
@@ -61,7 +64,9 @@ class PlannedRow(NamedTuple):
 
 
 class BatchPlan(NamedTuple):
-    """What a run would do with a batch: its rows in the order of the file, then those that the file no longer has."""
+    """What a run would do with a batch: its rows in the order of the file, then those that the file
+    no longer has.
+    """
 
     name: str
     service: str
@@ -106,28 +111,43 @@ def plan_rows(
 
 
 def mark_over(rows: Iterable[PlannedRow], left: int, most: int) -> tuple[PlannedRow, ...]:
-    """Say of the new rows that are over the machine's limit of rows an hour that they wait; `left` are not."""
+    """Say of the new rows that are over the machine's limit of rows an hour that they wait; `left`
+    are not.
+    """
     marked = []
     for row in rows:
         is_new = row.action == "create" and row.state is State.NEW
         over = is_new and left <= 0 and not row.detail
         left -= is_new
-        marked.append(row._replace(detail=f"later: this machine allows {most} an hour") if over else row)
+        marked.append(
+            row._replace(detail=f"later: this machine allows {most} an hour") if over else row
+        )
     return tuple(marked)
 
 
 def _plan_row(row: Row, digest: str, schedule: Schedule, now: int) -> PlannedRow:
     state, progress = State(row.state), RowContent.load(row).progress
     due = find_next(state, progress, schedule, 0)
-    due = due._replace(at=row.due_at)  # the pace of looks, and when a failed step is repeated, are in the database
+    # The pace of looks, and when a failed step is repeated, are in the database.
+    due = due._replace(at=row.due_at)
     is_changed = bool(progress.digest) and progress.digest != digest
     passed = skip_reminders(progress, schedule, now).reminders
-    action = _choose_action(state, progress, schedule, due, now, reminds=passed > progress.reminders)
+    action = _choose_action(
+        state, progress, schedule, due, now, reminds=passed > progress.reminders
+    )
     if action == "wait" and is_changed:
         action = "changed"
     detail = progress.problem or (progress.outcome if is_over(state) else "")
     return PlannedRow(
-        row.key or "", action, state, digest, row.generation, row.due_at, detail, progress.remedy, is_changed
+        row.key or "",
+        action,
+        state,
+        digest,
+        row.generation,
+        row.due_at,
+        detail,
+        progress.remedy,
+        is_changed,
     )
 
 
@@ -151,7 +171,11 @@ def _choose_action(
         return "reissue"  # unless the look that comes first finds that it was opened
     if is_due and reminds and not is_over_now:
         return "remind"
-    return "collect" if is_due and (progress.submissions > progress.collected or is_over_now) else "wait"
+    return (
+        "collect"
+        if is_due and (progress.submissions > progress.collected or is_over_now)
+        else "wait"
+    )
 
 
 def _plan_gone(row: Row, schedule: Schedule, now: int) -> PlannedRow:
@@ -161,9 +185,16 @@ def _plan_gone(row: Row, schedule: Schedule, now: int) -> PlannedRow:
         action: Action = "done" if is_over(state) else "wait"
         detail = "the file no longer has this row: it is left alone"
     else:
-        action = _choose_action(state, progress, schedule, due._replace(at=row.due_at), now, reminds=False)
-        detail = f"the file no longer has this row, but somebody asked to {progress.wish or 'reissue'} it"
-    return PlannedRow(row.key or "", action, state, generation=row.generation, detail=detail, is_gone=True)
+        action = _choose_action(
+            state, progress, schedule, due._replace(at=row.due_at), now, reminds=False
+        )
+        detail = (
+            "the file no longer has this row, but somebody asked to "
+            f"{progress.wish or 'reissue'} it"
+        )
+    return PlannedRow(
+        row.key or "", action, state, generation=row.generation, detail=detail, is_gone=True
+    )
 
 
 def dump_plan(plan: BatchPlan) -> bytes:
@@ -181,17 +212,27 @@ def read_plan(path: Path) -> BatchPlan:
         if (members["schema"], members["kind"]) != (1, "batch-plan"):
             raise ValueError
         rows = tuple(_read_row(each) for each in members["rows"])
-        return BatchPlan(str(members["name"]), str(members["service"]), str(members["settings"]), rows)
+        return BatchPlan(
+            str(members["name"]), str(members["service"]), str(members["settings"]), rows
+        )
     except OSError as error:
-        raise UsageError(f"the plan {path} cannot be read: {error.strerror}", remedy="check the path") from None
+        raise UsageError(
+            f"the plan {path} cannot be read: {error.strerror}", remedy="check the path"
+        ) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise UsageError(f"{path} is not a plan", remedy="make one with `sealpipe batch plan FILE --out PLAN`")
+    raise UsageError(
+        f"{path} is not a plan", remedy="make one with `sealpipe batch plan FILE --out PLAN`"
+    )
 
 
 def _read_row(members: Mapping[str, Any]) -> PlannedRow:
     row = PlannedRow(**{**members, "state": State(members["state"])})
-    if row.action not in ACTIONS or not isinstance(row.key, str) or not isinstance(row.generation, int):
+    if (
+        row.action not in ACTIONS
+        or not isinstance(row.key, str)
+        or not isinstance(row.generation, int)
+    ):
         raise ValueError
     return row
 
@@ -199,11 +240,15 @@ def _read_row(members: Mapping[str, Any]) -> PlannedRow:
 def check_approved(approved: BatchPlan, current: BatchPlan) -> Sequence[PlannedRow]:
     """Return the rows with which an approved run does something.
 
-    Raises UsageError if the plan is of another batch, StateError if something of it is no longer what a run would do.
+    Raises UsageError if the plan is of another batch, StateError if something of it is no longer
+    what a run would do.
     """
     if (approved.name, approved.service) != (current.name, current.service):
         raise UsageError(
-            f"the plan is of batch {approved.name} at {approved.service}, not of {current.name} at {current.service}",
+            (
+                f"the plan is of batch {approved.name} at {approved.service}, not of "
+                f"{current.name} at {current.service}"
+            ),
             remedy="name the file that the plan was made of",
         )
     if approved.settings != current.settings:
@@ -213,8 +258,16 @@ def check_approved(approved: BatchPlan, current: BatchPlan) -> Sequence[PlannedR
         found = now_by_key.get(row.key)
         if found is None:
             raise _make_change_error(f"row {row.key} is not there any more")
-        if (found.action, found.generation, found.digest) != (row.action, row.generation, row.digest):
-            was = "its content has changed" if found.action == row.action else f"it would be: {found.action}"
+        if (found.action, found.generation, found.digest) != (
+            row.action,
+            row.generation,
+            row.digest,
+        ):
+            was = (
+                "its content has changed"
+                if found.action == row.action
+                else f"it would be: {found.action}"
+            )
             raise _make_change_error(f"row {row.key} was to be: {row.action}, and now {was}")
     return approved.approvable
 

@@ -1,4 +1,6 @@
-"""The connections of batches: before each call to the service they ask the rate that all workers share."""
+"""The connections of batches: before each call to the service they ask the rate that all workers
+share.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class RatedTransport(Transport):
         """How many calls were sent."""
         self._counting = threading.Lock()
 
-    def send(self, session: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+    def send(
+        self, session: Session, operation: Operation[Any], timeout: float
+    ) -> Response | Failure:
         """Send one operation once its turn has come."""
         end = time.monotonic() + timeout
         slot = self._rate.acquire()

@@ -1,8 +1,8 @@
 """The limit of rows an hour that a machine's config may set: what is over it is left for later.
 
-A row counts for an hour after a share or request was created for it, in any batch of this credential in the database,
-by whatever machine: the histories say so, by the database's clock. Workers that create at the same moment do not know
-of each other's rows yet.
+A row counts for an hour after a share or request was created for it, in any batch of this
+credential in the database, by whatever machine: the histories say so, by the database's clock.
+Workers that create at the same moment do not know of each other's rows yet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class RowLimit:
         self._untold: set[str] = set()
 
     def postpone(self, row: Row) -> int | None:
-        """Let something be created for a row, and return None; or return the time until which it has to wait."""
+        """Let something be created for a row, and return None; or return the time until which it
+        has to wait.
+        """
         if self._limit is None:
             return None
         with self._lock:
@@ -59,7 +61,9 @@ class RowLimit:
             return None if self._limit is None else self._count_left(self._limit, self._store.now())
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Return what to tell of the rows that were left for later since the last time: one warning, or none."""
+        """Return what to tell of the rows that were left for later since the last time: one
+        warning, or none.
+        """
         with self._lock:
             moments = [self._postponed[row] for row in self._untold if row in self._postponed]
             self._untold.clear()
@@ -67,7 +71,9 @@ class RowLimit:
             return ()
         rows = "1 row is" if len(moments) == 1 else f"{len(moments)} rows are"
         at = format_time(to_datetime(min(moments)))
-        return (f"{rows} left for later, from {at}: this machine allows {self._limit.most} an hour",)
+        return (
+            f"{rows} left for later, from {at}: this machine allows {self._limit.most} an hour",
+        )
 
     def _count_left(self, limit: HourlyLimit, now: int) -> int:
         self._created = limit.select_counted(self._created, now)
@@ -86,7 +92,9 @@ class RowLimit:
         self._read_until = now
 
     def _choose_time(self, limit: HourlyLimit, row: str, now: int) -> int:
-        """Return when a row may be tried again: each waits for a place of its own, so that few come in vain."""
+        """Return when a row may be tried again: each waits for a place of its own, so that few come
+        in vain.
+        """
         self._postponed = {each: at for each, at in self._postponed.items() if at > now}
         if row not in self._postponed:
             self._postponed[row] = limit.find_time(self._created.values(), len(self._postponed))

@@ -1,6 +1,7 @@
 """Runs a batch: takes rows that are due, with some threads, until nothing is due or the time is up.
 
-A run can be killed at any moment, and the next one goes on. It needs the database and the credential, not the file.
+A run can be killed at any moment, and the next one goes on. It needs the database and the
+credential, not the file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from sealpipe.errors import SealpipeError
 
 MAX_THREADS: Final = 8
 MAX_CLAIMED: Final = 8
-"""Rows that are taken at once, at the most: each waits for a thread, and a killed run holds them for a while."""
+"""Rows that are taken at once, at the most: each waits for a thread, and a killed run holds them
+for a while.
+"""
 _IDLE_WAIT: Final = 0.5
 """Seconds between two looks into the database while nothing is due."""
 _OUTAGE: Final = 60.0
@@ -37,7 +40,9 @@ WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
 
 @dataclass(slots=True)
 class RunResult:
-    """What a run did. `counts` are the batch's rows by state; `next_due` is in microseconds, None if nothing is due."""
+    """What a run did. `counts` are the batch's rows by state; `next_due` is in microseconds, None
+    if nothing is due.
+    """
 
     batch: str
     changes: list[Change] = field(default_factory=list)
@@ -90,7 +95,9 @@ class Runner:
         on_change: Callable[[Change], object] | None = None,
         is_round: bool = False,
     ) -> None:
-        """`is_round`: one of a worker's many runs: failed rows wait for their time, and the run for no row."""
+        """`is_round`: one of a worker's many runs: failed rows wait for their time, and the run for
+        no row.
+        """
         self._engine = engine
         self._is_round = is_round
         self._ends_at = None if seconds is None else time.monotonic() + seconds
@@ -145,7 +152,8 @@ class Runner:
                 for thread in threads:
                     thread.join()
         finally:
-            self._stop.set()  # after a signal, each thread ends its step, which can be killed as well
+            # after a signal, each thread ends its step, which can be killed as well
+            self._stop.set()
             self._release_claimed()
         if self._crash is not None:
             raise self._crash
@@ -180,7 +188,9 @@ class Runner:
             return False
         task = self._pop_task()
         if task is not None:
-            row = store.claim_row(engine.batch, task.row_id, self._name_claim(), LEASE, due=not task.is_forced)
+            row = store.claim_row(
+                engine.batch, task.row_id, self._name_claim(), LEASE, due=not task.is_forced
+            )
             if row is not None:
                 self._report(engine.advance(row, force=task.is_forced, steps=task.steps))
             return True
@@ -193,7 +203,9 @@ class Runner:
         return True
 
     def _name_claim(self) -> str:
-        """Return another name for each claim, so that a row that is taken twice is told from itself."""
+        """Return another name for each claim, so that a row that is taken twice is told from
+        itself.
+        """
         return f"{self._name}/{next(self._claims)}"
 
     def _pop_claimed(self) -> Row | None:
@@ -201,7 +213,9 @@ class Runner:
         with self._claiming:
             if not self._claimed:
                 engine = self._engine
-                self._claimed += engine.store.claim_due(engine.batch, self._name_claim(), LEASE, limit=MAX_CLAIMED)
+                self._claimed += engine.store.claim_due(
+                    engine.batch, self._name_claim(), LEASE, limit=MAX_CLAIMED
+                )
             return self._claimed.popleft() if self._claimed else None
 
     def _release_claimed(self) -> None:
@@ -234,7 +248,11 @@ class Runner:
 
 def choose_threads(calls_per_minute: float | None) -> int:
     """Return how many threads a rate keeps busy, if a call takes half a second."""
-    return MAX_THREADS // 2 if calls_per_minute is None else max(1, min(MAX_THREADS, round(calls_per_minute / 120) + 1))
+    return (
+        MAX_THREADS // 2
+        if calls_per_minute is None
+        else max(1, min(MAX_THREADS, round(calls_per_minute / 120) + 1))
+    )
 
 
 def learn_limit(engine: Engine) -> None:
@@ -249,7 +267,10 @@ def learn_limit(engine: Engine) -> None:
 
 
 def free_dead_rows(engine: Engine) -> None:
-    """Give back the rows that a killed run held. Only for the one runner of an embedded database."""
+    """Give back the rows that a killed run held.
+
+    Only for the one runner of an embedded database.
+    """
     rows: list[Row] = [row for row in engine.store.list_rows(engine.batch) if row.holder]
     for row in rows:
         engine.store.release(row)

@@ -20,14 +20,23 @@ from sealpipe.session import Session
 
 
 def open_engine(session: Session, store: BatchStore, name: str) -> Engine:
-    """Open a batch by its name, as its database holds it. Raises UsageError if there is none, StateError."""
+    """Open a batch by its name, as its database holds it.
+
+    Raises UsageError if there is none, StateError.
+    """
     batch = store.find_batch(name)
     if batch is None:
         from sealpipe.batch.file.mistakes import suggest_name  # a mistyped name is rare
 
         known = [each.name for each in store.list_batches()]
-        remedy = suggest_name(name, known, "the batches are") if known else "`sealpipe batch run FILE` makes one"
-        raise UsageError(f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy)
+        remedy = (
+            suggest_name(name, known, "the batches are")
+            if known
+            else "`sealpipe batch run FILE` makes one"
+        )
+        raise UsageError(
+            f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy
+        )
     rated = session.with_transport(RatedTransport(session.transport, store.rate))
     return Engine(rated, store, batch, restore_definition(batch))
 
@@ -45,8 +54,8 @@ def run_batch(
 ) -> RunResult:
     """Make the world agree with a file: do what is due, until nothing is, or for so many `seconds`.
 
-    `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises UsageError and StateError,
-    before anything is sent.
+    `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises
+    UsageError and StateError, before anything is sent.
     """
     transport = RatedTransport(session.transport, store.rate)
     with store.lock_runner():
@@ -58,7 +67,9 @@ def run_batch(
         batch = synced.batch
         engine = Engine(session.with_transport(transport), store, batch, restore_definition(batch))
         tasks = _make_tasks(engine, only, approved)
-        result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
+        result = Runner(
+            engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change
+        ).run()
         result.calls = transport.calls
         result.warnings += (*synced.list_warnings(), *notify(engine))
         note_high_water(store, batch)
@@ -66,7 +77,9 @@ def run_batch(
 
 
 def adopt(session: Session, store: BatchStore, definition: BatchDefinition) -> list[Adopted]:
-    """Find a file's requests again after its database was lost or restored. Nothing is created or sent.
+    """Find a file's requests again after its database was lost or restored.
+
+    Nothing is created or sent.
 
     Raises UsageError and StateError.
     """
@@ -78,7 +91,9 @@ def adopt(session: Session, store: BatchStore, definition: BatchDefinition) -> l
         return adopted
 
 
-def _make_tasks(engine: Engine, only: Sequence[str], approved: BatchPlan | None) -> list[Task] | None:
+def _make_tasks(
+    engine: Engine, only: Sequence[str], approved: BatchPlan | None
+) -> list[Task] | None:
     """Return the rows to take; None for all that are due."""
     if approved is None and not only:
         return None

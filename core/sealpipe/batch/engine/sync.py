@@ -1,7 +1,8 @@
-"""Brings a batch's file and its database together: new rows are added, others are told apart, and nothing is sent.
+"""Brings a batch's file and its database together: new rows are added, others are told apart, and
+nothing is sent.
 
-The database holds the whole definition, so that a worker needs no file. What is out stays as it is: another content of
-a row, or a row that is gone from the file, is noted beside it.
+The database holds the whole definition, so that a worker needs no file. What is out stays as it is:
+another content of a row, or a row that is gone from the file, is noted beside it.
 """
 
 from __future__ import annotations
@@ -24,19 +25,31 @@ from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.row_work import make_schedule
-from sealpipe.batch.steps.states import Progress, Schedule, State, Step, find_next, get_phase, is_over
+from sealpipe.batch.steps.states import (
+    Progress,
+    Schedule,
+    State,
+    Step,
+    find_next,
+    get_phase,
+    is_over,
+)
 from sealpipe.errors import UsageError
 from sealpipe.wire import jsontext
 
 _DEFINITION: Final = "definition"
 _ROWS: Final = "rows"
 _NAMED: Final = 5  # rows that a warning names
-_GONE: Final = "not in the file any more: left alone, until `batch cancel`; another file may have the same name"
+_GONE: Final = (
+    "not in the file any more: left alone, until `batch cancel`; another file may have the "
+    "same name"
+)
 _CHANGED: Final = "not as the file says now: what is out stays as it is until `batch reissue`"
 
 
 class SyncResult(NamedTuple):
-    """The batch, and which of its rows that are not over the file says something else about, or no longer has.
+    """The batch, and which of its rows that are not over the file says something else about, or no
+    longer has.
 
     These are empty if the file is that of the last run.
     """
@@ -46,7 +59,9 @@ class SyncResult(NamedTuple):
     gone: tuple[str, ...] = ()
 
     def list_warnings(self) -> tuple[str, ...]:
-        """Return what a run says of them: the file may be another one of the same name, or half of one."""
+        """Return what a run says of them: the file may be another one of the same name, or half of
+        one.
+        """
         found = ((self.gone, _GONE), (self.changed, _CHANGED))
         return tuple(f"{_name_rows(keys)} {what}" for keys, what in found if keys)
 
@@ -58,18 +73,27 @@ def restore_definition(batch: Batch) -> BatchDefinition:
 
 def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
     """Store the file. Raises UsageError if another kind of batch has its name; StateError."""
-    dumped, rows_digest = definition.dump(), digest([[row.key, dict(row.values)] for row in definition.rows])
+    dumped, rows_digest = (
+        definition.dump(),
+        digest([[row.key, dict(row.values)] for row in definition.rows]),
+    )
     batch = store.add_batch(definition.name, {_DEFINITION: dumped, _ROWS: ""})
     stored = restore_definition(batch)
     if stored.kind != definition.kind:
         raise UsageError(
             f"there is a batch {definition.name} of another kind: its rows are {stored.kind}s",
-            remedy="give one of them another name, or remove the old one with `sealpipe batch purge NAME`",
+            remedy=(
+                "give one of them another name, or remove the old one with `sealpipe batch "
+                "purge NAME`"
+            ),
         )
     if batch.content[_ROWS] == rows_digest and stored.dump_options() == definition.dump_options():
         return SyncResult(_save(store, batch, dumped, rows_digest))
     now = store.now()
-    new = (NewRow(row.key, State.NEW, now, RowContent(row.values, Progress()).to_members()) for row in definition.rows)
+    new = (
+        NewRow(row.key, State.NEW, now, RowContent(row.values, Progress()).to_members())
+        for row in definition.rows
+    )
     store.add_rows(batch, new)
     changed: list[str] = []
     gone: list[str] = []
@@ -84,7 +108,10 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
             if found is None:
                 if row.due_at is None or _rests(row, content.progress, schedule, is_gone=True):
                     gone.append(key)
-            elif content.progress.digest and content.progress.digest != render_row(definition, found).digest:
+            elif (
+                content.progress.digest
+                and content.progress.digest != render_row(definition, found).digest
+            ):
                 changed.append(key)
         after = _compare(content, None if found is None else found.values)
         if after != content:
@@ -115,7 +142,9 @@ def _rests(row: Row, progress: Progress, schedule: Schedule, *, is_gone: bool) -
     return find_next(state, progress, schedule, 0, is_gone=is_gone).step is Step.REST
 
 
-def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, schedule: Schedule, holder: str) -> bool:
+def _save_row(
+    store: BatchStore, batch: Batch, row: Row, content: RowContent, schedule: Schedule, holder: str
+) -> bool:
     """Note what the file says beside a row. Returns whether nobody holds it."""
     held = store.claim_row(batch, row.id, holder, LEASE, due=False)
     if held is None:
@@ -125,7 +154,11 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, sc
     due_at = held.due_at
     if content.is_gone != before.is_gone:
         events = [{"what": "gone" if content.is_gone else "back"}]
-        due_at = None if _rests(held, before.progress, schedule, is_gone=content.is_gone) else store.now()
+        due_at = (
+            None
+            if _rests(held, before.progress, schedule, is_gone=content.is_gone)
+            else store.now()
+        )
     elif content.newer != before.newer:
         events = [{"what": "changed" if content.newer is not None else "changed back"}]
     store.save(
@@ -151,7 +184,8 @@ def digest(members: Any) -> str:
 def make_plan(
     store: BatchStore, definition: BatchDefinition, service: str, rows_per_hour: int | None = None
 ) -> BatchPlan:
-    """Plan a run of a file at a service, given by its base URL. Nothing is sent, and no row is changed.
+    """Plan a run of a file at a service, given by its base URL. Nothing is sent, and no row is
+    changed.
 
     `rows_per_hour` is the machine's limit. Raises UsageError, StateError.
     """

@@ -1,8 +1,11 @@
-"""Works on every batch of a PostgreSQL database: any number of workers, on any machines. Needs `sealpipe[batch]`.
+"""Works on every batch of a PostgreSQL database: any number of workers, on any machines.
 
-Queue, locks, delays, heartbeats and dead workers are procrastinate's. A job is only a reminder to look at a row, and
-holds two ids; the row is the truth. So a job may run twice, or get lost: what is due and has no job gets one. No job is
-scheduled for later, because that would go by the clock of a machine.
+Needs `sealpipe[batch]`.
+
+Queue, locks, delays, heartbeats and dead workers are procrastinate's. A job is only a reminder to
+look at a row, and holds two ids; the row is the truth. So a job may run twice, or get lost: what is
+due and has no job gets one. No job is scheduled for later, because that would go by the clock of a
+machine.
 """
 
 from __future__ import annotations
@@ -84,29 +87,37 @@ def _make_queue_error(error: ConnectorException, database: str) -> StateError:
     cause = error.__cause__
     if _is_passing(error):
         return DatabaseUnavailableError(
-            f"the {database} does not answer", remedy="check that it runs, then start this again: nothing is lost"
+            f"the {database} does not answer",
+            remedy="check that it runs, then start this again: nothing is lost",
         )
     if isinstance(cause, UndefinedTable | UndefinedFunction):
         return StateError(
-            f"the {database} has no queue of batches", remedy="make it with `sealpipe batch database init`"
+            f"the {database} has no queue of batches",
+            remedy="make it with `sealpipe batch database init`",
         )
     assert isinstance(cause, psycopg.Error)  # noqa: S101 - any other is passing
     return StateError(
-        f"the {database} refused a statement of the queue of batches: {type(cause).__name__} ({cause.sqlstate})",
+        (
+            f"the {database} refused a statement of the queue of batches: "
+            f"{type(cause).__name__} ({cause.sqlstate})"
+        ),
         remedy=REFUSED_REMEDY,
     )
 
 
 def _identify(batch: Batch) -> tuple[int, int]:
-    """Return what differs from any other content of a batch, also from that of one that was purged."""
+    """Return what differs from any other content of a batch, also from that of one that was
+    purged.
+    """
     return batch.created_at, batch.version
 
 
 def _silence_libraries() -> None:
-    """Show nothing that the libraries log, unless the program has its own handlers: Python would print it.
+    """Show nothing that the libraries log, unless the program has its own handlers: Python would
+    print it.
 
-    They log each attempt to connect, with tracebacks, and what is in a queue that somebody changed. What matters is
-    raised, and told in one line.
+    They log each attempt to connect, with tracebacks, and what is in a queue that somebody changed.
+    What matters is raised, and told in one line.
     """
     asyncio.get_running_loop().set_exception_handler(_report_task)
     for name in ("procrastinate", "psycopg"):
@@ -116,7 +127,8 @@ def _silence_libraries() -> None:
 
 
 def _report_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say what went wrong in a task that nobody waits for, without the error's words: they may quote values.
+    """Say what went wrong in a task that nobody waits for, without the error's words: they may
+    quote values.
 
     Nothing of the libraries' tasks that the end of a connection ends: the worker says that once.
     """
@@ -162,7 +174,10 @@ class Worker:
         return self._transport.calls
 
     def stop(self) -> None:
-        """Take no further row; what has begun ends. May be called in a signal's handler, on the worker's thread."""
+        """Take no further row; what has begun ends.
+
+        May be called in a signal's handler, on the worker's thread.
+        """
         if self._stop is not None:
             self._stop.set()
 
@@ -232,13 +247,19 @@ class Worker:
             await asyncio.sleep(min(_TOP_UP_SECONDS, SWEEP_SECONDS) if has_more else SWEEP_SECONDS)
 
     async def _sweep(self, app: App) -> bool:
-        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have none.
+        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have
+        none.
 
-        There are never many jobs, however many rows are due. Returns whether more rows may be due than have jobs.
+        There are never many jobs, however many rows are due. Returns whether more rows may be due
+        than have jobs.
         """
-        for job in await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=STALLED_SECONDS):
+        for job in await app.job_manager.get_stalled_jobs(
+            queue=self._queue, seconds_since_heartbeat=STALLED_SECONDS
+        ):
             await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
-        room = MAX_JOBS - sum(int(each["todo"]) for each in await app.job_manager.list_queues_async(self._queue))
+        room = MAX_JOBS - sum(
+            int(each["todo"]) for each in await app.job_manager.list_queues_async(self._queue)
+        )
         for engine in list(self._engines.values()):
             rows = await asyncio.to_thread(self._list_due, engine, room) if room > 0 else ()
             for row in rows:
@@ -247,12 +268,20 @@ class Worker:
         return room <= 0
 
     def _list_due(self, engine: Engine, number: int) -> list[str]:
-        """List up to so many rows that are due and free, from anywhere: those at the beginning have jobs already."""
+        """List up to so many rows that are due and free, from anywhere: those at the beginning have
+        jobs already.
+        """
         now, start = self._store.now(), os.urandom(ID_SIZE // 2).hex()
         found: dict[str, None] = {}
         for after in (start, ""):
-            rows = self._store.list_rows(engine.batch, due_by=now, after=after) if len(found) < number else ()
-            found |= dict.fromkeys(islice((row.id for row in rows if row.held_until <= now), number - len(found)))
+            rows = (
+                self._store.list_rows(engine.batch, due_by=now, after=after)
+                if len(found) < number
+                else ()
+            )
+            found |= dict.fromkeys(
+                islice((row.id for row in rows if row.held_until <= now), number - len(found))
+            )
         return list(found)
 
     def _refresh(self) -> None:
@@ -263,7 +292,9 @@ class Worker:
         now = self._store.now()
         is_late = now - self._breakers_made_at > POSTPONEMENT
         batches = self._store.list_batches()
-        self._engines = {each.id: self._engines[each.id] for each in batches if each.id in self._engines}
+        self._engines = {
+            each.id: self._engines[each.id] for each in batches if each.id in self._engines
+        }
         for batch in batches:
             check_high_water(self._store, batch)
             engine = self._engines.get(batch.id)
@@ -279,7 +310,10 @@ class Worker:
             self._breakers_made_at = now
 
     def _tell(self, *, is_last: bool = False) -> None:
-        """Tell the teams what has changed, every now and then and at the end; note how far all is. Blocks."""
+        """Tell the teams what has changed, every now and then and at the end; note how far all is.
+
+        Blocks.
+        """
         for engine in list(self._engines.values()):
             self._news.tell(engine.batch, is_last=is_last)
             for warning in engine.row_limit.take_warnings():
@@ -295,7 +329,9 @@ class Worker:
         """Advance a row if it is due and free. Blocks."""
         engine = self._engines.get(batch)
         holder = f"{self._holder}/{threading.get_ident()}"
-        held = None if engine is None else self._store.claim_row(engine.batch, row_id, holder, LEASE)
+        held = (
+            None if engine is None else self._store.claim_row(engine.batch, row_id, holder, LEASE)
+        )
         if engine is not None and held is not None:
             for change in engine.advance(held).changes:
                 self._on_change(engine.batch, change)
@@ -303,4 +339,6 @@ class Worker:
     async def _defer(self, batch: str, row: str) -> None:
         name = f"{self._queue}/{batch}/{row}"
         with suppress(AlreadyEnqueued):
-            await self._task.configure(lock=name, queueing_lock=name).defer_async(batch=batch, row=row)
+            await self._task.configure(lock=name, queueing_lock=name).defer_async(
+                batch=batch, row=row
+            )

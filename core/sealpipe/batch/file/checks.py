@@ -1,7 +1,9 @@
-"""Checks every row of a batch by the options that the commands use, and finds the cells that they refuse.
+"""Checks every row of a batch by the options that the commands use, and finds the cells that they
+refuse.
 
-A row that its options accept is checked once as a whole. Only of another one each part is checked alone, to tell all
-that is wrong with it. What is wrong with every row in the same way is a mistake of the batch file, and told once.
+A row that its options accept is checked once as a whole. Only of another one each part is checked
+alone, to tell all that is wrong with it. What is wrong with every row in the same way is a mistake
+of the batch file, and told once.
 """
 
 from __future__ import annotations
@@ -38,10 +40,20 @@ if TYPE_CHECKING:
 PLANNERS: Final[Mapping[str, Any]] = {"request": plan_request, "share": plan_share}
 """What checks the options of the command, by the kind of batch."""
 
-_DELIVERY: Final = ("send", "param", "passcode_to", "message_template", "passcode_from", "passcode_generate")
+_DELIVERY: Final = (
+    "send",
+    "param",
+    "passcode_to",
+    "message_template",
+    "passcode_from",
+    "passcode_generate",
+)
 _EXPIRY: Final = ("expires_in", "expires_at", "no_expiry")
 _GROUPS: Final = (("views", "send", "param"), _EXPIRY, _DELIVERY)
-"""Options that are checked together, because they can contradict each other. Any other is a group of its own."""
+"""Options that are checked together, because they can contradict each other.
+
+Any other is a group of its own.
+"""
 _SMALLEST: Final[Mapping[str, Mapping[str, Any]]] = {
     "request": {"prompts": (Prompt("x", "x"),)},
     "share": {"fields": ("text:x",), "views": None},
@@ -55,7 +67,8 @@ _OPTION: Final = re.compile(r"--(?=[a-z])")
 
 
 class Check(NamedTuple):
-    """A check: the place in the batch file and the columns that it is about, and a function of a row's cells.
+    """A check: the place in the batch file and the columns that it is about, and a function of a
+    row's cells.
 
     `prefix` names the option of a single value; it is empty for a group of options.
     """
@@ -67,7 +80,10 @@ class Check(NamedTuple):
 
 
 class Findings:
-    """What is wrong with rows. The same problem of all rows, apart from their cells, is one of the batch file."""
+    """What is wrong with rows.
+
+    The same problem of all rows, apart from their cells, is one of the batch file.
+    """
 
     def __init__(self, rows: int, mistakes: MistakeCollector) -> None:
         self._rows = rows
@@ -83,18 +99,22 @@ class Findings:
                 check.run(row.values)
             except (UsageError, PluginError) as error:
                 passes = False
-                if check.prefix or error.message not in found:  # groups overlap, single values do not
+                # Groups overlap, single values do not.
+                if check.prefix or error.message not in found:
                     self._add(check, row, error)
                 found.add(error.message)
         return passes
 
     def _add(self, check: Check, row: Row, error: UsageError | PluginError) -> None:
-        if isinstance(error, SettingError | NotConfiguredError):  # lacking on this machine, whatever the row
+        # Lacking on this machine, whatever the row.
+        if isinstance(error, SettingError | NotConfiguredError):
             self._mistakes.add(check.place, f"{check.prefix}{error.message}", error.remedy)
             return
         # Messages of the commands name options as on the command line.
         texts = [_OPTION.sub("", text) for text in (error.message, error.remedy)]
-        mistake = Mistake(row.place._replace(name=", ".join(check.columns)), check.prefix + texts[0], texts[1])
+        mistake = Mistake(
+            row.place._replace(name=", ".join(check.columns)), check.prefix + texts[0], texts[1]
+        )
         for column in check.columns:
             if cell := row.values.get(column):
                 texts = [text.replace(cell, f"{{{column}}}") for text in texts]
@@ -105,7 +125,11 @@ class Findings:
         for (place, prefix, problem, remedy), found in self._found.items():
             columns = found[0].place.name if prefix else ""
             if len(found) == self._rows and (self._rows > 1 or not columns):
-                in_rows = f" in each row ({columns})" if columns and problem.startswith("the cell") else ""
+                in_rows = (
+                    f" in each row ({columns})"
+                    if columns and problem.startswith("the cell")
+                    else ""
+                )
                 self._mistakes.add(place, f"{prefix}{problem}{in_rows}", remedy)
                 continue
             for mistake in found:
@@ -116,12 +140,16 @@ class Findings:
 def check_rows(definition: BatchDefinition, mistakes: MistakeCollector) -> None:
     """Check all rows, without plugins; without rows, what does not depend on one."""
     columns = set(definition.columns or ())
+    # A column that does not exist has been told.
     parts, groups = (
-        [check for check in checks if columns.issuperset(check.columns)]  # a column that does not exist has been told
+        [check for check in checks if columns.issuperset(check.columns)]
         for checks in (_list_parts(definition), _list_groups(definition))
     )
     fixed = Findings(1, mistakes)
-    fixed.run([check for check in (*parts, *groups) if not check.columns], Row("", {}, Place(mistakes.file)))
+    fixed.run(
+        [check for check in (*parts, *groups) if not check.columns],
+        Row("", {}, Place(mistakes.file)),
+    )
     fixed.report()
     findings, register = Findings(len(definition.rows), mistakes), PlaceRegister()
     is_broken = len(mistakes) > 0
@@ -162,7 +190,10 @@ def _make_row(definition: BatchDefinition, row: Row) -> list[TargetKeys] | None:
 
 
 def make_all(definition: BatchDefinition, rendered: RenderedRow) -> list[TargetKeys]:
-    """Make everything that the engine will make of a row, and return its targets. Raises UsageError."""
+    """Make everything that the engine will make of a row, and return its targets.
+
+    Raises UsageError.
+    """
     if rendered.reminder is not None:
         parse_message_template(rendered.reminder)
     if definition.kind == "share":
@@ -189,15 +220,27 @@ def _list_parts(definition: BatchDefinition) -> Iterator[Check]:
     for option in _list_options(definition):
         name = option.setting.name
         if name in CHANNELS:
-            columns = tuple(list_channel_cells({name: option, **_only(definition.options, "param")}, {}))
+            columns = tuple(
+                list_channel_cells({name: option, **_only(definition.options, "param")}, {})
+            )
             yield from (
-                Check(option.places[0], f"{write_name(name)}: ", (column,), partial(_check_cell, column))
+                Check(
+                    option.places[0],
+                    f"{write_name(name)}: ",
+                    (column,),
+                    partial(_check_cell, column),
+                )
                 for column in columns
             )
             continue
         for pattern, place in zip(option.patterns, option.places, strict=False):
             check = _ONE_BY_ONE.get(name, id)
-            yield Check(place, f"{write_name(name)}: ", pattern.columns, partial(_fill_and_check, pattern.fill, check))
+            yield Check(
+                place,
+                f"{write_name(name)}: ",
+                pattern.columns,
+                partial(_fill_and_check, pattern.fill, check),
+            )
     template = None if definition.remind is None else definition.remind.template
     if template is not None and not template.is_broken:
         fill = template.fill
@@ -209,7 +252,9 @@ def _list_parts(definition: BatchDefinition) -> Iterator[Check]:
         )
 
 
-def _fill_and_check(fill: Callable[[Values], Any], check: Callable[[Any], object], cells: Values) -> None:
+def _fill_and_check(
+    fill: Callable[[Values], Any], check: Callable[[Any], object], cells: Values
+) -> None:
     check(fill(cells))
 
 
@@ -219,10 +264,13 @@ def _check_cell(column: str, cells: Values) -> None:
 
 def _check_address(cell: str) -> None:
     if not cell:
-        raise UsageError("the cell is empty, so there is no recipient", remedy="fill it in, or remove the row")
+        raise UsageError(
+            "the cell is empty, so there is no recipient", remedy="fill it in, or remove the row"
+        )
     if not cell.isprintable():
         raise UsageError(
-            "the cell contains a line break or a control character", remedy="write the address as one line"
+            "the cell contains a line break or a control character",
+            remedy="write the address as one line",
         )
 
 
@@ -238,15 +286,25 @@ def _list_groups(definition: BatchDefinition) -> Iterator[Check]:
         options = _only(definition.options, *names)
         if options and not any(option.is_broken for option in options.values()):
             first = next(iter(options.values()))
-            where = first.places[0] if first.places else place(definition.kind, write_name(first.setting.name))
-            yield Check(where, "", _list_columns(options), partial(_make_group, definition.kind, options))
+            where = (
+                first.places[0]
+                if first.places
+                else place(definition.kind, write_name(first.setting.name))
+            )
+            yield Check(
+                where, "", _list_columns(options), partial(_make_group, definition.kind, options)
+            )
     yield from _list_collect_groups(definition)
 
 
 def _list_collect_groups(definition: BatchDefinition) -> Iterator[Check]:
-    """Yield the checks of [collect]: of its targets one by one, of which submission to pick, and of all of it."""
+    """Yield the checks of [collect]: of its targets one by one, of which submission to pick, and of
+    all of it.
+    """
     place, asked = definition.document.place, definition.options.get("ask")
-    collect = {name: option for name, option in (definition.collect or {}).items() if not option.is_broken}
+    collect = {
+        name: option for name, option in (definition.collect or {}).items() if not option.is_broken
+    }
     if "pick" in collect:
         pick = collect["pick"]
         yield Check(pick.places[0], "pick: ", (), partial(_make_collect, {"pick": pick}, None))

@@ -1,4 +1,6 @@
-"""Reads a batch file: TOML, or YAML or JSON of the same shape, as values whose lines and columns are known."""
+"""Reads a batch file: TOML, or YAML or JSON of the same shape, as values whose lines and columns
+are known.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Document:
     members: Mapping[str, Any]
     find: Callable[[positions.Path], tuple[int, int]]
     texts: dict[str, str]
-    """Files that the batch file names, apart from its rows, as far as they were read: their text by their name."""
+    """Files that the batch file names, apart from its rows, as far as they were read: their text by
+    their name.
+    """
 
     def place(self, *path: str | int) -> Place:
         """Return the place of a member, or of the nearest one around it."""
@@ -57,21 +61,28 @@ class UnreadableFileError(Exception):
 
 
 def read_document(path: Path) -> Document:
-    """Read a batch file. Raises BatchFileError: of a file that cannot be parsed, only the first mistake is known."""
+    """Read a batch file. Raises BatchFileError: of a file that cannot be parsed, only the first
+    mistake is known.
+    """
     place = Place(path.name)
     try:
         load = _LOADERS.get(path.suffix.lower())
         if load is None:
             near = find_nearest_file(path)
             raise UnreadableFileError(
-                "there is no file of this name" if near else "the file's name does not say what it is",
+                "there is no file of this name"
+                if near
+                else "the file's name does not say what it is",
                 f"did you mean {near}?" if near else f"give it the ending {', '.join(_LOADERS)}",
             )
         content = read_file(path, MAX_SIZE)
         members, find = load(content.removeprefix(_BOM), place)
         if not isinstance(members, Mapping):
-            raise UnreadableFileError("the file is not a table of options", "begin it with name, kind, rows and key")
-        is_batch = isinstance(members.get(str(members.get("kind"))), Mapping)  # the table of what it asks for
+            raise UnreadableFileError(
+                "the file is not a table of options", "begin it with name, kind, rows and key"
+            )
+        # The table of what it asks for.
+        is_batch = isinstance(members.get(str(members.get("kind"))), Mapping)
         if not is_batch and (other := identify_file(members, "batch")):
             raise UnreadableFileError(f"this is {other[0]}, not a batch file", other[1])
     except UnreadableFileError as error:
@@ -93,7 +104,8 @@ def read_file(path: Path, limit: int) -> bytes:
         raise UnreadableFileError(error.message, "name another file") from None
     if len(content) > limit:
         raise UnreadableFileError(
-            f"the file is larger than {limit // (1024 * 1024) or 1} MiB", "divide it into several batches"
+            f"the file is larger than {limit // (1024 * 1024) or 1} MiB",
+            "divide it into several batches",
         )
     return content
 
@@ -102,15 +114,27 @@ Loaded = tuple[Any, Callable[[positions.Path], tuple[int, int]]]
 
 
 def _fail(place: Place, line: int, column: int, problem: str, remedy: str) -> BatchFileError:
-    return BatchFileError(place.file, [Mistake(place._replace(line=line, column=column), problem, remedy)])
+    return BatchFileError(
+        place.file, [Mistake(place._replace(line=line, column=column), problem, remedy)]
+    )
 
 
 def _load_toml(content: bytes, place: Place) -> Loaded:
     members = load_toml(content)
     if isinstance(members, TomlFlaw):
         if members.repeats:
-            raise _fail(place, members.line, members.column, "a table or an option is set twice", "keep one of them")
-        problem = f"this is not valid TOML: {members.location}" if members.line == 0 else "this is not valid TOML"
+            raise _fail(
+                place,
+                members.line,
+                members.column,
+                "a table or an option is set twice",
+                "keep one of them",
+            )
+        problem = (
+            f"this is not valid TOML: {members.location}"
+            if members.line == 0
+            else "this is not valid TOML"
+        )
         if members.location.endswith("not UTF-8"):
             raise _fail(place, members.line, 0, "the file is not UTF-8", "save it as UTF-8")
         raise _fail(place, members.line, members.column, problem, _WRITE_TOML)
@@ -122,13 +146,19 @@ def _load_toml(content: bytes, place: Place) -> Loaded:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return whether there are more levels than JSON may have; without recursion, because a dotted key has no limit."""
+    """Return whether there are more levels than JSON may have; without recursion, because a dotted
+    key has no limit.
+    """
     level = [value]
     for _ in range(jsontext.DEPTH_LIMIT):
         tables = [each for each in level if isinstance(each, dict | list)]
         if not tables:
             return False
-        level = [each for table in tables for each in (table.values() if isinstance(table, dict) else table)]
+        level = [
+            each
+            for table in tables
+            for each in (table.values() if isinstance(table, dict) else table)
+        ]
     return True
 
 
@@ -162,7 +192,9 @@ def _locate_json_error(content: bytes, reason: str) -> tuple[int, int]:
         return error.lineno, error.colno
     except (ValueError, RecursionError):
         return 0, 0
-    repeated = positions.Positions(text).scan_json().repeated if reason == "duplicate-member" else None
+    repeated = (
+        positions.Positions(text).scan_json().repeated if reason == "duplicate-member" else None
+    )
     return repeated or (0, 0)
 
 
@@ -191,7 +223,9 @@ def _load_yaml(content: bytes, place: Place) -> Loaded:
         line, column, problem = error.line, error.column, "a key is repeated, or is not text"
     except RecursionError:
         problem = "this is nested too deeply"
-    raise _fail(place, line, column, problem, "write YAML of the same shape as a TOML batch file, in UTF-8")
+    raise _fail(
+        place, line, column, problem, "write YAML of the same shape as a TOML batch file, in UTF-8"
+    )
 
 
 def _find_yaml(node: Any, path: positions.Path) -> tuple[int, int]:

@@ -1,4 +1,6 @@
-"""Mistakes in a batch file or its rows: all are collected, each with its place and its remedy, and told at once."""
+"""Mistakes in a batch file or its rows: all are collected, each with its place and its remedy, and
+told at once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _MAX_SHOWN = 50
 
 
 class Place(NamedTuple):
-    """A place in a file: line and column in characters, from 1, or 0 if unknown; or a row and the names of its columns.
+    """A place in a file: line and column in characters, from 1, or 0 if unknown; or a row and the
+    names of its columns.
 
     `name` is empty for a place that is not in a row.
     """
@@ -39,11 +42,14 @@ class Mistake(NamedTuple):
 
     def __str__(self) -> str:
         """The mistake as one line, escaped: all three can contain text of the file."""
-        return escape_text(f"{self.place}: {self.problem}" + (f"; {self.remedy}" if self.remedy else ""), _MAX_LINE)
+        return escape_text(
+            f"{self.place}: {self.problem}" + (f"; {self.remedy}" if self.remedy else ""), _MAX_LINE
+        )
 
 
 class BatchFileError(UsageError):
-    """A batch file or its rows have mistakes: `mistakes` are all of them, in the order of the files. Nothing was sent.
+    """A batch file or its rows have mistakes: `mistakes` are all of them, in the order of the
+    files. Nothing was sent.
 
     The message is a line with their number, followed by one line for each of them.
     """
@@ -87,7 +93,9 @@ class MistakeCollector:
             self.add(place, f"{prefix}{error.message}", error.remedy)
 
     def raise_all(self) -> None:
-        """Raise BatchFileError if there are mistakes: those of the batch file first, then by file and line."""
+        """Raise BatchFileError if there are mistakes: those of the batch file first, then by file
+        and line.
+        """
         if self._found:
             raise BatchFileError(self.file, sorted(self._found, key=self._order))
 
@@ -97,7 +105,10 @@ class MistakeCollector:
 
 
 def name_text(text: str) -> str:
-    """Return a name of a file as messages show it. A longer one than ours may be a misplaced secret."""
+    """Return a name of a file as messages show it.
+
+    A longer one than ours may be a misplaced secret.
+    """
     return repr(text) if len(text) <= _MAX_SHOWN else f"a name of {len(text)} characters"
 
 

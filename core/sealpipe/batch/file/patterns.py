@@ -1,9 +1,11 @@
-"""Values with `{column}` in them, parsed once. A row's cell is filled in as data, and never parsed again.
+"""Values with `{column}` in them, parsed once.
 
-The file's text is parsed first, by the parser of its option. Then only the texts of the parsed value are templates: a
-title, a prompt's text, a field's label, and what a reference names. So no cell becomes a second recipient, a channel,
-a store, another key, or a placeholder. What could still act as a path, in a reference's body and its parameters, must
-be one plain name.
+A row's cell is filled in as data, and never parsed again.
+
+The file's text is parsed first, by the parser of its option. Then only the texts of the parsed
+value are templates: a title, a prompt's text, a field's label, and what a reference names. So no
+cell becomes a second recipient, a channel, a store, another key, or a placeholder. What could still
+act as a path, in a reference's body and its parameters, must be one plain name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sealpipe.errors import UsageError
 from sealpipe.prompts import Prompt, check_prompt
-from sealpipe.reference.parse import Everything, FieldSpec, Item, Key, Pointer, Reference, Target
+from sealpipe.reference import Everything, FieldSpec, Item, Key, Pointer, Reference, Target
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.sources.typed_secrets import TEXT_SOURCE
 
@@ -22,10 +24,11 @@ Values = Mapping[str, str]
 
 
 class Pattern(NamedTuple):
-    """A parsed value: the columns that it contains, and a function from a row's cells to the value for that row.
+    """A parsed value: the columns that it contains, and a function from a row's cells to the value
+    for that row.
 
-    The function raises UsageError if a cell cannot stand there. `kept` are the placeholders that it leaves, `name` is
-    that of a --param.
+    The function raises UsageError if a cell cannot stand there. `kept` are the placeholders that it
+    leaves, `name` is that of a --param.
     """
 
     columns: tuple[str, ...]
@@ -35,10 +38,11 @@ class Pattern(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """How an option's texts are read: which placeholders they keep besides columns, such as `{submission}`.
+    """How an option's texts are read: which placeholders they keep besides columns, such as
+    `{submission}`.
 
-    With `is_template`, the filled text is a template again: in a sink's body, and in a message. Then all other braces
-    are escaped.
+    With `is_template`, the filled text is a template again: in a sink's body, and in a message.
+    Then all other braces are escaped.
     """
 
     kept: Collection[str] = ()
@@ -46,7 +50,10 @@ class Dialect(NamedTuple):
 
 
 def make_pattern(value: Any, dialect: Dialect) -> Pattern:
-    """Make the pattern of a parsed value. UsageError for a brace that is not part of a placeholder."""
+    """Make the pattern of a parsed value.
+
+    UsageError for a brace that is not part of a placeholder.
+    """
     match value:
         case str():
             text = _parse_text(value, "the text", dialect)
@@ -54,7 +61,9 @@ def make_pattern(value: Any, dialect: Dialect) -> Pattern:
         case Prompt():
             text = _parse_text(value.text, "the prompt", Dialect())
             # Only the text: the id, by which targets name the prompt, is the same in each row.
-            return _make_pattern(text.columns, lambda cells: check_prompt(value._replace(text=text.fill(cells))))
+            return _make_pattern(
+                text.columns, lambda cells: check_prompt(value._replace(text=text.fill(cells)))
+            )
         case Reference():
             return _make_reference_pattern(value, dialect)
         case FieldSpec():
@@ -69,7 +78,9 @@ def make_pattern(value: Any, dialect: Dialect) -> Pattern:
     return Pattern((), lambda _: value)
 
 
-def _make_pattern(columns: Iterable[str], fill: Callable[[Values], Any], kept: tuple[str, ...] = ()) -> Pattern:
+def _make_pattern(
+    columns: Iterable[str], fill: Callable[[Values], Any], kept: tuple[str, ...] = ()
+) -> Pattern:
     names = tuple(dict.fromkeys(columns))
     if names:
         return Pattern(names, fill, kept)
@@ -90,16 +101,21 @@ class _Text(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for name in self.template.names if name not in self.dialect.kept))
+        return tuple(
+            dict.fromkeys(name for name in self.template.names if name not in self.dialect.kept)
+        )
 
     @property
     def kept(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for name in self.template.names if name in self.dialect.kept))
+        return tuple(
+            dict.fromkeys(name for name in self.template.names if name in self.dialect.kept)
+        )
 
     def fill(self, cells: Values) -> str:
         if not self.dialect.is_template:
             return "".join(
-                cells.get(piece, "") if number % 2 else piece for number, piece in enumerate(self.template.pieces)
+                cells.get(piece, "") if number % 2 else piece
+                for number, piece in enumerate(self.template.pieces)
             )
         return "".join(
             (f"{{{piece}}}" if piece in self.dialect.kept else escape_braces(cells.get(piece, "")))
@@ -109,7 +125,10 @@ class _Text(NamedTuple):
         )
 
     def fill_plain(self, cells: Values) -> str:
-        if self.template.find_misfit({name: cells.get(name, "") for name in self.columns}) is not None:
+        if (
+            self.template.find_misfit({name: cells.get(name, "") for name in self.columns})
+            is not None
+        ):
             raise UsageError(
                 "the cell is not one plain name, which it has to be in a path",
                 remedy=f"{PLAIN_NAME_RULE}: name another column, or correct the cell",
@@ -119,7 +138,8 @@ class _Text(NamedTuple):
     def fill_name(self, cells: Values) -> str:
         if not all(cells.get(name) for name in self.columns):
             raise UsageError(
-                "the cell is empty, so it names nothing", remedy="name another column, or fill in the cell"
+                "the cell is empty, so it names nothing",
+                remedy="name another column, or fill in the cell",
             )
         return self.fill(cells)
 
@@ -148,18 +168,26 @@ def _make_reference_pattern(ref: Reference, dialect: Dialect) -> Pattern:
 
 
 def _parse_item(item: Item) -> Pattern:
-    """Make the pattern of an item of a selector: a cell is one name there, whatever its characters."""
+    """Make the pattern of an item of a selector: a cell is one name there, whatever its
+    characters.
+    """
     if isinstance(item, Everything):
         return Pattern((), lambda _: item)
     label = None if item.label is None else _parse_text(item.label, "the selector", Dialect())
     texts = (item.name,) if isinstance(item, Key) else item.tokens
     parts = [_parse_text(text, "the selector", Dialect()) for text in texts]
-    columns = [name for part in parts for name in part.columns] + [*(() if label is None else label.columns)]
+    columns = [name for part in parts for name in part.columns] + [
+        *(() if label is None else label.columns)
+    ]
 
     def fill(cells: Values) -> Item:
         filled = [part.fill_name(cells) for part in parts]
         new_label = None if label is None else label.fill_name(cells)
-        return Key(filled[0], new_label) if isinstance(item, Key) else Pointer(tuple(filled), new_label)
+        return (
+            Key(filled[0], new_label)
+            if isinstance(item, Key)
+            else Pointer(tuple(filled), new_label)
+        )
 
     return Pattern(tuple(columns), fill)
 
@@ -169,5 +197,6 @@ def _make_field_pattern(spec: FieldSpec, dialect: Dialect) -> Pattern:
     label = None if spec.label is None else _parse_text(spec.label, "the label", Dialect())
     columns = (*(() if label is None else label.columns), *ref.columns)
     return _make_pattern(
-        columns, lambda cells: FieldSpec(None if label is None else label.fill(cells), ref.fill(cells))
+        columns,
+        lambda cells: FieldSpec(None if label is None else label.fill(cells), ref.fill(cells)),
     )

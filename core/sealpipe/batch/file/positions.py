@@ -1,7 +1,7 @@
 """Where the values of a TOML or JSON text stand: line and column of each.
 
-Neither `tomllib` nor any other TOML library for Python keeps positions. So this scans a text that was parsed before,
-and therefore only has to find where keys and values begin. It uses no recursion.
+Neither `tomllib` nor any other TOML library for Python keeps positions. So this scans a text that
+was parsed before, and therefore only has to find where keys and values begin. It uses no recursion.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _AROUND_KEY: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Positions:
-    """Positions by path. `repeated` is that of the first member that an object of JSON has twice."""
+    """Positions by path. `repeated` is that of the first member that an object of JSON has
+    twice.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -44,7 +46,9 @@ class Positions:
         self.repeated: tuple[int, int] | None = None
 
     def find(self, path: Path) -> tuple[int, int]:
-        """Return line and column of a key or an element, or of the nearest one around it; (1, 1) for the whole."""
+        """Return line and column of a key or an element, or of the nearest one around it; (1, 1)
+        for the whole.
+        """
         while path and path not in self._offsets:
             path = path[:-1]
         return self.locate(self._offsets.get(path, 0))
@@ -85,8 +89,12 @@ class Positions:
         self.repeated = None
         return self
 
-    def _enter_table(self, names: Path, start: int, counts: dict[Path, int], *, is_array: bool) -> Path:
-        """Return the path of a table from its header; of an array of tables, the current element's."""
+    def _enter_table(
+        self, names: Path, start: int, counts: dict[Path, int], *, is_array: bool
+    ) -> Path:
+        """Return the path of a table from its header; of an array of tables, the current
+        element's.
+        """
         path: Path = ()
         for number, name in enumerate(names, 1):
             path += (name,)

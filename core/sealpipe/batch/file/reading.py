@@ -1,7 +1,8 @@
 """Reads the definition of a batch from its file and its rows, and checks all of it.
 
-Nothing is sent before the whole file is right, so all mistakes are told at once. What only an installed plugin knows,
-such as whether a channel accepts an address, is a step of its own with the same collector: `check_recipients`.
+Nothing is sent before the whole file is right, so all mistakes are told at once. What only an
+installed plugin knows, such as whether a channel accepts an address, is a step of its own with the
+same collector: `check_recipients`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from sealpipe.batch.file.checks import PLANNERS, check_rows
 from sealpipe.batch.file.definition import BatchDefinition, Kind, Notification, Reissue, Reminders
 from sealpipe.batch.file.document import Document, read_document
 from sealpipe.batch.file.mistakes import MistakeCollector, Place, name_text, suggest_name
-from sealpipe.batch.file.options import KINDS, TABLES, TOP, Options, list_names, read_table, write_name
+from sealpipe.batch.file.options import (
+    KINDS,
+    TABLES,
+    TOP,
+    Options,
+    list_names,
+    read_table,
+    write_name,
+)
 from sealpipe.batch.file.patterns import Pattern
 from sealpipe.batch.file.render import CHANNELS
 from sealpipe.batch.file.rows import read_rows
@@ -29,12 +38,20 @@ REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
     "request": {"ask": '"Staging password"'},
     "share": {"field": '"Password=vault:secret/{name}#password"', "send": '"email:{email}"'},
 }
-"""Options without which nothing can be done, with an example. The link of a request can also be printed."""
+"""Options without which nothing can be done, with an example.
+
+The link of a request can also be printed.
+"""
 
 
 def load_definition(dumped: Mapping[str, Any]) -> BatchDefinition:
-    """Make a definition from what `dump` returned, with no rows. BatchFileError if this version refuses it."""
-    document = Document(dumped["file"], Path(), dumped["members"], lambda _: (0, 0), dict(dumped["texts"]))
+    """Make a definition from what `dump` returned, with no rows.
+
+    BatchFileError if this version refuses it.
+    """
+    document = Document(
+        dumped["file"], Path(), dumped["members"], lambda _: (0, 0), dict(dumped["texts"])
+    )
     mistakes = MistakeCollector(document.file)
     definition = _read(document, mistakes, with_rows=False)
     mistakes.raise_all()
@@ -43,11 +60,16 @@ def load_definition(dumped: Mapping[str, Any]) -> BatchDefinition:
 
 
 def load_options(dumped: Mapping[str, Any], definition: BatchDefinition) -> BatchDefinition:
-    """Return a definition with the options that `dump_options` returned. BatchFileError if they are refused now."""
+    """Return a definition with the options that `dump_options` returned.
+
+    BatchFileError if they are refused now.
+    """
     if dumped == definition.dump_options():
         return definition
     file, kind = definition.document.file, definition.kind
-    document = Document(file, Path(), {kind: dumped["members"]}, lambda _: (0, 0), dict(dumped["texts"]))
+    document = Document(
+        file, Path(), {kind: dumped["members"]}, lambda _: (0, 0), dict(dumped["texts"])
+    )
     mistakes = MistakeCollector(file)
     options = read_table(document, kind, kind, mistakes)
     mistakes.raise_all()
@@ -55,7 +77,10 @@ def load_options(dumped: Mapping[str, Any], definition: BatchDefinition) -> Batc
 
 
 def read_definition(path: str | Path) -> BatchDefinition:
-    """Read and check a batch file and its rows, without plugins. BatchFileError tells all mistakes."""
+    """Read and check a batch file and its rows, without plugins.
+
+    BatchFileError tells all mistakes.
+    """
     definition, mistakes = inspect_definition(path)
     mistakes.raise_all()
     assert definition is not None  # noqa: S101 - without one there is a mistake
@@ -63,9 +88,12 @@ def read_definition(path: str | Path) -> BatchDefinition:
 
 
 def inspect_definition(path: str | Path) -> tuple[BatchDefinition | None, MistakeCollector]:
-    """Return what could be read of a batch file and its rows, and the mistakes. None if its kind is not known.
+    """Return what could be read of a batch file and its rows, and the mistakes.
 
-    With mistakes, the definition is only good for finding more of them. BatchFileError if nothing can be read.
+    None if its kind is not known.
+
+    With mistakes, the definition is only good for finding more of them. BatchFileError if nothing
+    can be read.
     """
     document = read_document(Path(path))
     mistakes = MistakeCollector(document.file)
@@ -75,7 +103,9 @@ def inspect_definition(path: str | Path) -> tuple[BatchDefinition | None, Mistak
     return definition, mistakes
 
 
-def _read(document: Document, mistakes: MistakeCollector, *, with_rows: bool) -> BatchDefinition | None:
+def _read(
+    document: Document, mistakes: MistakeCollector, *, with_rows: bool
+) -> BatchDefinition | None:
     """Return the definition with as much as could be read; None if not even its kind is known."""
     members = document.members
     for name in members:
@@ -97,12 +127,22 @@ def _read(document: Document, mistakes: MistakeCollector, *, with_rows: bool) ->
     table = read_rows(document, key, mistakes) if with_rows else None
     if kind is None:
         return None
-    tables = {name: read_table(document, name, kind, mistakes) for name in TABLES if name not in KINDS or name == kind}
+    tables = {
+        name: read_table(document, name, kind, mistakes)
+        for name in TABLES
+        if name not in KINDS or name == kind
+    }
     for other in KINDS:
         if other != kind and other in members:
-            mistakes.add(document.place(other), f"a {kind} has no [{other}]", f'remove it, or write kind = "{other}"')
+            mistakes.add(
+                document.place(other),
+                f"a {kind} has no [{other}]",
+                f'remove it, or write kind = "{other}"',
+            )
     if kind not in members:
-        mistakes.add(document.place(), f"there is no [{kind}]", f"write [{kind}], followed by its options")
+        mistakes.add(
+            document.place(), f"there is no [{kind}]", f"write [{kind}], followed by its options"
+        )
     places = {name: document.place(name) for name in TABLES}
     options = tables[kind] or {}
     if table is not None:
@@ -110,7 +150,11 @@ def _read(document: Document, mistakes: MistakeCollector, *, with_rows: bool) ->
     _check_expiry(options, places[kind], mistakes)
     for name, example in REQUIRED[kind].items() if tables[kind] is not None else ():
         if name not in options:
-            mistakes.add(places[kind], f"[{kind}] has no {write_name(name)}", f"add {write_name(name)} = [{example}]")
+            mistakes.add(
+                places[kind],
+                f"[{kind}] has no {write_name(name)}",
+                f"add {write_name(name)} = [{example}]",
+            )
     return BatchDefinition(
         title or "",
         cast("Kind", kind),
@@ -146,7 +190,9 @@ def _read_text(document: Document, name: str, mistakes: MistakeCollector) -> str
     return None
 
 
-def _check_columns(tables: Mapping[str, Options | None], columns: Sequence[str], mistakes: MistakeCollector) -> None:
+def _check_columns(
+    tables: Mapping[str, Options | None], columns: Sequence[str], mistakes: MistakeCollector
+) -> None:
     """Check that each `{column}` exists, and that none has two meanings."""
     for table, options in tables.items():
         params = _list_params(options or {})
@@ -154,7 +200,9 @@ def _check_columns(tables: Mapping[str, Options | None], columns: Sequence[str],
             is_channel = option.setting.name in CHANNELS
             for pattern, place in zip(option.patterns, option.places, strict=True):
                 own = params if is_channel else ()
-                for problem, remedy in _check_pattern(pattern, columns, own, has_rows=table != "notify"):
+                for problem, remedy in _check_pattern(
+                    pattern, columns, own, has_rows=table != "notify"
+                ):
                     mistakes.add(place, f"{write_name(option.setting.name)}: {problem}", remedy)
 
 
@@ -179,11 +227,16 @@ def _check_pattern(
             )
     for name in pattern.kept:
         if name in columns:
-            yield f"{{{name}}} is both a column and a placeholder that sealpipe fills in", "rename the column"
+            yield (
+                f"{{{name}}} is both a column and a placeholder that sealpipe fills in",
+                "rename the column",
+            )
 
 
 def _check_expiry(options: Options, place: Place, mistakes: MistakeCollector) -> None:
-    given = [write_name(name) for name in ("expires_in", "expires_at", "no_expiry") if name in options]
+    given = [
+        write_name(name) for name in ("expires_in", "expires_at", "no_expiry") if name in options
+    ]
     if len(given) > 1:
         mistakes.add(place, f"{' and '.join(given)} exclude each other", "use only one of them")
 
@@ -198,7 +251,11 @@ def get_lifetime(options: Options, kind: str) -> timedelta | None:
 
 
 def _read_reminders(
-    document: Document, table: Options | None, options: Options, kind: str, mistakes: MistakeCollector
+    document: Document,
+    table: Options | None,
+    options: Options,
+    kind: str,
+    mistakes: MistakeCollector,
 ) -> Reminders | None:
     if table is None:
         return None
@@ -209,25 +266,39 @@ def _read_reminders(
     lifetime = get_lifetime(options, kind)
     if set(document.members["remind"]) <= {"message-template"}:
         name = "after" if kind == "request" else "unopened-after"
-        mistakes.add(place, "[remind] never reminds", f'write {name} = ["3d"] or before-expiry = "1d"')
+        mistakes.add(
+            place, "[remind] never reminds", f'write {name} = ["3d"] or before-expiry = "1d"'
+        )
     for number, time in enumerate(times):
         assert after is not None  # noqa: S101 - it has the times
         if lifetime is not None and time >= lifetime:
             mistakes.add(
-                after.places[number], "the reminder would come after the link has expired", "give a shorter time"
+                after.places[number],
+                "the reminder would come after the link has expired",
+                "give a shorter time",
             )
         if number and time <= times[number - 1]:
             mistakes.add(
-                after.places[number], "the reminders are not in order", "give each a longer time than the last"
+                after.places[number],
+                "the reminders are not in order",
+                "give each a longer time than the last",
             )
     if before is not None:
         here = table["before_expiry"].places[0]
         if "no_expiry" in options:
-            mistakes.add(here, "before-expiry and no-expiry exclude each other", "use only one of them")
+            mistakes.add(
+                here, "before-expiry and no-expiry exclude each other", "use only one of them"
+            )
         elif lifetime is not None and before >= lifetime:
-            mistakes.add(here, "the reminder would come before the link is created", "give a shorter time")
+            mistakes.add(
+                here, "the reminder would come before the link is created", "give a shorter time"
+            )
     if "send" not in options:
-        mistakes.add(place, f"[remind] has no recipient: [{kind}] has no send", 'add send = ["email:{email}"] there')
+        mistakes.add(
+            place,
+            f"[remind] has no recipient: [{kind}] has no send",
+            'add send = ["email:{email}"] there',
+        )
     return Reminders(times, before, table.get("message_template"))
 
 
@@ -238,7 +309,9 @@ def _read_reissue(table: Options | None) -> Reissue | None:
     return Reissue(when or "expired-unopened", times or 1)
 
 
-def _read_notification(table: Options | None, place: Place, mistakes: MistakeCollector) -> Notification | None:
+def _read_notification(
+    table: Options | None, place: Place, mistakes: MistakeCollector
+) -> Notification | None:
     if table is None:
         return None
     send = table.get("send")

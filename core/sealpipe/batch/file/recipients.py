@@ -1,4 +1,5 @@
-"""Checks a batch against the installed plugins: recipients by their channels, references by their sources and sinks.
+"""Checks a batch against the installed plugins: recipients by their channels, references by their
+sources and sinks.
 
 Nothing is sent, read or written, and no backend is asked.
 """
@@ -19,19 +20,21 @@ from sealpipe.collect.options import PLACEHOLDERS
 from sealpipe.delivery.recipients import ChannelTarget, Content, check_targets, parse_channel
 from sealpipe.errors import PluginError, UsageError
 from sealpipe.plugin import Mode
-from sealpipe.reference.parse import FieldSpec, Reference
+from sealpipe.reference import FieldSpec, Reference
 from sealpipe.registry.sinks import describe_write
 from sealpipe.sinks.targets import parse_targets
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.definition import BatchDefinition
-    from sealpipe.registry.registry import Registry
+    from sealpipe.registry import Registry
 
 _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passcode"}
 """What each option of channels delivers."""
 
 
-def check_recipients(definition: BatchDefinition, registry: Registry, mistakes: MistakeCollector) -> None:
+def check_recipients(
+    definition: BatchDefinition, registry: Registry, mistakes: MistakeCollector
+) -> None:
     """Check the channels, sources and sinks of a batch, for each row, and add their mistakes.
 
     A value or a cell that has a mistake already is left out.
@@ -45,13 +48,19 @@ def check_recipients(definition: BatchDefinition, registry: Registry, mistakes: 
     def can_run(check: Check) -> bool:
         return columns.issuperset(check.columns) and not mistakes.has(check.place)
 
-    channels = {target: check for target, check in _list_channels(definition, registry) if can_run(check)}
+    channels = {
+        target: check for target, check in _list_channels(definition, registry) if can_run(check)
+    }
     locations = [check for check in _list_locations(definition, registry) if can_run(check)]
     fixed = Findings(1, mistakes)
-    fixed.run([check for check in locations if not check.columns], Row("", {}, definition.document.place()))
+    fixed.run(
+        [check for check in locations if not check.columns],
+        Row("", {}, definition.document.place()),
+    )
     fixed.report()
     alone = [*channels.values(), *(check for check in locations if check.columns)]
-    # All channels of a row together, because no two recipients may be the same. Only if that fails, each alone.
+    # All channels of a row together, because no two recipients may be the same. Only if that fails,
+    # each alone.
     run = partial(_check_channels, definition.options, registry, [*channels])
     together = Check(definition.document.place(definition.kind), "", (), run)
     findings = Findings(len(definition.rows), mistakes)
@@ -70,15 +79,24 @@ def _passes(checks: Sequence[Check], row: Row) -> bool:
     return True
 
 
-def _list_channels(definition: BatchDefinition, registry: Registry) -> Iterator[tuple[ChannelTarget, Check]]:
-    """Yield each channel with its check; not one that names a --param, whose value is not known yet."""
+def _list_channels(
+    definition: BatchDefinition, registry: Registry
+) -> Iterator[tuple[ChannelTarget, Check]]:
+    """Yield each channel with its check; not one that names a --param, whose value is not known
+    yet.
+    """
     options = definition.options
-    params = {pattern.name for pattern in options["param"].patterns} if "param" in options else set()
+    params = (
+        {pattern.name for pattern in options["param"].patterns} if "param" in options else set()
+    )
     for name, content in _CONTENTS.items():
         for fill, check in _list_values(options, name):
             if params.isdisjoint(check.columns):
                 target = parse_channel(content, fill({}))
-                yield target, check._replace(run=partial(_check_channels, options, registry, [target]))
+                yield (
+                    target,
+                    check._replace(run=partial(_check_channels, options, registry, [target])),
+                )
 
 
 def _list_locations(definition: BatchDefinition, registry: Registry) -> Iterator[Check]:
@@ -99,7 +117,9 @@ def _list_values(options: Options, *names: str) -> Iterator[tuple[Callable[[Valu
             yield pattern.fill, Check(place, f"{write_name(name)}: ", pattern.columns, pattern.fill)
 
 
-def _check_channels(options: Options, registry: Registry, targets: Sequence[ChannelTarget], cells: Values) -> None:
+def _check_channels(
+    options: Options, registry: Registry, targets: Sequence[ChannelTarget], cells: Values
+) -> None:
     check_targets(targets, list_channel_cells(options, cells), lambda: registry)
 
 
@@ -109,7 +129,9 @@ def _check_source(fill: Callable[[Values], Any], registry: Registry, cells: Valu
             registry.locate(ref)
 
 
-def _check_sink(fill: Callable[[Values], Any], mode: Mode, registry: Registry, cells: Values) -> None:
+def _check_sink(
+    fill: Callable[[Values], Any], mode: Mode, registry: Registry, cells: Values
+) -> None:
     (target,) = parse_targets([fill(cells)], mode, PLACEHOLDERS)
     ref = target.fill(dict.fromkeys(PLACEHOLDERS, "sample"))
     describe_write(registry, ref.name, registry.locate(ref, "sink"), target.mode)

@@ -1,7 +1,8 @@
-"""Renders a row: what the engine asks, shares, sends, reminds and collects for it, and a digest of what is sent.
+"""Renders a row: what the engine asks, shares, sends, reminds and collects for it, and a digest of
+what is sent.
 
-Cells are data. In a channel's address they are the values of `--param`, so the channel's own checks hold; everywhere
-else `patterns.py` fills them in after parsing.
+Cells are data. In a channel's address they are the values of `--param`, so the channel's own checks
+hold; everywhere else `patterns.py` fills them in after parsing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.batch.file.patterns import Values
 from sealpipe.collect.options import CollectPlan, plan_collect
-from sealpipe.reference.parse import Reference, Target
+from sealpipe.reference import Reference, Target
 from sealpipe.request.options import RequestJob, plan_request
 from sealpipe.settings import ARGUMENTS
 from sealpipe.share.options import ShareJob, plan_share
@@ -33,7 +34,10 @@ CHANNELS: Final = ("send", "passcode_to")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RenderedRow:
-    """A row as the engine needs it. Each method raises UsageError if the options are refused after all."""
+    """A row as the engine needs it.
+
+    Each method raises UsageError if the options are refused after all.
+    """
 
     key: str
     arguments: Mapping[str, Any]
@@ -49,18 +53,27 @@ class RenderedRow:
     def digest(self) -> str:
         """SHA-256, in hex, of what [request] or [share] means for this row.
 
-        It is the same in each run and in each version, as long as neither changes. What is reminded, collected and
-        notified is no part of it.
+        It is the same in each run and in each version, as long as neither changes. What is
+        reminded, collected and notified is no part of it.
         """
-        members = {**self.content, "options": {name: _describe(each) for name, each in self.content["options"].items()}}
+        members = {
+            **self.content,
+            "options": {name: _describe(each) for name, each in self.content["options"].items()},
+        }
         return hashlib.sha256(_sorted_json(members).encode("utf-8")).hexdigest()
 
     def make_request(self, **added: Any) -> RequestJob:
-        """Return the job of its request; `added` are arguments such as `key`. Its expiry counts from now."""
+        """Return the job of its request; `added` are arguments such as `key`.
+
+        Its expiry counts from now.
+        """
         return plan_request(**self.arguments, **added)
 
     def make_share(self, **added: Any) -> ShareJob:
-        """Return the job of its share; `added` are further arguments. Its expiry counts from now."""
+        """Return the job of its share; `added` are further arguments.
+
+        Its expiry counts from now.
+        """
         return plan_share(**self.arguments, **added)
 
     def make_collect(self, request: str | Receipt, **added: Any) -> CollectPlan:
@@ -77,7 +90,11 @@ def render_row(definition: BatchDefinition, row: Row) -> RenderedRow:
         make_arguments(definition.options, filled, row.values),
         None if definition.collect is None else fill_options(definition.collect, row.values),
         None if template is None else template.fill(row.values),
-        {"kind": definition.kind, "options": filled, "cells": list_channel_cells(definition.options, row.values)},
+        {
+            "kind": definition.kind,
+            "options": filled,
+            "cells": list_channel_cells(definition.options, row.values),
+        },
     )
 
 
@@ -88,7 +105,9 @@ def fill_options(options: Options, cells: Values) -> dict[str, Any]:
 
 def make_arguments(options: Options, filled: Mapping[str, Any], cells: Values) -> dict[str, Any]:
     """Return filled options as arguments of `plan_request` or `plan_share`."""
-    arguments = {ARGUMENTS.get(name, name): value for name, value in filled.items() if name != "no_expiry"}
+    arguments = {
+        ARGUMENTS.get(name, name): value for name, value in filled.items() if name != "no_expiry"
+    }
     if filled.get("no_expiry"):
         arguments["expires_in"] = None
     if params := list_channel_cells(options, cells):
@@ -101,12 +120,17 @@ def list_channel_cells(options: Options, cells: Values) -> dict[str, str]:
     """Return the cells that channels name, by column: not the values of --param."""
     params = options.get("param")
     given = {pattern.name for pattern in params.patterns} if params else set()
-    columns = dict.fromkeys(name for each in CHANNELS if each in options for name in options[each].columns)
+    columns = dict.fromkeys(
+        name for each in CHANNELS if each in options for name in options[each].columns
+    )
     return {name: cells.get(name, "") for name in columns if name not in given}
 
 
 def _sorted_json(members: Mapping[str, Any]) -> str:
-    tables = {name: dict(sorted(each.items())) if isinstance(each, dict) else each for name, each in members.items()}
+    tables = {
+        name: dict(sorted(each.items())) if isinstance(each, dict) else each
+        for name, each in members.items()
+    }
     return jsontext.dumps(tables)
 
 

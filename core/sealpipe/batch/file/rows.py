@@ -1,6 +1,8 @@
-"""The rows of a batch: a CSV file as spreadsheets write it, JSON Lines, or `[[row]]` tables in the batch file.
+"""The rows of a batch: a CSV file as spreadsheets write it, JSON Lines, or `[[row]]` tables in the
+batch file.
 
-A row is text under the names of columns. It is never more than data: nothing here interprets a cell.
+A row is text under the names of columns. It is never more than data: nothing here interprets a
+cell.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ class Row:
 
 
 class RowTable(NamedTuple):
-    """The names of all columns, and the rows in the order of their file. A row lacks empty cells of JSON."""
+    """The names of all columns, and the rows in the order of their file.
+
+    A row lacks empty cells of JSON.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -52,10 +57,17 @@ class _Cells(NamedTuple):
 
 
 def read_rows(document: Document, key: str | None, mistakes: MistakeCollector) -> RowTable | None:
-    """Read the rows that a batch file names or contains. None if they cannot be read; mistakes are added."""
+    """Read the rows that a batch file names or contains.
+
+    None if they cannot be read; mistakes are added.
+    """
     source, tables = document.members.get("rows"), document.members.get("row")
     if (source is None) == (tables is None):
-        what = "there are no rows" if source is None else "rows are given twice, in a file and as [[row]] tables"
+        what = (
+            "there are no rows"
+            if source is None
+            else "rows are given twice, in a file and as [[row]] tables"
+        )
         mistakes.add(
             document.place("row") if source is not None else document.place(),
             what,
@@ -63,7 +75,9 @@ def read_rows(document: Document, key: str | None, mistakes: MistakeCollector) -
         )
         return None
     if source is not None and not (isinstance(source, str) and source):
-        mistakes.add(document.place("rows"), "rows is not the name of a file", 'write rows = "vendors.csv"')
+        mistakes.add(
+            document.place("rows"), "rows is not the name of a file", 'write rows = "vendors.csv"'
+        )
         return None
     before = len(mistakes)
     try:
@@ -77,17 +91,29 @@ def read_rows(document: Document, key: str | None, mistakes: MistakeCollector) -
         return None
     columns = tuple(dict.fromkeys(name for each in cells for name in each.values))
     if not cells and len(mistakes) == before:
-        mistakes.add(document.place("rows" if source is not None else "row"), "there is no row", "add at least one row")
+        mistakes.add(
+            document.place("rows" if source is not None else "row"),
+            "there is no row",
+            "add at least one row",
+        )
     if not cells:
         return None
     if len(columns) > MAX_COLUMNS:
-        mistakes.add(cells[0].place, f"there are more than {MAX_COLUMNS} columns", "remove those that are not used")
+        mistakes.add(
+            cells[0].place,
+            f"there are more than {MAX_COLUMNS} columns",
+            "remove those that are not used",
+        )
         return None
     return RowTable(columns, _identify_rows(document, key, cells, columns, mistakes))
 
 
 def _identify_rows(
-    document: Document, key: str | None, cells: list[_Cells], columns: tuple[str, ...], mistakes: MistakeCollector
+    document: Document,
+    key: str | None,
+    cells: list[_Cells],
+    columns: tuple[str, ...],
+    mistakes: MistakeCollector,
 ) -> tuple[Row, ...]:
     """Return the rows with their keys; without one, if the key's column is not known."""
     if key is not None and key not in columns:
@@ -105,7 +131,10 @@ def _identify_rows(
         if problem := _find_key_problem(name):
             mistakes.add(place._replace(name=key), *problem)
         elif name in first_by_key:
-            problem = f"the key is the same as in line {first_by_key[name]}", "give each row a key of its own"
+            problem = (
+                f"the key is the same as in line {first_by_key[name]}",
+                "give each row a key of its own",
+            )
             mistakes.add(place._replace(name=key), *problem)
         first_by_key.setdefault(name, place.line)
         rows.append(Row(name, values, place))
@@ -125,7 +154,9 @@ def _find_key_problem(name: str) -> tuple[str, str] | None:
 def _limit(cells: Iterable[_Cells]) -> Iterator[_Cells]:
     for number, each in enumerate(cells):
         if number == MAX_ROWS:
-            raise UnreadableFileError(f"there are more than {MAX_ROWS} rows", "divide them into several batches")
+            raise UnreadableFileError(
+                f"there are more than {MAX_ROWS} rows", "divide them into several batches"
+            )
         yield each
 
 
@@ -133,7 +164,8 @@ def _read_row_file(path: Path, mistakes: MistakeCollector) -> list[_Cells]:
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv", ".jsonl", ".ndjson"):
         raise UnreadableFileError(
-            "the file with the rows has no ending that says what it is", "name a .csv, .tsv, .jsonl or .ndjson file"
+            "the file with the rows has no ending that says what it is",
+            "name a .csv, .tsv, .jsonl or .ndjson file",
         )
     content = read_file(path, MAX_SIZE)
     place = Place(path.name)
@@ -146,8 +178,15 @@ def _read_row_file(path: Path, mistakes: MistakeCollector) -> list[_Cells]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        problem = f"the file is not UTF-8: the byte 0x{content[error.start]:02X} looks like Latin-1 (Windows-1252)"
-        mistakes.add(place._replace(line=line), problem, f"{_SPREADSHEET}, or: iconv -f WINDOWS-1252 -t UTF-8")
+        problem = (
+            f"the file is not UTF-8: the byte 0x{content[error.start]:02X} looks like Latin-1 "
+            "(Windows-1252)"
+        )
+        mistakes.add(
+            place._replace(line=line),
+            problem,
+            f"{_SPREADSHEET}, or: iconv -f WINDOWS-1252 -t UTF-8",
+        )
         return []
     read = _read_csv if kind in (".csv", ".tsv") else _read_json_lines
     return list(_limit(read(text, place, mistakes)))
@@ -169,12 +208,18 @@ def _read_csv(text: str, place: Place, mistakes: MistakeCollector) -> Iterator[_
                 mistakes.add(here, problem, "put a cell that contains the delimiter in quotes")
             elif len(record) < len(header):
                 problem = f"the row has {len(record)} of {len(header)} cells"
-                mistakes.add(here, problem, "leave no cell out; an empty one still has its delimiter")
+                mistakes.add(
+                    here, problem, "leave no cell out; an empty one still has its delimiter"
+                )
             else:
-                yield _Cells(here, {name: cell for name, cell in zip(header, record, strict=False) if name})
+                yield _Cells(
+                    here, {name: cell for name, cell in zip(header, record, strict=False) if name}
+                )
     except csv.Error as error:
         problem = f"the row cannot be read as CSV: {error}"
-        mistakes.add(place._replace(line=line), problem, 'close every quote; a " inside quotes is written ""')
+        mistakes.add(
+            place._replace(line=line), problem, 'close every quote; a " inside quotes is written ""'
+        )
 
 
 def _find_delimiter(text: str) -> str:
@@ -191,9 +236,15 @@ def _check_header(record: list[str], place: Place, mistakes: MistakeCollector) -
         header.pop()
     for number, name in enumerate(header, 1):
         if not name.strip():
-            mistakes.add(place, f"column {number} has no name", "give each column a name in the first line")
+            mistakes.add(
+                place, f"column {number} has no name", "give each column a name in the first line"
+            )
         elif name in header[: number - 1]:
-            mistakes.add(place, f"two columns are called {name_text(name)}", "give each column a name of its own")
+            mistakes.add(
+                place,
+                f"two columns are called {name_text(name)}",
+                "give each column a name of its own",
+            )
     return header
 
 
@@ -212,7 +263,9 @@ def _read_json_lines(text: str, place: Place, mistakes: MistakeCollector) -> Ite
 
 def _read_tables(document: Document, tables: Any, mistakes: MistakeCollector) -> Iterator[_Cells]:
     if not isinstance(tables, list):
-        mistakes.add(document.place("row"), "row is not an array of tables", "begin each row with [[row]]")
+        mistakes.add(
+            document.place("row"), "row is not an array of tables", "begin each row with [[row]]"
+        )
         return
     for number, table in enumerate(tables):
         yield from _read_members(table, document.place("row", number)._replace(column=0), mistakes)
@@ -220,14 +273,22 @@ def _read_tables(document: Document, tables: Any, mistakes: MistakeCollector) ->
 
 def _read_members(value: Any, place: Place, mistakes: MistakeCollector) -> Iterator[_Cells]:
     if not isinstance(value, dict):
-        mistakes.add(place, "the row is not an object with the names of columns", 'write {"name": "acme", ...}')
+        mistakes.add(
+            place,
+            "the row is not an object with the names of columns",
+            'write {"name": "acme", ...}',
+        )
         return
     cells = {}
     for name, each in value.items():
         cell = _format_cell(each)
         if cell is None:
             what = "the cell is not text, a number, true or false"
-            mistakes.add(place._replace(name=name_text(name)), what, "a row is flat: give each value a column")
+            mistakes.add(
+                place._replace(name=name_text(name)),
+                what,
+                "a row is flat: give each value a column",
+            )
         else:
             cells[name] = cell
     yield _Cells(place, cells)

@@ -1,4 +1,6 @@
-"""Finds rows whose values would be stored in the same place, where one would overwrite the other."""
+"""Finds rows whose values would be stored in the same place, where one would overwrite the
+other.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from sealpipe.batch.file.rows import Row
-from sealpipe.reference.parse import Key, Reference
+from sealpipe.reference import Key, Reference
 from sealpipe.sinks.targets import SinkTarget
 
 EVERY_KEY: Final = "*"
@@ -36,7 +38,10 @@ class PlaceRegister:
         self._places: dict[Reference, _Place] = {}
 
     def claim(self, row: Row, targets: Iterable[TargetKeys]) -> Row | None:
-        """Register the targets of a row. Return an earlier row that would be stored in the same place."""
+        """Register the targets of a row.
+
+        Return an earlier row that would be stored in the same place.
+        """
         found: Row | None = None
         for target, keys in targets:
             if target.placeholders:
@@ -47,7 +52,9 @@ class PlaceRegister:
             if (target.mode != "merge" or EVERY_KEY in names) and place.first is not row:
                 others.append(place.first)
             # A row's own targets are compared when its options are made.
-            found = found or next((each for each in others if each is not None and each is not row), None)
+            found = found or next(
+                (each for each in others if each is not None and each is not row), None
+            )
             if target.mode != "merge":
                 place.owner = place.owner or row
             for name in names:
@@ -59,7 +66,8 @@ def read_keys(target: SinkTarget) -> TargetKeys:
     """Return the keys of a target of a share, as far as it names them: else the fields decide."""
     items = target.ref.selector or (None,)
     return TargetKeys(
-        target, tuple((item.label or item.name) if isinstance(item, Key) else EVERY_KEY for item in items)
+        target,
+        tuple((item.label or item.name) if isinstance(item, Key) else EVERY_KEY for item in items),
     )
 
 

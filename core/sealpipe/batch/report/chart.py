@@ -1,4 +1,6 @@
-"""The chart of a report: how many links were delivered and used by when, as SVG. No script, no style of its own."""
+"""The chart of a report: how many links were delivered and used by when, as SVG. No script, no
+style of its own.
+"""
 
 from __future__ import annotations
 
@@ -63,12 +65,17 @@ def describe_chart(report: BatchReport) -> str:
     timeline = report.timeline
     if timeline is None:
         return "No link was delivered yet."
-    halves = [timeline.begin + timeline.step * (len(timeline.used) * part // 4) for part in (1, 2, 3)]
+    halves = [
+        timeline.begin + timeline.step * (len(timeline.used) * part // 4) for part in (1, 2, 3)
+    ]
     numbers = [timeline.used[len(timeline.used) * part // 4] for part in (1, 2, 3)]
-    by = ", ".join(f"{number} by {_format(moment)}" for moment, number in zip(halves, numbers, strict=True))
+    by = ", ".join(
+        f"{number} by {_format(moment)}" for moment, number in zip(halves, numbers, strict=True)
+    )
     total, word = len(report.rows), USED[report.kind]
     return (
-        f"Rows {word}: {by}, {timeline.used[-1]} of {total} at the end. Delivered: {timeline.delivered[-1]} of {total}."
+        f"Rows {word}: {by}, {timeline.used[-1]} of {total} at the end. Delivered: "
+        f"{timeline.delivered[-1]} of {total}."
     )
 
 
@@ -102,7 +109,8 @@ def _draw_times(scale: _Scale) -> list[str]:
         x = scale.x(moment)
         anchor = "start" if number == 0 else "end" if x > _WIDTH - 60 else "middle"
         parts.append(
-            f'<text x="{x:.1f}" y="{_HEIGHT - 12}" text-anchor="{anchor}">{_format(moment, timeline.step)}</text>'
+            f'<text x="{x:.1f}" y="{_HEIGHT - 12}" '
+            f'text-anchor="{anchor}">{_format(moment, timeline.step)}</text>'
         )
     return parts
 
@@ -110,7 +118,13 @@ def _draw_times(scale: _Scale) -> list[str]:
 def _format(moment: int, step: int = 0) -> str:
     """Return a time as short as the steps allow, in UTC."""
     at = to_datetime(moment)
-    return f"{at:%Y-%m-%d}" if step >= DAY else f"{at:%m-%d %H:%M}" if step else f"{at:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"{at:%Y-%m-%d}"
+        if step >= DAY
+        else f"{at:%m-%d %H:%M}"
+        if step
+        else f"{at:%Y-%m-%d %H:%M} UTC"
+    )
 
 
 def _draw_steps(scale: _Scale, numbers: tuple[int, ...]) -> str:

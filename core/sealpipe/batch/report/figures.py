@@ -1,7 +1,8 @@
-"""What `status` and `report` tell of a batch: its numbers, what was used when, and each row with what comes next. Pure.
+"""What `status` and `report` tell of a batch: its numbers, what was used when, and each row with
+what comes next. Pure.
 
-Nothing of it is secret, and nothing is a link: a request's short code is left out, because its link is made of it.
-Times are microseconds since 1970, by the database's clock.
+Nothing of it is secret, and nothing is a link: a request's short code is left out, because its link
+is made of it. Times are microseconds since 1970, by the database's clock.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Final, Literal, NamedTuple
 
-from sealpipe.batch.steps.states import HOUR, MINUTE, Progress, Schedule, State, Step, find_next, is_over, is_troubled
+from sealpipe.batch.steps.states import (
+    HOUR,
+    MINUTE,
+    Progress,
+    Schedule,
+    State,
+    Step,
+    find_next,
+    is_over,
+    is_troubled,
+)
 
 DAY: Final = 24 * HOUR
 ATTENTION: Final = (
@@ -28,11 +39,33 @@ ATTENTION: Final = (
     State.DONE,
 )
 """The order of states and of rows: what somebody should look at comes first."""
-_SHOWN_MEMBERS: Final = ("what", "by", "for", "because", "submissions", "late", "unclear", "problem", "remedy")
+_SHOWN_MEMBERS: Final = (
+    "what",
+    "by",
+    "for",
+    "because",
+    "submissions",
+    "late",
+    "unclear",
+    "problem",
+    "remedy",
+)
 """Members of a history's line that a report shows."""
 _CONCEALED: Final = "[withheld]"
 _MOST_STEPS: Final = 60
-_STEPS: Final = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 28 * DAY)
+_STEPS: Final = (
+    MINUTE,
+    5 * MINUTE,
+    15 * MINUTE,
+    HOUR,
+    3 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    7 * DAY,
+    28 * DAY,
+)
 
 
 class HistoryLine(NamedTuple):
@@ -56,7 +89,9 @@ class RowFacts(NamedTuple):
 
 
 class ReportedRow(NamedTuple):
-    """A row as it is told: `next_step` is empty if nothing comes by itself, `exit_code` 0 if nothing went wrong."""
+    """A row as it is told: `next_step` is empty if nothing comes by itself, `exit_code` 0 if
+    nothing went wrong.
+    """
 
     key: str
     state: State
@@ -96,7 +131,9 @@ class Timeline(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A batch at a moment. `rows` are in the order of `ATTENTION`, then by key; no `timeline` before a delivery."""
+    """A batch at a moment. `rows` are in the order of `ATTENTION`, then by key; no `timeline`
+    before a delivery.
+    """
 
     name: str
     kind: Literal["request", "share"]
@@ -140,17 +177,24 @@ def make_report(
     now: int,
     redact: Callable[[str], str] = str,
 ) -> BatchReport:
-    """Report on the rows of a batch. `redact` hides what looks like a secret in texts that come from outside."""
+    """Report on the rows of a batch.
+
+    `redact` hides what looks like a secret in texts that come from outside.
+    """
     reported = sorted(
         (_report_row(name, row, schedule, redact) for row in rows),
         key=lambda row: (ATTENTION.index(row.state), row.key),
     )
     delivered = [row.delivered_at for row in reported if row.delivered_at is not None]
     used = [row.used_at for row in reported if row.used_at is not None]
-    return BatchReport(name, kind, service, now, tuple(reported), make_timeline(delivered, used, now))
+    return BatchReport(
+        name, kind, service, now, tuple(reported), make_timeline(delivered, used, now)
+    )
 
 
-def _report_row(batch: str, row: RowFacts, schedule: Schedule, redact: Callable[[str], str]) -> ReportedRow:
+def _report_row(
+    batch: str, row: RowFacts, schedule: Schedule, redact: Callable[[str], str]
+) -> ReportedRow:
     progress, key = row.progress, redact(row.key)
     step = _find_step(row, schedule)
     conceal = _make_concealer(row, redact)
@@ -181,9 +225,13 @@ def _report_row(batch: str, row: RowFacts, schedule: Schedule, redact: Callable[
 
 
 def _make_concealer(row: RowFacts, redact: Callable[[str], str]) -> Callable[[str], str]:
-    """Return what also hides the short codes of a row, of which errors often tell: its links are made of them."""
+    """Return what also hides the short codes of a row, of which errors often tell: its links are
+    made of them.
+    """
     found = (row.progress.short_code, *(content.get("short_code") for _, content in row.history))
-    codes = sorted({code for code in found if isinstance(code, str) and code}, key=len, reverse=True)
+    codes = sorted(
+        {code for code in found if isinstance(code, str) and code}, key=len, reverse=True
+    )
 
     def conceal(text: str) -> str:
         for code in codes:
@@ -203,11 +251,15 @@ def _find_step(row: RowFacts, schedule: Schedule) -> Step:
 
 def _tell(content: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
     shown = {name: content[name] for name in _SHOWN_MEMBERS if content.get(name)}
-    return {name: redact(value) if isinstance(value, str) else value for name, value in shown.items()}
+    return {
+        name: redact(value) if isinstance(value, str) else value for name, value in shown.items()
+    }
 
 
 def make_timeline(delivered: Sequence[int], used: Sequence[int], now: int) -> Timeline | None:
-    """Count the rows that were delivered and used, by at most some sixty moments up to now; None without any."""
+    """Count the rows that were delivered and used, by at most some sixty moments up to now; None
+    without any.
+    """
     moments = [*delivered, *used]
     if not moments:
         return None

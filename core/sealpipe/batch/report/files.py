@@ -37,7 +37,9 @@ _COLUMNS: Final = (
 )
 _TIMES: Final = ("since", "next_at", "delivered_at", "used_at", "expires_at")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a cell a formula, the forms of full width included: some spreadsheets take these, too."""
+"""What makes a cell a formula, the forms of full width included: some spreadsheets take these,
+too.
+"""
 MAX_TEXT: Final = 1000
 """Characters of a text that are shown."""
 
@@ -58,7 +60,9 @@ def name_step(report: BatchReport, row: ReportedRow) -> str:
 
 
 def describe_event(line: HistoryLine) -> str:
-    """Return what happened in words: `collected 2 submissions`, `failed: the server did not answer`."""
+    """Return what happened in words: `collected 2 submissions`, `failed: the server did not
+    answer`.
+    """
     content = line.content
     text = str(content.get("what", ""))
     if isinstance(number := content.get("submissions"), int):
@@ -73,7 +77,11 @@ def describe_event(line: HistoryLine) -> str:
 
 
 def _join_unclear(unclear: Any) -> str:
-    return f"unclear whether it reached {', '.join(map(str, unclear))}" if isinstance(unclear, list | tuple) else ""
+    return (
+        f"unclear whether it reached {', '.join(map(str, unclear))}"
+        if isinstance(unclear, list | tuple)
+        else ""
+    )
 
 
 def to_members(report: BatchReport) -> dict[str, Any]:
@@ -113,7 +121,8 @@ def _list_cells(row: ReportedRow) -> dict[str, Any]:
 
 
 def to_csv(report: BatchReport) -> str:
-    """Return the rows of a report as CSV, with a BOM: without it, spreadsheets take UTF-8 for something else.
+    """Return the rows of a report as CSV, with a BOM: without it, spreadsheets take UTF-8 for
+    something else.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """

@@ -1,6 +1,8 @@
-"""A report as one page that needs nothing else: no network, no script, no font, no picture beside it.
+"""A report as one page that needs nothing else: no network, no script, no font, no picture beside
+it.
 
-Everything that comes from rows is hostile text: it is escaped, and the page's policy lets nothing run or load.
+Everything that comes from rows is hostile text: it is escaped, and the page's policy lets nothing
+run or load.
 """
 
 from __future__ import annotations
@@ -105,7 +107,10 @@ def _list_numbers(report: BatchReport) -> str:
             ("stored", report.add_up("stored"), ""),
         ]
     numbers.append(("reminders sent", report.add_up("reminders"), ""))
-    tiles = (f'<div class="{kind}"><dt>{name}</dt><dd>{number}</dd></div>' for name, number, kind in numbers)
+    tiles = (
+        f'<div class="{kind}"><dt>{name}</dt><dd>{number}</dd></div>'
+        for name, number, kind in numbers
+    )
     return f"<dl>{''.join(tiles)}</dl>"
 
 
@@ -116,8 +121,18 @@ def _show_chart(report: BatchReport) -> str:
 
 
 def _show_row(report: BatchReport, row: ReportedRow) -> str:
-    used = row.submissions if report.kind == "request" else _show_time(row.used_at) if row.used_at else "-"
-    outcome = f' <span class="quiet">{_show(row.outcome)}</span>' if row.outcome not in ("", str(row.state)) else ""
+    used = (
+        row.submissions
+        if report.kind == "request"
+        else _show_time(row.used_at)
+        if row.used_at
+        else "-"
+    )
+    outcome = (
+        f' <span class="quiet">{_show(row.outcome)}</span>'
+        if row.outcome not in ("", str(row.state))
+        else ""
+    )
     step = _show(name_step(report, row)) or "-"
     if row.next_at is not None:
         step += "<br>now" if row.next_at <= report.made_at else f"<br>{_show_time(row.next_at)}"
@@ -126,7 +141,10 @@ def _show_row(report: BatchReport, row: ReportedRow) -> str:
     _, *columns = _columns(report)
     cells = (
         f'<th scope="row">{_show(row.key)}</th>',
-        *(f'<td data-label="{column}">{value}</td>' for column, value in zip(columns, values, strict=True)),
+        *(
+            f'<td data-label="{column}">{value}</td>'
+            for column, value in zip(columns, values, strict=True)
+        ),
     )
     notes = _show_problem(row) + _show_history(row)
     more = f'<tr class="more"><td colspan="{len(cells)}">{notes}</td></tr>' if notes else ""
@@ -144,12 +162,16 @@ def _show_problem(row: ReportedRow) -> str:
 def _show_history(row: ReportedRow) -> str:
     if not row.history:
         return ""
-    lines = "".join(f"<li>{_show_time(line.at)} {_show(describe_event(line))}</li>" for line in row.history)
+    lines = "".join(
+        f"<li>{_show_time(line.at)} {_show(describe_event(line))}</li>" for line in row.history
+    )
     return f"<details><summary>History of {_show(row.key)}</summary><ol>{lines}</ol></details>"
 
 
 def _show(text: str) -> str:
-    """Return text from outside as HTML: no markup, no control character, nothing that changes the direction."""
+    """Return text from outside as HTML: no markup, no control character, nothing that changes the
+    direction.
+    """
     return escape(escape_text(text, MAX_TEXT))
 
 

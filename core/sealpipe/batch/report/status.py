@@ -14,7 +14,11 @@ def read_facts(engine: Engine, *, with_history: bool = False) -> Iterator[RowFac
     """Yield each row of a batch, in no particular order."""
     for row in engine.store.list_rows(engine.batch, contents=True):
         content = RowContent.load(row)
-        history = [(event.at, event.content) for event in engine.store.read_history(row)] if with_history else ()
+        history = (
+            [(event.at, event.content) for event in engine.store.read_history(row)]
+            if with_history
+            else ()
+        )
         yield RowFacts(
             row.key or "",
             State(row.state),

@@ -88,4 +88,6 @@ footer { margin-top: 1.5rem; font-size: 0.875rem; }
   .state, .problem, .mark, .area { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
-"""Without markup, so that it can stand in a page as it is; the page's policy allows exactly this text."""
+"""Without markup, so that it can stand in a page as it is; the page's policy allows exactly this
+text.
+"""

@@ -16,10 +16,11 @@ MAX_PROBLEM: Final = 1000
 
 
 class RowContent(NamedTuple):
-    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its progress.
+    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its
+    progress.
 
-    `options` are those that its generation was made with (`BatchDefinition.dump_options`): None before that, or if an
-    earlier version made it.
+    `options` are those that its generation was made with (`BatchDefinition.dump_options`): None
+    before that, or if an earlier version made it.
     """
 
     values: Mapping[str, str]
@@ -44,28 +45,40 @@ class RowContent(NamedTuple):
         """Read it from a row that was read with its content."""
         members = row.content or {}
         progress, is_gone = Progress.load(members["progress"]), bool(members.get("gone"))
-        return RowContent(members["values"], progress, members.get("newer"), is_gone, members.get("options"))
+        return RowContent(
+            members["values"], progress, members.get("newer"), is_gone, members.get("options")
+        )
 
     def renew(self) -> RowContent:
         """Return the content of the next generation, which is made of what the file says now.
 
-        Of a row that is gone from the file, it is made of what the file said last: other options may name columns that
-        the row does not have.
+        Of a row that is gone from the file, it is made of what the file said last: other options
+        may name columns that the row does not have.
         """
         if self.is_gone:
             return self._replace(values={**self.values, **(self.newer or {})}, newer=None)
-        return self._replace(values=self.values if self.newer is None else self.newer, newer=None, options=None)
+        return self._replace(
+            values=self.values if self.newer is None else self.newer, newer=None, options=None
+        )
 
 
 def describe_error(error: Exception) -> tuple[str, str, int]:
-    """Return what a row keeps of an error: the problem, the remedy, and the exit code. Nothing of it is secret."""
+    """Return what a row keeps of an error: the problem, the remedy, and the exit code.
+
+    Nothing of it is secret.
+    """
     if not isinstance(error, SealpipeError):
         kind, place = type(error).__name__, locate_error(error)
-        return f"sealpipe raised an unexpected {kind}{place}", "report this as a bug", SealpipeError.exit_code
+        return (
+            f"sealpipe raised an unexpected {kind}{place}",
+            "report this as a bug",
+            SealpipeError.exit_code,
+        )
     locator = getattr(error, "locator", "")
     where = f" ({locator})" if locator and locator not in error.message else ""
     problem = "; ".join((f"{error.message}{where}", *Note.on(error)))
-    is_file_based = "sealpipe resume" in f"{problem} {error.remedy}"  # of an outbox of files: here the next run does it
+    # Of an outbox of files: here the next run does it.
+    is_file_based = "sealpipe resume" in f"{problem} {error.remedy}"
     remedy = "the next run goes on with it" if is_file_based else error.remedy
     problem = error.message if is_file_based else problem
     return escape_text(problem, MAX_PROBLEM), escape_text(remedy, MAX_PROBLEM), error.exit_code

@@ -1,7 +1,9 @@
-"""What creating a share and creating a request have in common: go on with what was begun, and never make a second one.
+"""What creating a share and creating a request have in common: go on with what was begun, and never
+make a second one.
 
-The idempotency key of a row's generation is derived from the credential and the row. So even if the database was lost,
-or restored from a backup, and knows of no create, the service refuses a second one for 24 hours.
+The idempotency key of a row's generation is derived from the credential and the row. So even if the
+database was lost, or restored from a backup, and knows of no create, the service refuses a second
+one for 24 hours.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from uuid import uuid4
 from sealpipe.batch.database.records import Effect
 from sealpipe.batch.database.sealing import derive_idempotency_key
 from sealpipe.batch.steps.row_outbox import RowOutbox
-from sealpipe.batch.steps.row_work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
+from sealpipe.batch.steps.row_work import (
+    BlockedError,
+    RowWork,
+    StepResult,
+    to_datetime,
+    to_microseconds,
+)
 from sealpipe.batch.steps.states import Event
 from sealpipe.errors import CustodyError
 from sealpipe.request.create import SecureRequest
@@ -30,9 +38,12 @@ _ROTATED: Final = "the API key was rotated meanwhile"
 
 
 class Begun(NamedTuple):
-    """A create that was begun before. `entry` is None if there is none, or it may not be opened any more.
+    """A create that was begun before.
 
-    `doubt` says why it is not known whether the service has it, and its bytes are never sent again; empty if they are.
+    `entry` is None if there is none, or it may not be opened any more.
+
+    `doubt` says why it is not known whether the service has it, and its bytes are never sent again;
+    empty if they are.
     """
 
     entry: Entry | None
@@ -40,7 +51,9 @@ class Begun(NamedTuple):
 
 
 def find_begun(work: RowWork) -> Begun:
-    """Return what an earlier process began for this generation, and let `work` have the options that it began with."""
+    """Return what an earlier process began for this generation, and let `work` have the options
+    that it began with.
+    """
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is not None and create.state != "failed":
         work.options = create.content.get("options")
@@ -49,12 +62,16 @@ def find_begun(work: RowWork) -> Begun:
     if _was_sent_under_another_key(work, create):
         return Begun(None, _ROTATED)
     entry = RowOutbox(work.store, work.batch, work.row).open()
-    is_late = entry is not None and entry.response is None and entry.is_too_old(to_datetime(work.now()))
+    is_late = (
+        entry is not None and entry.response is None and entry.is_too_old(to_datetime(work.now()))
+    )
     return Begun(entry, _TOO_LATE if is_late else "")
 
 
 def _was_sent_under_another_key(work: RowWork, create: Effect | None) -> bool:
-    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again."""
+    """Return whether a create was on its way when the API key was rotated: its bytes are never sent
+    again.
+    """
     return (
         create is not None
         and create.state == "sending"
@@ -76,7 +93,9 @@ def create_once(work: RowWork, make: Callable[..., T], options: Any) -> T:
     """
     row, kind = work.row, work.definition.kind
     outbox = RowOutbox(work.store, work.batch, row, work.options)
-    key = derive_idempotency_key(work.session.credential, kind, work.batch.name, work.key, row.generation)
+    key = derive_idempotency_key(
+        work.session.credential, kind, work.batch.name, work.key, row.generation
+    )
     # A sink's marker belongs to the values of one attempt: the next one may fetch others.
     with _block_on_custody(work):
         return make(work.session, options, outbox, idempotency_key=key, marker=str(uuid4()))
@@ -89,20 +108,28 @@ def _block_on_custody(work: RowWork) -> Iterator[None]:
         yield
     except CustodyError as error:
         raise BlockedError(
-            error.message, remedy=f"{error.remedy}; then `{work.name_command('reissue')}` shares again"
+            error.message,
+            remedy=f"{error.remedy}; then `{work.name_command('reissue')}` shares again",
         ) from None
 
 
 def make_second_error(work: RowWork, problem: str) -> BlockedError:
-    """Make the error for a share or request of this generation that the service has and the database does not know."""
+    """Make the error for a share or request of this generation that the service has and the
+    database does not know.
+    """
     return BlockedError(
         f"{problem}; the database is older, or another one has this batch, too",
-        remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes another",
+        remedy=(
+            f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` "
+            "makes another"
+        ),
     )
 
 
 def find_created(work: RowWork) -> Share | SecureRequest | None:
-    """Return the share or request that this process has created, or an earlier one; None if its entry is gone."""
+    """Return the share or request that this process has created, or an earlier one; None if its
+    entry is gone.
+    """
     if work.created is not None:
         return work.created
     entry = RowOutbox(work.store, work.batch, work.row).open()
@@ -121,4 +148,6 @@ def note_created(work: RowWork, created: Share | SecureRequest, **known: Any) ->
         expires_at=to_microseconds(created.expires_at),
         **known,
     )
-    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
+    return StepResult(
+        Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}]
+    )

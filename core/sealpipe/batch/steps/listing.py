@@ -1,8 +1,9 @@
-"""What the service lists, read whole and for all rows of a run together: active requests by public key, active shares.
+"""What the service lists, read whole and for all rows of a run together: active requests by public
+key, active shares.
 
-That something is missing in a list proves nothing if the list moved while it was read: a row that ends lets the next
-page's first one slip onto the page before. So a list counts only if all pages agree on its length, and so many rows
-came.
+That something is missing in a list proves nothing if the list moved while it was read: a row that
+ends lets the next page's first one slip onto the page before. So a list counts only if all pages
+agree on its length, and so many rows came.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class _Snapshot(NamedTuple):
 
 
 class ServiceList:
-    """The active requests and shares of the account. Threads share it; one reads while the others wait."""
+    """The active requests and shares of the account.
+
+    Threads share it; one reads while the others wait.
+    """
 
     def __init__(self, session: Session, store: BatchStore) -> None:
         self._session = session
@@ -42,11 +46,15 @@ class ServiceList:
         self._snapshots: dict[str, _Snapshot] = {}
 
     def fetch_requests(self, since: int = 0) -> Mapping[Hashable, RequestInfo]:
-        """Return the active requests by public key (base64url), as they were at a time after `since`."""
+        """Return the active requests by public key (base64url), as they were at a time after
+        `since`.
+        """
         return self._fetch("requests", since, requests.list_page, lambda row: row.public_key)
 
     def fetch_shares(self, since: int = 0) -> Mapping[Hashable, Any]:
-        """Return the shares that can still be opened by short code, as they were at a time after `since`."""
+        """Return the shares that can still be opened by short code, as they were at a time after
+        `since`.
+        """
         return self._fetch("shares", since, shares.list_page, lambda row: row.short_code)
 
     def _fetch(
@@ -69,7 +77,9 @@ class ServiceList:
             rows = self._walk_once(list_page)
             if rows is not None:
                 return rows
-        raise RetriesExhaustedError(f"could not list the {name}: the list changed while it was read")
+        raise RetriesExhaustedError(
+            f"could not list the {name}: the list changed while it was read"
+        )
 
     def _walk_once(self, list_page: Callable[[int, int], Operation[Any]]) -> list[Any] | None:
         """Read all pages; None if they do not make up one list."""

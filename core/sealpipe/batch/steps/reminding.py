@@ -1,4 +1,6 @@
-"""Sends the link of a row once more: each message of a reminder is an effect, begun before it is sent."""
+"""Sends the link of a row once more: each message of a reminder is an effect, begun before it is
+sent.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ class EffectLog:
         if effect is None:
             return "pending"
         self._effects[number] = effect
-        states: dict[str, DeliveryState] = {"sending": "sending", "done": "sent", "failed": "failed"}
+        states: dict[str, DeliveryState] = {
+            "sending": "sending",
+            "done": "sent",
+            "failed": "failed",
+        }
         return states.get(effect.state, "pending")
 
     def fill_in(self, text: str) -> str:
@@ -45,10 +51,13 @@ class EffectLog:
         """Record the state of a message. Raises ConflictError if another worker has begun it."""
         effects, name = self._work.store.effects, f"{self._prefix}/{number}"
         if state != "sending":
-            self._effects[number] = effects.finish(self._effects[number], "done" if state == "sent" else "failed", {})
+            self._effects[number] = effects.finish(
+                self._effects[number], "done" if state == "sent" else "failed", {}
+            )
             return
         earlier = self._effects.get(number)
-        if earlier is not None and earlier.state == "sending":  # a channel that confirms: it may be repeated
+        # A channel that confirms: it may be repeated.
+        if earlier is not None and earlier.state == "sending":
             self._effects[number] = effects.repeat(earlier, {})
             return
         effect = effects.begin(self._work.row, name, {})
@@ -79,10 +88,12 @@ def remind(
     describe: Callable[[], OutgoingAction],
     number: str,
 ) -> tuple[str, ...]:
-    """Send the link once more, each message once for this `number`. Returns who may or may not have got it.
+    """Send the link once more, each message once for this `number`.
 
-    `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError, and what policies
-    raise.
+    Returns who may or may not have got it.
+
+    `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError,
+    and what policies raise.
     """
     if job.delivery is None:
         return ()
@@ -106,7 +117,10 @@ def remind(
     reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
 
     return policy.run_under_policy(
-        work.session, action, lambda _: send_messages(work, reminder), lambda _: {"outcome": "reminded"}
+        work.session,
+        action,
+        lambda _: send_messages(work, reminder),
+        lambda _: {"outcome": "reminded"},
     )
 
 

@@ -1,7 +1,8 @@
-"""The steps of a row that asks for secrets: create the request, deliver its link, look for a submission, remind, end.
+"""The steps of a row that asks for secrets: create the request, deliver its link, look for a
+submission, remind, end.
 
-A look costs one GET. The request's own key, derived from the credential and the row, identifies it in the service's
-list: so a database that was lost or restored makes no second request.
+A look costs one GET. The request's own key, derived from the credential and the row, identifies it
+in the service's list: so a database that was lost or restored makes no second request.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ from sealpipe.batch.steps.row_work import (
 )
 from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
 from sealpipe.budget import call
-from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
+from sealpipe.errors import (
+    IdempotencyConflictError,
+    NotFoundError,
+    UnreadableSubmissionError,
+    UsageError,
+)
 from sealpipe.parsing import format_time
 from sealpipe.request import create
 from sealpipe.request.create import SecureRequest
@@ -71,7 +77,9 @@ def create_request(work: RowWork) -> StepResult:
     asked_at = work.now()
     try:
         if entry is None:
-            created: Share | SecureRequest = create_once(work, create.request, make_job(work, is_new=True))
+            created: Share | SecureRequest = create_once(
+                work, create.request, make_job(work, is_new=True)
+            )
         else:
             created = finish_entry(work.session, entry)
     except IdempotencyConflictError:
@@ -86,7 +94,9 @@ def create_request(work: RowWork) -> StepResult:
 
 def _make_response(progress: Progress) -> dict[str, Any]:
     """Return what an outbox entry keeps of the response of a create."""
-    expires_at = None if progress.expires_at is None else format_time(to_datetime(progress.expires_at))
+    expires_at = (
+        None if progress.expires_at is None else format_time(to_datetime(progress.expires_at))
+    )
     return {
         "short_code": progress.short_code,
         "expires_at": expires_at,
@@ -112,7 +122,9 @@ def look(work: RowWork) -> StepResult:
     if listed.items:
         return collect(work, progress, listed.items)
     if progress.expires_at is not None and now >= progress.expires_at and has_ended(work):
-        return StepResult(Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}])
+        return StepResult(
+            Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}]
+        )
     return StepResult(Event.RECOVERED, progress)
 
 
@@ -123,25 +135,36 @@ def has_ended(work: RowWork) -> bool:
 
 
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
-    """Store the submissions where the file says, confirm it, and expire the request if the file says so."""
+    """Store the submissions where the file says, confirm it, and expire the request if the file
+    says so.
+    """
     from sealpipe.collect import poll
 
     times = [each.created_at for each in items if each.created_at is not None]
     first = to_microseconds(min(times, default=None))
     # the service may tell any time, and a report has to draw it
-    progress = replace(progress, used_at=progress.looked_at if first is None else max(0, min(first, work.now())))
+    progress = replace(
+        progress, used_at=progress.looked_at if first is None else max(0, min(first, work.now()))
+    )
     rendered = work.render()
     if rendered.collect is None:  # somebody else collects them
-        return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])
+        return StepResult(
+            Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}]
+        )
     pair = find_key_pair(work)
     (result,) = poll.collect(work.session, _plan_collect(work, rendered, pair))
     error = result.problem()
     if error is not None:
         if isinstance(error, UnreadableSubmissionError) and not result.submissions:
-            error.remedy = f"`{work.name_command('reissue')}` asks again, with a new link; the ciphertext is kept"
+            error.remedy = (
+                f"`{work.name_command('reissue')}` asks again, with a new link; the ciphertext "
+                "is kept"
+            )
         raise error
     history = [{"what": "collected", "submissions": len(result.submissions), "late": result.late}]
-    progress = replace(progress, submissions=result.count, collected=len(result.submissions), outcome="collected")
+    progress = replace(
+        progress, submissions=result.count, collected=len(result.submissions), outcome="collected"
+    )
     return StepResult(Event.USED, progress, history)
 
 
@@ -149,9 +172,14 @@ def _plan_collect(work: RowWork, rendered: RenderedRow, pair: KeyPair) -> Collec
     """Return how to collect the request, by what the file says now. Raises UsageError."""
     receipt = make_receipt(work)
     try:
-        return rendered.make_collect(receipt, key=pair, state=make_ledger_opener(work.store, work.row))
+        return rendered.make_collect(
+            receipt, key=pair, state=make_ledger_opener(work.store, work.row)
+        )
     except UsageError as error:  # what is out asks for something else than what [request] says now
-        remedy = f"write ask and [collect] in the file as this request needs them, and run it again: {error.remedy}"
+        remedy = (
+            "write ask and [collect] in the file as this request needs them, and run it "
+            f"again: {error.remedy}"
+        )
         raise UsageError(error.message, remedy=remedy) from None
 
 
@@ -165,7 +193,9 @@ def remind_submitter(work: RowWork) -> StepResult:
         return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
     progress = skip_reminders(looked.progress, work.schedule, work.now())
     if make_job(work).delivery is None:  # [remind] and its recipient are new in the file
-        return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "no recipient"}])
+        return StepResult(
+            Event.RECOVERED, progress, [{"what": "not reminded", "because": "no recipient"}]
+        )
     unclear = send_reminder(work, str(progress.reminders))
     now = work.now()
     progress = replace(progress, touched_at=now, reminded=progress.reminded + 1)
@@ -182,7 +212,10 @@ def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
 
 
 def end_request(work: RowWork) -> StepResult:
-    """Expire the request by rule D, because somebody cancels or reissues the row. Its submissions stay."""
+    """Expire the request by rule D, because somebody cancels or reissues the row.
+
+    Its submissions stay.
+    """
     from sealpipe.expire.request import expire_request
 
     progress = work.progress
@@ -215,12 +248,18 @@ def finish_ending(progress: Progress, generation: int, submissions: int = 0) -> 
     if progress.wish == "reissue":
         renewed = progress.next_generation(is_asked_for=True)
         return StepResult(Event.RENEWED, renewed, history, generation=generation + 1)
-    return StepResult(Event.ENDED, replace(progress, wish="", outcome="cancelled", submissions=submissions), history)
+    return StepResult(
+        Event.ENDED,
+        replace(progress, wish="", outcome="cancelled", submissions=submissions),
+        history,
+    )
 
 
 def make_job(work: RowWork, *, is_new: bool = False) -> RequestJob:
     """Return the job of the row's request, under its own key. Raises UsageError."""
-    pair = derive_request_key(work.session.credential, work.batch.name, work.key, work.row.generation)
+    pair = derive_request_key(
+        work.session.credential, work.batch.name, work.key, work.row.generation
+    )
     return plan_request(**work.list_arguments(is_new=is_new), key=pair)
 
 
@@ -229,7 +268,9 @@ def make_receipt(work: RowWork) -> Receipt:
     job = make_job(work)
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
-    return Receipt(progress.short_code, progress.public_key, job.prompts, "given", expires_at, job.title)
+    return Receipt(
+        progress.short_code, progress.public_key, job.prompts, "given", expires_at, job.title
+    )
 
 
 REQUEST_STEPS: Final[Steps] = {

@@ -1,8 +1,10 @@
-"""The second outbox: what a row has sent, and a request's ledger, as effects in the batch's database.
+"""The second outbox: what a row has sent, and a request's ledger, as effects in the batch's
+database.
 
-Shares, requests, deliveries and collecting use it as they use files (`sealpipe.state.files`). Every name begins
-with the row's generation: `1/create`, `1/message/0`, `1/store/MARKER/TARGET`, `1/expire`, `1/submission/IDENTITY`.
-Another worker that was faster shows as a ConflictError, before anything is sent.
+Shares, requests, deliveries and collecting use it as they use files (`sealpipe.state.files`). Every
+name begins with the row's generation: `1/create`, `1/message/0`, `1/store/MARKER/TARGET`,
+`1/expire`, `1/submission/IDENTITY`. Another worker that was faster shows as a ConflictError, before
+anything is sent.
 """
 
 from __future__ import annotations
@@ -22,8 +24,16 @@ from sealpipe.state.entry import MAX_RESEND_AGE, SECRET_MEMBERS, Entry, get_mark
 from sealpipe.state.ledger import Ledger, LedgerOpener, identify_submission, open_ledger
 
 _NoteState = Literal["sending", "done", "failed"]
-_DELIVERY_STATES: Final[Mapping[str, _NoteState]] = {"sending": "sending", "sent": "done", "failed": "failed"}
-_WRITE_STATES: Final[Mapping[str, _NoteState]] = {"storing": "sending", "stored": "done", "not stored": "failed"}
+_DELIVERY_STATES: Final[Mapping[str, _NoteState]] = {
+    "sending": "sending",
+    "sent": "done",
+    "failed": "failed",
+}
+_WRITE_STATES: Final[Mapping[str, _NoteState]] = {
+    "storing": "sending",
+    "stored": "done",
+    "not stored": "failed",
+}
 
 
 class _RowEffects:
@@ -37,12 +47,18 @@ class _RowEffects:
     def load(self) -> dict[str, Effect]:
         """Read every effect of this generation: by name, without the generation."""
         prefix = self._make_name("")
-        effects = [each for each in self._store.effects.list(self._row) if each.name.startswith(prefix)]
+        effects = [
+            each for each in self._store.effects.list(self._row) if each.name.startswith(prefix)
+        ]
         self._known = {each.name.removeprefix(prefix): each for each in effects}
         return dict(self._known)
 
-    def note(self, name: str, state: _NoteState, content: Members, *, may_wait: bool = False) -> None:
-        """Record the next state. Raises ConflictError if another worker was faster: then nothing may be done.
+    def note(
+        self, name: str, state: _NoteState, content: Members, *, may_wait: bool = False
+    ) -> None:
+        """Record the next state.
+
+        Raises ConflictError if another worker was faster: then nothing may be done.
 
         With `may_wait`, the outcome of what may be repeated is recorded with the row's next write.
         """
@@ -69,10 +85,16 @@ class _RowEffects:
 
 
 class RowOutbox:
-    """The outbox of one generation of a row that this worker holds: for one share or request (`EntryStore`)."""
+    """The outbox of one generation of a row that this worker holds: for one share or request
+    (`EntryStore`).
+    """
 
-    def __init__(self, store: BatchStore, batch: Batch, row: Row, options: Members | None = None) -> None:
-        """`options` are recorded with what is added: the file's may be others when a killed create is finished."""
+    def __init__(
+        self, store: BatchStore, batch: Batch, row: Row, options: Members | None = None
+    ) -> None:
+        """`options` are recorded with what is added: the file's may be others when a killed create
+        is finished.
+        """
         self._store = store
         self._batch = batch
         self._row = row
@@ -84,7 +106,8 @@ class RowOutbox:
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray) -> Entry:
         """Record a share or a request before it is sent.
 
-        Raises ConflictError if one is recorded for this generation, StateError if the database cannot be written.
+        Raises ConflictError if one is recorded for this generation, StateError if the database
+        cannot be written.
         """
         now = self._store.now()
         content = {
@@ -101,7 +124,8 @@ class RowOutbox:
     def open(self) -> Entry | None:
         """Return the entry of this generation; None if there is none, or it has ended.
 
-        Raises StateError if it was on its way when the API key was rotated: it is never sent under another key.
+        Raises StateError if it was on its way when the API key was rotated: it is never sent under
+        another key.
         """
         effects = _RowEffects(self._store, self._row)
         known = effects.load()
@@ -111,12 +135,16 @@ class RowOutbox:
         content = dict(create.content)
         if content["key_id"] != self._store.credential.key_id and create.state != "done":
             raise StateError(
-                f"the row {self._row.key} was being sent with the API key {content['key_id']}, which was rotated "
-                "since: whether it was created is not known, and it is not sent again under another key",
+                f"the row {self._row.key} was being sent with the API key "
+                f"{content['key_id']}, which was rotated "
+                "since: whether it was created is not known, and it is not sent again "
+                "under another key",
                 remedy="check `sealpipe shares list` and `sealpipe requests list`, then "
                 + _fill_in("`sealpipe resume ID --discard`", self._batch, self._row),
             )
-        entry = self._make_entry(effects, content, wrap_secrets(content["meta"]), content.get("body", "").encode())
+        entry = self._make_entry(
+            effects, content, wrap_secrets(content["meta"]), content.get("body", "").encode()
+        )
         entry.response, entry.is_stored = content.get("response"), content.get("stored", False)
         entry.key = content.get("key", entry.key)
         deliveries: dict[str, str] = {state: name for name, state in _DELIVERY_STATES.items()}
@@ -130,7 +158,11 @@ class RowOutbox:
         return entry
 
     def _make_entry(
-        self, effects: _RowEffects, content: Mapping[str, Any], meta: Mapping[str, Any], body: bytes | bytearray
+        self,
+        effects: _RowEffects,
+        content: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        body: bytes | bytearray,
     ) -> RowEntry:
         created_at = datetime.fromtimestamp(content["created_at"] / SECOND, UTC)
         return RowEntry(
@@ -168,12 +200,21 @@ class RowEntry(Entry):
         return _fill_in(text, self.batch, self.row)
 
     def is_too_old(self, now: datetime) -> bool:
-        """Return whether the service may have forgotten the idempotency key, by the database's clock."""
+        """Return whether the service may have forgotten the idempotency key, by the database's
+        clock.
+        """
         del now
-        return not 0 <= self.store.now() - self.content["created_at"] <= MAX_RESEND_AGE.total_seconds() * SECOND
+        return (
+            not 0
+            <= self.store.now() - self.content["created_at"]
+            <= MAX_RESEND_AGE.total_seconds() * SECOND
+        )
 
     def end(self) -> None:
-        """End the entry: only what is no secret stays. One that created nothing can be begun anew."""
+        """End the entry: only what is no secret stays.
+
+        One that created nothing can be begun anew.
+        """
         meta = {name: value for name, value in self.meta.items() if name not in SECRET_MEMBERS}
         self.content.pop("body", None)
         self.content.pop("options", None)  # the row has them
@@ -196,7 +237,9 @@ class RowEntry(Entry):
             case {"delivery": [number, state]}:
                 self.effects.note(f"message/{number}", _DELIVERY_STATES[state], {})
             case {"place": [place, state]}:
-                self.effects.note(f"store/{get_marker(self.meta)}/{place}", _WRITE_STATES[state], {})
+                self.effects.note(
+                    f"store/{get_marker(self.meta)}/{place}", _WRITE_STATES[state], {}
+                )
             case _:  # a new key, or that all targets are written
                 self.content |= event
                 self.effects.amend("create", self.content)
@@ -205,8 +248,8 @@ class RowEntry(Entry):
 class RowLedger(Ledger):
     """A request's ledger, as effects of its row: each holds the last event of its kind.
 
-    `file` is the ledger that other commands of this machine use for the request: DELETEs are noted in both, and what
-    either knows of one counts, because a second DELETE destroys.
+    `file` is the ledger that other commands of this machine use for the request: DELETEs are noted
+    in both, and what either knows of one counts, because a second DELETE destroys.
     """
 
     def __init__(self, store: BatchStore, row: Row, file: Ledger | None = None) -> None:
@@ -217,7 +260,9 @@ class RowLedger(Ledger):
             if "event" in effect.content:
                 self._apply(effect.content["event"])
         if file is not None:
-            self.pending = max(filter(None, (self.pending, file.pending)), key=lambda each: each.at, default=None)
+            self.pending = max(
+                filter(None, (self.pending, file.pending)), key=lambda each: each.at, default=None
+            )
             self.is_expired = self.is_expired or file.is_expired
 
     def close(self) -> None:
@@ -238,7 +283,9 @@ def make_ledger_opener(store: BatchStore, row: Row) -> LedgerOpener:
 
 
 def _open_ledger(store: BatchStore, row: Row, base_url: str, short_code: str) -> Ledger | None:
-    """Open the ledger of a row, whose generation has one request; None if another command works on the request."""
+    """Open the ledger of a row, whose generation has one request; None if another command works on
+    the request.
+    """
     if store.ledger_folder is None:
         return RowLedger(store, row)
     file = open_ledger(store.ledger_folder, base_url, short_code)
@@ -271,7 +318,9 @@ def _fill_in(text: str, batch: Batch, row: Row) -> str:
     """Return a text with the commands of a batch instead of those for a file."""
     target = f"{batch.name} -- {shlex.quote(row.key or '')}"
     # A row has no entry that could be removed without its share or request.
-    only_the_entry = "; if it did, `sealpipe resume ID --discard` only removes the entry, and the {} stays"
+    only_the_entry = (
+        "; if it did, `sealpipe resume ID --discard` only removes the entry, and the {} stays"
+    )
     for command, replacement in (
         *((only_the_entry.format(kind), "") for kind in ("share", "request")),
         ("`sealpipe resume ID --resend`", f"`sealpipe batch remind {target}`"),

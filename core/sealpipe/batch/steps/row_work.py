@@ -1,7 +1,7 @@
 """What every step of a row works with, what it returns, and how the row's messages are sent.
 
-A step does one thing that is due and can be repeated: whatever it does outside is an effect in the database, begun by
-compare-and-set before it is done.
+A step does one thing that is due and can be repeated: whatever it does outside is an effect in the
+database, begun by compare-and-set before it is done.
 """
 
 from __future__ import annotations
@@ -72,10 +72,15 @@ class RowWork:
 
     def restore_definition(self) -> BatchDefinition:
         """Return the file's definition with the options of what is out. Raises UsageError."""
-        return self.definition if self.options is None else load_options(self.options, self.definition)
+        return (
+            self.definition if self.options is None else load_options(self.options, self.definition)
+        )
 
     def render(self) -> RenderedRow:
-        """Fill in what is out, and what the file says now about reminding and collecting it. Raises UsageError."""
+        """Fill in what is out, and what the file says now about reminding and collecting it.
+
+        Raises UsageError.
+        """
         definition = self.restore_definition()
         if self.is_gone:  # what the file says now may name columns that the row does not have
             definition = replace(definition, collect=None)  # nothing is collected
@@ -83,12 +88,19 @@ class RowWork:
         return render_row(definition, FileRow(self.key, self.values, Place("")))
 
     def list_arguments(self, *, is_new: bool) -> dict[str, Any]:
-        """Return the arguments of the row's options. A new link's lifetime is counted by the database's clock."""
+        """Return the arguments of the row's options.
+
+        A new link's lifetime is counted by the database's clock.
+        """
         arguments = dict(self.render().arguments)
         if not is_new:  # what the file says may be over by now
             return {**arguments, "expires_in": None, "expires_at": None}
         lifetime = get_lifetime(self.restore_definition().options, self.definition.kind)
-        return arguments if lifetime is None else {**arguments, "expires_at": to_datetime(self.now()) + lifetime}
+        return (
+            arguments
+            if lifetime is None
+            else {**arguments, "expires_at": to_datetime(self.now()) + lifetime}
+        )
 
     def name_effect(self, *parts: object) -> str:
         """Return the name of an effect of this generation, such as `1/remind/2/0`."""
@@ -114,13 +126,18 @@ def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
 
 
 def check_columns(options: Options, values: Mapping[str, str]) -> None:
-    """Raise UsageError if options name columns of which a row has no cell: they would be filled in as nothing."""
+    """Raise UsageError if options name columns of which a row has no cell: they would be filled in
+    as nothing.
+    """
     params = options.get("param")
     given = {*values, *(pattern.name for pattern in params.patterns)} if params else {*values}
     missing = sorted({name for option in options.values() for name in option.columns} - given)
     if missing:
         raise UsageError(
-            f"the file no longer has this row, and names columns now that it does not have: {', '.join(missing)}",
+            (
+                "the file no longer has this row, and names columns now that it does not "
+                f"have: {', '.join(missing)}"
+            ),
             remedy="put the row back into the file with these cells, and run it",
         )
 
@@ -128,8 +145,8 @@ def check_columns(options: Options, values: Mapping[str, str]) -> None:
 class StepResult(NamedTuple):
     """What a step came to.
 
-    `history` are lines for the row's history; `again_at` is the earliest next step; `generation` is the row's, if it
-    has another now.
+    `history` are lines for the row's history; `again_at` is the earliest next step; `generation` is
+    the row's, if it has another now.
     """
 
     event: Event
@@ -175,7 +192,8 @@ def make_schedule(definition: BatchDefinition) -> Schedule:
 
 
 def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
-    """Send the messages that are left, and return the recipients that may or may not have got theirs.
+    """Send the messages that are left, and return the recipients that may or may not have got
+    theirs.
 
     Raises DeliveryError if a message was certainly not sent: then it is sent by a repetition.
     """
@@ -184,7 +202,11 @@ def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
     except DeliveryError as error:
         items = [] if link.deliveries is None else link.deliveries.items
         repeatable = _find_repeatable(work.session, items)
-        unsent = [each for each, again in zip(items, repeatable, strict=True) if again and each.state != "sent"]
+        unsent = [
+            each
+            for each, again in zip(items, repeatable, strict=True)
+            if again and each.state != "sent"
+        ]
         if unsent or not items:
             error.remedy = "the next run sends what is left"
             raise
@@ -197,7 +219,10 @@ def _find_repeatable(session: Session, items: Sequence[TrackedDelivery]) -> list
     from sealpipe.registry.channels import confirms_delivery
 
     registry = session.registry()
-    return [each.state != "sending" or confirms_delivery(registry, each.recipient.channel) for each in items]
+    return [
+        each.state != "sending" or confirms_delivery(registry, each.recipient.channel)
+        for each in items
+    ]
 
 
 def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> Progress:
@@ -205,7 +230,10 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
     if not unclear:
         return progress
     cause = f" ({work.cause})" if work.cause else ""
-    problem = f"the message to {', '.join(unclear)} may or may not have arrived: it is not sent again by itself{cause}"
+    problem = (
+        f"the message to {', '.join(unclear)} may or may not have arrived: it is not sent "
+        f"again by itself{cause}"
+    )
     return replace(
         progress,
         unclear=(*progress.unclear, *unclear),
@@ -216,12 +244,17 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
 
 
 def find_delivered(work: RowWork) -> list[str] | None:
-    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not."""
+    """Return who may not have got the link, if an earlier process ended the delivery; None if it
+    did not.
+    """
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is None or create.state != "done" or not create.content.get("ended"):
         return None
     recipients = create.content["meta"].get("recipients", ())
-    effects = [work.store.effects.find(work.row, work.name_effect("message", at)) for at in range(len(recipients))]
+    effects = [
+        work.store.effects.find(work.row, work.name_effect("message", at))
+        for at in range(len(recipients))
+    ]
     return [
         Recipient(*row).shown
         for row, effect in zip(recipients, effects, strict=True)
@@ -245,7 +278,8 @@ def finish_delivery(
         found = find_delivered(work)
         if found is None:
             raise BlockedError(
-                "the database no longer has what was to be delivered", remedy=f"run `{work.name_command('reissue')}`"
+                "the database no longer has what was to be delivered",
+                remedy=f"run `{work.name_command('reissue')}`",
             )
         unclear = found
     now = work.now()
@@ -259,7 +293,9 @@ def expire_undelivered(work: RowWork) -> StepResult | None:
     progress = work.progress
     if progress.expires_at is None or work.now() < progress.expires_at:
         return None
-    return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
+    return StepResult(
+        Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}]
+    )
 
 
 Steps = Mapping[Any, Callable[[RowWork], StepResult]]

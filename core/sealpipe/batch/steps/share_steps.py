@@ -1,7 +1,8 @@
-"""The steps of a row that hands out secrets: create the share, deliver its link, find out whether it was opened, end.
+"""The steps of a row that hands out secrets: create the share, deliver its link, find out whether
+it was opened, end.
 
-Of a share with one view and no passcode, used up is opened. Of any other, only the access log says, where the plan has
-one. What the service does not tell is `unknown`, and never guessed.
+Of a share with one view and no passcode, used up is opened. Of any other, only the access log says,
+where the plan has one. What the service does not tell is `unknown`, and never guessed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Final, NamedTuple
 from sealpipe import actions
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
-from sealpipe.batch.steps.creating import create_once, find_begun, find_created, make_second_error, note_created
+from sealpipe.batch.steps.creating import (
+    create_once,
+    find_begun,
+    find_created,
+    make_second_error,
+    note_created,
+)
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_steps import finish_ending
 from sealpipe.batch.steps.row_outbox import RowOutbox
@@ -43,15 +50,22 @@ def create_share(work: RowWork) -> StepResult:
     if begun.doubt:
         raise BlockedError(
             f"it is not known whether the share was created: {begun.doubt}",
-            remedy=f"`{work.name_command('reissue')}` creates another; the first, if it exists, was sent to nobody",
+            remedy=(
+                f"`{work.name_command('reissue')}` creates another; the first, if it exists, "
+                "was sent to nobody"
+            ),
         )
     try:
         if begun.entry is None:
-            created: Share | SecureRequest = create_once(work, post.share, make_job(work, is_new=True))
+            created: Share | SecureRequest = create_once(
+                work, post.share, make_job(work, is_new=True)
+            )
         else:
             created = finish_entry(work.session, begun.entry)
     except IdempotencyConflictError:
-        raise make_second_error(work, "a share of this row was created within the last 24 hours") from None
+        raise make_second_error(
+            work, "a share of this row was created within the last 24 hours"
+        ) from None
     return note_created(work, created)
 
 
@@ -74,20 +88,25 @@ def _open_entry(work: RowWork) -> Entry:
     entry = RowOutbox(work.store, work.batch, work.row).open()
     if entry is None:
         raise BlockedError(
-            "the database no longer has the share's link", remedy=f"run `{work.name_command('reissue')}`"
+            "the database no longer has the share's link",
+            remedy=f"run `{work.name_command('reissue')}`",
         )
     return entry
 
 
 class View(NamedTuple):
-    """What the service says of a share: whether it was opened (None: it does not say), and whether it has ended."""
+    """What the service says of a share: whether it was opened (None: it does not say), and whether
+    it has ended.
+    """
 
     opened: bool | None
     ended: bool
 
 
 def find_view(work: RowWork) -> View:
-    """Find out whether the share was opened, by the access log or by the list of shares that can still be opened."""
+    """Find out whether the share was opened, by the access log or by the list of shares that can
+    still be opened.
+    """
     now, progress = work.now(), work.progress
     is_over = progress.expires_at is not None and now >= progress.expires_at
     opened = _read_log(work)
@@ -98,7 +117,8 @@ def find_view(work: RowWork) -> View:
         return View(False if is_used_up_by_opening(work) else None, ended=False)
     if is_over:
         return View(None, ended=True)  # it may have been opened since the last look
-    # Not listed before its time is up: used up, or expired by somebody. Only of the latter nothing is left.
+    # Not listed before its time is up: used up, or expired by somebody. Only of the latter nothing
+    # is left.
     try:
         call(api.get(progress.short_code), work.session.start_budget())
     except NotFoundError:
@@ -119,7 +139,9 @@ def is_used_up_by_opening(work: RowWork) -> bool:
 
 
 def _read_log(work: RowWork) -> bool | None:
-    """Return whether the access log has a view; None if there is no log, or the key may not read it."""
+    """Return whether the access log has a view; None if there is no log, or the key may not read
+    it.
+    """
     from sealpipe.api.account import get_access_log
 
     try:
@@ -137,7 +159,9 @@ def look(work: RowWork) -> StepResult:
     """Look whether the share was opened."""
     view = find_view(work)
     now = work.now()
-    progress = replace(work.progress, looked_at=now, is_unopened=None if view.opened is None else not view.opened)
+    progress = replace(
+        work.progress, looked_at=now, is_unopened=None if view.opened is None else not view.opened
+    )
     if view.opened:
         progress = replace(progress, used_at=now, outcome="opened")
         return _finish(work, Event.USED, progress)
@@ -162,7 +186,9 @@ def remind_recipient(work: RowWork) -> StepResult:
         return looked
     progress = skip_reminders(looked.progress, work.schedule, work.now())
     if not progress.is_unopened:
-        return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "unknown"}])
+        return StepResult(
+            Event.RECOVERED, progress, [{"what": "not reminded", "because": "unknown"}]
+        )
     if has_ended(work):  # the access log does not say so
         return _finish(work, Event.EXPIRED, replace(progress, outcome="unopened"))
     unclear = send_reminder(work, str(progress.reminders))
@@ -182,7 +208,9 @@ def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
 def reissue_share(work: RowWork) -> StepResult:
     """Begin the next generation, because the share expired unopened."""
     progress = replace(work.progress.next_generation(), reissued=work.progress.reissued + 1)
-    return StepResult(Event.RENEWED, progress, [{"what": "reissued"}], generation=work.row.generation + 1)
+    return StepResult(
+        Event.RENEWED, progress, [{"what": "reissued"}], generation=work.row.generation + 1
+    )
 
 
 def end_share_row(work: RowWork) -> StepResult:

@@ -1,7 +1,9 @@
-"""The states of a row, what may follow what, and which step is due when. Pure: the engine carries the steps out.
+"""The states of a row, what may follow what, and which step is due when.
 
-Times are microseconds since 1970, by the database's clock. A row's state stands in the database in plain text; all else
-that is known of it is a `Progress`, sealed.
+Pure: the engine carries the steps out.
+
+Times are microseconds since 1970, by the database's clock. A row's state stands in the database in
+plain text; all else that is known of it is a `Progress`, sealed.
 """
 
 from __future__ import annotations
@@ -67,7 +69,10 @@ _OVER: Final = (State.DONE, State.EXPIRED, State.CANCELLED)
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.NEW, Event.CREATED): State.SENDING,
-    **{(state, Event.ADOPTED): State.WAITING for state in (State.NEW, State.SENDING, State.WAITING, *_OVER)},
+    **{
+        (state, Event.ADOPTED): State.WAITING
+        for state in (State.NEW, State.SENDING, State.WAITING, *_OVER)
+    },
     (State.SENDING, Event.DELIVERED): State.WAITING,
     (State.SENDING, Event.SETTLED): State.DONE,
     (State.SENDING, Event.EXPIRED): State.EXPIRED,
@@ -82,7 +87,10 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     **{(state, Event.FAILED): State.FAILED for state in (*_LIVE, *_TROUBLED)},
     **{(state, Event.BLOCKED): State.BLOCKED for state in (*_LIVE, *_TROUBLED)},
 }
-"""What follows: every pair that is not here is impossible. A troubled row goes on from its phase, see `move`."""
+"""What follows: every pair that is not here is impossible.
+
+A troubled row goes on from its phase, see `move`.
+"""
 
 
 class ImpossibleEventError(Exception):
@@ -127,16 +135,24 @@ class Progress:
     collected: int = 0
     """How many of them are stored."""
     used_at: int | None = None
-    """When its link was used: the time of the first submission, or of the look that found the share opened."""
+    """When its link was used: the time of the first submission, or of the look that found the share
+    opened.
+    """
     reissued: int = 0
     """How many generations were made because a share expired unopened."""
     is_asked_for: bool = False
-    """Whether somebody asked for this generation: it is made and delivered even if the file no longer has the row."""
+    """Whether somebody asked for this generation: it is made and delivered even if the file no
+    longer has the row.
+    """
     unclear: Sequence[str] = ()
-    """The recipients whose message may not have arrived, until a person decides or the link is used."""
+    """The recipients whose message may not have arrived, until a person decides or the link is
+    used.
+    """
     wish: Wish = ""
     outcome: str = ""
-    """What it came to, in a word: `collected`, `delivered`, `opened`, `unopened`, `unknown`, `no submission`."""
+    """What it came to, in a word: `collected`, `delivered`, `opened`, `unopened`, `unknown`, `no
+    submission`.
+    """
     problem: str = ""
     """What went wrong last."""
     remedy: str = ""
@@ -203,7 +219,9 @@ class Schedule(NamedTuple):
     """Since the link was delivered."""
     remind_before_expiry: int | None = None
     watches: bool = True
-    """Whether it matters what becomes of the link: not for a share that nobody reminds or reissues."""
+    """Whether it matters what becomes of the link: not for a share that nobody reminds or
+    reissues.
+    """
     reissues: int = 0
     """How many times a share that expired unopened is made anew."""
 
@@ -215,7 +233,9 @@ class Schedule(NamedTuple):
         if self.remind_before_expiry is not None and progress.expires_at is not None:
             moments.add(progress.expires_at - self.remind_before_expiry)
         end = progress.expires_at
-        return sorted(each for each in moments if each > progress.delivered_at and (end is None or each < end))
+        return sorted(
+            each for each in moments if each > progress.delivered_at and (end is None or each < end)
+        )
 
 
 class Step(StrEnum):
@@ -241,11 +261,13 @@ class Due(NamedTuple):
     at: int | None
 
 
-def find_next(state: State, progress: Progress, schedule: Schedule, interval: int, *, is_gone: bool = False) -> Due:
+def find_next(
+    state: State, progress: Progress, schedule: Schedule, interval: int, *, is_gone: bool = False
+) -> Due:
     """Return the next step of a row, and when it is due.
 
-    `interval` is the time between two looks in microseconds, as `choose_interval` returns it. With `is_gone`, the file
-    no longer has the row: then only what somebody asked for is done.
+    `interval` is the time between two looks in microseconds, as `choose_interval` returns it. With
+    `is_gone`, the file no longer has the row: then only what somebody asked for is done.
     """
     due = _find_next(state, progress, schedule, interval)
     return Due(Step.REST, None) if is_gone and not _is_asked_for(due.step, progress) else due
@@ -256,7 +278,11 @@ def _is_asked_for(step: Step, progress: Progress) -> bool:
 
 
 def _find_next(state: State, progress: Progress, schedule: Schedule, interval: int) -> Due:
-    if state is State.EXPIRED and progress.outcome == "unopened" and progress.reissued < schedule.reissues:
+    if (
+        state is State.EXPIRED
+        and progress.outcome == "unopened"
+        and progress.reissued < schedule.reissues
+    ):
         return Due(Step.REISSUE, 0)
     if is_over(state):
         return Due(Step.REST, None)
@@ -274,7 +300,9 @@ def _find_next(state: State, progress: Progress, schedule: Schedule, interval: i
 
 
 def skip_reminders(progress: Progress, schedule: Schedule, now: int) -> Progress:
-    """Return the progress with all moments for reminders counted that are over: after a pause only one is sent."""
+    """Return the progress with all moments for reminders counted that are over: after a pause only
+    one is sent.
+    """
     passed = sum(moment <= now for moment in schedule.list_reminders(progress))
     return replace(progress, reminders=max(progress.reminders, passed))
 
@@ -286,8 +314,8 @@ LONGEST_INTERVAL: Final = HOUR
 def choose_interval(progress: Progress, now: int, waiting: int, per_minute: float) -> int:
     """Return the time until the next look at a row, in microseconds.
 
-    A twentieth of the time since its recipient last got a message, within bounds; and so long that `waiting` rows
-    together take at most half of the rate `per_minute`.
+    A twentieth of the time since its recipient last got a message, within bounds; and so long that
+    `waiting` rows together take at most half of the rate `per_minute`.
     """
     quiet = 0 if progress.touched_at is None else now - progress.touched_at
     pace = int(waiting * MINUTE / (per_minute / 2))

@@ -9,10 +9,16 @@ SETTINGS = "sealpipe_shelf.shelf:ShelfSettings"
 
 @hookimpl
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
-    register(SourceInfo("shelf", "an item on a shelf: shelf:NAME", "sealpipe_shelf.source:ShelfSource", SETTINGS))
+    register(
+        SourceInfo(
+            "shelf", "an item on a shelf: shelf:NAME", "sealpipe_shelf.source:ShelfSource", SETTINGS
+        )
+    )
 
 
 @hookimpl
 def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
     about = "a note to the owner of a shelf"
-    register(ChannelInfo("shelf", about, "sealpipe_shelf.channel:ShelfChannel", SETTINGS, to="PERSON"))
+    register(
+        ChannelInfo("shelf", about, "sealpipe_shelf.channel:ShelfChannel", SETTINGS, to="PERSON")
+    )

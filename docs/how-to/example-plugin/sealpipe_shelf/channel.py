@@ -20,7 +20,9 @@ class ShelfChannel(Channel):
     def validate(self, to: str) -> None:
         # It may come from outside: exactly one person, and no character with a meaning in a path.
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", to):
-            raise ReferenceValueError("not a valid person", remedy="write shelf:PERSON, in lower case")
+            raise ReferenceValueError(
+                "not a valid person", remedy="write shelf:PERSON, in lower case"
+            )
 
     def send(self, message: Message, to: str) -> Delivery:
         note = {"about": message.subject, "text": message.text.reveal()}

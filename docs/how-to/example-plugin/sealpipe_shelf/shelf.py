@@ -43,7 +43,10 @@ class Shelf:
         self._context = context
 
     def call(self, method: str, path: str, json: Any = None) -> httpx.Response:
-        """Send one request. If a write has an unknown outcome, raise UnknownOutcomeError, not UnavailableError."""
+        """Send one request.
+
+        If a write has an unknown outcome, raise UnknownOutcomeError, not UnavailableError.
+        """
         headers = {"authorization": f"Bearer {self._settings.token.reveal()}"}
         try:
             http = self._context.network.http()  # with the user's proxy and certificates
@@ -58,7 +61,9 @@ class Shelf:
             raise error(reason, remedy=remedy)
         if response.status_code in (429, 503):
             wait = response.headers.get("retry-after", "")
-            raise UnavailableError("Shelf is busy", retry_after=float(wait) if wait.isdecimal() else None)
+            raise UnavailableError(
+                "Shelf is busy", retry_after=float(wait) if wait.isdecimal() else None
+            )
         if not response.is_success:
             raise PluginError(f"Shelf responded with status {response.status_code}")
         return response

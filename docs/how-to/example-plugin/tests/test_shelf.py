@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 import shelf_service
 from sealpipe.plugin import BackendAuthError, ReferenceValueError
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.testing import ChannelContract, SourceContract
 
 

@@ -1,4 +1,6 @@
-"""Fixtures: setup.sh in a checkout of its own, as a runner calls it, with an index that these tests hold themselves."""
+"""Fixtures: setup.sh in a checkout of its own, as a runner calls it, with an index that these tests
+hold themselves.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkout")
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+            shutil.copytree(
+                ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*_cache")
+            )
         else:
             shutil.copy(ROOT / part, folder / part)
     return folder
@@ -32,7 +36,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def light(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with a lock of one package, which is enough for `sealpipe --version`, and takes a tenth of the time."""
+    """The same with a lock of one package, which is enough for `sealpipe --version`, and takes a
+    tenth of the time.
+    """
     folder = shutil.copytree(checkout, tmp_path_factory.mktemp("light") / "checkout")
     lock = folder / "actions/_setup/locks/base.txt"
     (click,) = re.findall(r"^click==.*\n(?: .*\n)*", lock.read_text(), re.MULTILINE)
@@ -42,18 +48,32 @@ def light(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that is locked, as wheels: fetched once from this machine's index, their hashes checked."""
+    """Everything that is locked, as wheels: fetched once from this machine's index, their hashes
+    checked.
+    """
     shared = tmp_path_factory.getbasetemp().parent
     folder = shared / "locked-wheels"
     with (shared / "locked-wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             locks = [
-                word for name in ("all", "build") for word in ("-r", ROOT / "actions/_setup/locks" / f"{name}.txt")
+                word
+                for name in ("all", "build")
+                for word in ("-r", ROOT / "actions/_setup/locks" / f"{name}.txt")
             ]
-            words = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "--quiet", "--dest", f"{folder}.part"]
+            words = [
+                "--require-hashes",
+                "--only-binary",
+                ":all:",
+                "--no-deps",
+                "--quiet",
+                "--dest",
+                f"{folder}.part",
+            ]
             command = [sys.executable, "-m", "pip", "download", *words, *locks]
-            done = subprocess.run(command, env=MACHINE, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(
+                command, env=MACHINE, capture_output=True, text=True, timeout=300, check=False
+            )
             if done.returncode != 0:
                 missing(f"the package index cannot be reached: {done.stderr[-300:]}")
             Path(f"{folder}.part").rename(folder)
@@ -62,7 +82,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def set_up(tmp_path: Path, light: Path, wheels: Path) -> Callable[..., SetUp]:
-    """Make a job that calls setup.sh. Its PATH has what setup.sh names, and the tools that are asked for."""
+    """Make a job that calls setup.sh.
+
+    Its PATH has what setup.sh names, and the tools that are asked for.
+    """
 
     def make(*tools: str, checkout: Path = light, place: Path = tmp_path / "job") -> SetUp:
         environ = {

@@ -1,9 +1,11 @@
-"""Measures actions/_setup/setup.sh, by uv and by pip, beside what one would write instead; prints a table.
+"""Measures actions/_setup/setup.sh, by uv and by pip, beside what one would write instead; prints a
+table.
 
     python tests/e2e/actions/setup/measure.py [--runs N] [--extras LIST]
 
-It uses the package index of the machine, `uv` beside the Python that runs it or in /usr, and pip of that Python.
-Figures, not tests. Cold: with an empty cache. Warm: with the cache of the run before, as on a machine of one's own.
+It uses the package index of the machine, `uv` beside the Python that runs it or in /usr, and pip of
+that Python. Figures, not tests. Cold: with an empty cache. Warm: with the cache of the run before,
+as on a machine of one's own.
 """
 
 from __future__ import annotations
@@ -51,15 +53,27 @@ class Runner:
         }
 
     def cost(self, command: str, *, new: bool = True, cold: bool = True) -> tuple[float, float]:
-        """Run it: in a new RUNNER_TEMP, and with an empty cache, too. Seconds on the clock, and of CPU."""
+        """Run it: in a new RUNNER_TEMP, and with an empty cache, too.
+
+        Seconds on the clock, and of CPU.
+        """
         for folder, gone in ((self.temp, new), (self.home, cold)):
             if gone:
                 shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, exist_ok=True)
         began, before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
-        subprocess.run(["bash", "-c", command], env=self.environ, cwd=self.temp, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["bash", "-c", command],
+            env=self.environ,
+            cwd=self.temp,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         after = getrusage(RUSAGE_CHILDREN)
-        return time.monotonic() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return (
+            time.monotonic() - began,
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        )
 
 
 def measured(folder: Path, extras: str, runs: int) -> Iterator[tuple[str, list[list[float]]]]:
@@ -76,7 +90,10 @@ def measured(folder: Path, extras: str, runs: int) -> Iterator[tuple[str, list[l
                 ("a venv and install, warm", runner.cost(THEIRS[name], cold=False)),
             ):
                 found.setdefault(what, [[] for _ in INSTALLERS])[number].append(cost)
-    yield from ((what, [[*map(median, zip(*each, strict=True))] for each in both]) for what, both in found.items())
+    yield from (
+        (what, [[*map(median, zip(*each, strict=True))] for each in both])
+        for what, both in found.items()
+    )
 
 
 def main() -> None:
@@ -85,12 +102,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="how often each is taken (5)")
     parser.add_argument("--extras", default="vault", help="extras to install (vault)")
     chosen = parser.parse_args()
-    system = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    system = (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
+        f"{platform.python_version()}"
+    )
     versions = [
-        subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[:2] for words in _tools()
+        subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[:2]
+        for words in _tools()
     ]
-    print(f"{system}, {', '.join(map(' '.join, versions))}, extras {chosen.extras}, median of {chosen.runs}")
-    print(f"load average {os.getloadavg()[0]:.1f} at the start\n\n| set-up | uv | pip |\n| --- | --: | --: |")
+    print(
+        f"{system}, {', '.join(map(' '.join, versions))}, extras {chosen.extras}, median "
+        f"of {chosen.runs}"
+    )
+    print(
+        f"load average {os.getloadavg()[0]:.1f} at the start\n\n| set-up | uv | pip |\n| "
+        "--- | --: | --: |"
+    )
     with tempfile.TemporaryDirectory(prefix="sealpipe-measure-") as folder:
         for what, costs in measured(Path(folder), chosen.extras, chosen.runs):
             cells = (f"{wall:.2f} s ({cpu:.2f} s CPU)" for wall, cpu in costs)
@@ -99,7 +126,10 @@ def main() -> None:
 
 def _tools() -> list[list[str]]:
     uv = Path(sys.executable).with_name("uv")
-    return [[str(uv) if uv.exists() else "uv", "--version"], [sys.executable, "-m", "pip", "--version"]]
+    return [
+        [str(uv) if uv.exists() else "uv", "--version"],
+        [sys.executable, "-m", "pip", "--version"],
+    ]
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ class SetUp:
             **environ,
         }
 
-    def __call__(self, extras: str = "", installer: str = "auto", executable: str = "", **environ: str) -> Done:
+    def __call__(
+        self, extras: str = "", installer: str = "auto", executable: str = "", **environ: str
+    ) -> Done:
         """Call it, and wait."""
         self._output.write_text("")
         began = time.monotonic()
@@ -93,10 +95,18 @@ class SetUp:
             "SEALPIPE_SETUP_EXECUTABLE": executable,
         }
         bash = [str(self.tools / "bash"), "--noprofile", "--norc", str(self.script)]
-        environ = {name: value for name, value in (self.environ | given | environ).items() if value != "-"}
+        environ = {
+            name: value for name, value in (self.environ | given | environ).items() if value != "-"
+        }
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            bash, env=environ, cwd=self.work, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, text=True
+            bash,
+            env=environ,
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def add(self, name: str, script: str) -> Path:
@@ -120,11 +130,18 @@ def own_tool(tools: Path, tool: str) -> None:
         return
     script = f"exec '{sys.executable}' \"$@\""
     if tool != name:
-        script = f'if [ "$2" = -c ]; then code=$3; shift 3; set -- -I -c "{OLD}" "$code" "$@"; fi\n{script}'
+        script = (
+            f'if [ "$2" = -c ]; then code=$3; shift 3; set -- -I -c "{OLD}" "$code" "$@"; fi\n'
+            f"{script}"
+        )
     (tools / name).write_text(f"#!/bin/sh\n{script}\n")
     (tools / name).chmod(0o755)
 
 
 def uv() -> str:
     """Where it is: beside the Python that runs the tests, or in PATH."""
-    return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv") or missing("uv")
+    return (
+        shutil.which("uv", path=str(Path(sys.executable).parent))
+        or shutil.which("uv")
+        or missing("uv")
+    )

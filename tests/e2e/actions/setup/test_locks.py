@@ -1,4 +1,6 @@
-"""The lock files that setup.sh installs from are in step with pyproject.toml, hash-pinned, and name no index."""
+"""The lock files that setup.sh installs from are in step with pyproject.toml, hash-pinned, and name
+no index.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,13 @@ def test_what_pyproject_asks_for_is_locked(name: str) -> None:
 def test_every_row_has_one_version_and_hashes_and_no_address(file: Path) -> None:
     text = file.read_text()
     assert "://" not in text
-    assert re.search(r"^\s*(-|\[)(?!-hash)", text, re.MULTILINE) is None, "no option: no index, no other file"
+    assert re.search(r"^\s*(-|\[)(?!-hash)", text, re.MULTILINE) is None, (
+        "no option: no index, no other file"
+    )
     found = LOCK.rows(text)
-    assert sum(map(len, found.values())) + len(found) + len(text.splitlines()[0]) + 1 == len(text), "and nothing else"
+    assert sum(map(len, found.values())) + len(found) + len(text.splitlines()[0]) + 1 == len(
+        text
+    ), "and nothing else"
     for row in found.values():
         first, *hashes = [line.strip().removesuffix("\\").strip() for line in row.splitlines()]
         (specifier,) = Requirement(first).specifier
@@ -81,7 +87,9 @@ def test_a_lock_that_has_fallen_behind_is_seen() -> None:
         _assert_met(Requirement("not-there"), pinned("base"), "base")
 
 
-def test_what_is_installed_with_every_extra_has_all_that_it_needs(set_up: Callable[..., SetUp], checkout: Path) -> None:
+def test_what_is_installed_with_every_extra_has_all_that_it_needs(
+    set_up: Callable[..., SetUp], checkout: Path
+) -> None:
     job = set_up("uv", "python3", checkout=checkout)
     done = job(",".join(LOCK.extras()), "uv")
     command = [uv(), "pip", "check", "--python", done.executable.with_name("python")]
@@ -90,33 +98,53 @@ def test_what_is_installed_with_every_extra_has_all_that_it_needs(set_up: Callab
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])
-@pytest.mark.parametrize("platform", ["x86_64-manylinux_2_35", "aarch64-manylinux_2_35", "aarch64-apple-darwin"])
+@pytest.mark.parametrize(
+    "platform", ["x86_64-manylinux_2_35", "aarch64-manylinux_2_35", "aarch64-apple-darwin"]
+)
 def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platform: str) -> None:
     runner = ["--python-platform", platform, "--python-version", version, "--target", tmp_path]
-    words = ["--dry-run", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-config", *runner]
-    parts = {*WANTED} - {"yaml"} if version == "3.15" else {"all", "build"}  # PyYAML has no wheel for 3.15
+    words = [
+        "--dry-run",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-deps",
+        "--no-config",
+        *runner,
+    ]
+    # PyYAML has no wheel for 3.15.
+    parts = {*WANTED} - {"yaml"} if version == "3.15" else {"all", "build"}
     locks = [word for name in sorted(parts) for word in ("-r", HERE / "locks" / f"{name}.txt")]
     command = [uv(), "pip", "install", *words, *locks]
-    done = subprocess.run(command, env=MACHINE, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, env=MACHINE, capture_output=True, text=True, timeout=120, check=False
+    )
     if done.returncode != 0 and re.search("Failed to fetch|error sending request", done.stderr):
         missing(f"the package index cannot be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
 
 
 def test_shellcheck_finds_nothing() -> None:
-    done = subprocess.run([program("shellcheck"), *HERE.glob("*.sh")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program("shellcheck"), *HERE.glob("*.sh")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_the_script_is_for_the_bash_of_macos() -> None:
     text = "".join(file.read_text() for file in HERE.glob("*.sh"))
-    newer = r"\bmapfile\b|\breadarray\b|declare -[An]|local -[An]|\$\{\w+(\^|,|@)|&>>|\|&|\bcoproc\b|wait -[np]|EPOCH"
+    newer = (
+        r"\bmapfile\b|\breadarray\b|declare -[An]|local "
+        r"-[An]|\$\{\w+(\^|,|@)|&>>|\|&|\bcoproc\b|wait -[np]|EPOCH"
+    )
     assert re.findall(newer, text) == []
     assert "set -x" not in text
 
 
 def _assert_met(wanted: Requirement, locked: list[Requirement], lock: str) -> None:
-    found = [each for each in locked if canonicalize_name(each.name) == canonicalize_name(wanted.name)]
+    found = [
+        each for each in locked if canonicalize_name(each.name) == canonicalize_name(wanted.name)
+    ]
     assert found, f"{wanted.name} is not in {lock}.txt: python -I actions/_setup/lock.py"
     for each in found:
         (specifier,) = each.specifier

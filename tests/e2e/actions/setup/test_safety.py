@@ -48,7 +48,9 @@ def test_a_wheel_that_is_not_the_locked_one_is_refused(
 
 
 @INSTALLERS
-def test_a_requirement_without_a_hash_is_refused(set_up: Make, light: Path, tmp_path: Path, installer: str) -> None:
+def test_a_requirement_without_a_hash_is_refused(
+    set_up: Make, light: Path, tmp_path: Path, installer: str
+) -> None:
     changed = shutil.copytree(light, tmp_path / "changed")
     with (changed / "actions/_setup/locks/build.txt").open("a") as lock:
         lock.write("six==1.17.0\n")
@@ -64,8 +66,18 @@ def test_no_secret_of_the_step_reaches_what_it_starts(set_up: Make, installer: s
     started = {"uv": uv(), "python3": sys.executable}
     for name, real in started.items():
         # The bit that answers for itself is Python: what it says is where it is really found.
-        job.add(name, f"/usr/bin/env >> '{seen}'\nprintf '%s\\n' \"$*\" >> '{seen}'\nexec '{real}' \"$@\"")
-    done = job("yaml", installer, RUNNER_DEBUG="1", SEALPIPE_SETUP_KEEP="KEPT", KEPT="kept-value", **SECRETS)
+        job.add(
+            name,
+            f"/usr/bin/env >> '{seen}'\nprintf '%s\\n' \"$*\" >> '{seen}'\nexec '{real}' \"$@\"",
+        )
+    done = job(
+        "yaml",
+        installer,
+        RUNNER_DEBUG="1",
+        SEALPIPE_SETUP_KEEP="KEPT",
+        KEPT="kept-value",
+        **SECRETS,
+    )
     assert done.executable.is_file()
     known = seen.read_text()
     assert "PIP_FIND_LINKS=" in known
@@ -76,17 +88,33 @@ def test_no_secret_of_the_step_reaches_what_it_starts(set_up: Make, installer: s
 
 
 @INSTALLERS
-def test_no_secret_is_found_in_the_processes_that_started_it_either(set_up: Make, installer: str) -> None:
+def test_no_secret_is_found_in_the_processes_that_started_it_either(
+    set_up: Make, installer: str
+) -> None:
     """Whatever runs as the same user reads its parent's environment as it was when that started."""
     job = set_up()
     seen = job.home / "seen"
     for name, real in {"uv": uv(), "python3": sys.executable}.items():
         # Its own environment, names and all, and that of every process above it up to the test's.
         walk = f"p=$$; while [ $p -ne {os.getpid()} ] && [ $p -gt 1 ]; do /bin/cat /proc/$p/environ"
-        walk += " | /usr/bin/tr '\\0' '\\n'; p=$(/bin/sed 's/.*) //' /proc/$p/stat | /usr/bin/cut -d ' ' -f 2); done"
+        walk += (
+            " | /usr/bin/tr '\\0' '\\n'; p=$(/bin/sed 's/.*) //' /proc/$p/stat | /usr/bin/cut "
+            "-d ' ' -f 2); done"
+        )
         job.add(name, f"{{ {walk}; }} >> '{seen}'\nexec '{real}' \"$@\"")
-    odd = {"my-token": "eight-canary", "with.dot": "nine-canary", "BASH_FUNC_sed%%": "() { : ten-canary; }"}
-    done = job("", installer, KEPT="two\nlines 'and' \"quotes\" $x", SEALPIPE_SETUP_KEEP="KEPT", **odd, **SECRETS)
+    odd = {
+        "my-token": "eight-canary",
+        "with.dot": "nine-canary",
+        "BASH_FUNC_sed%%": "() { : ten-canary; }",
+    }
+    done = job(
+        "",
+        installer,
+        KEPT="two\nlines 'and' \"quotes\" $x",
+        SEALPIPE_SETUP_KEEP="KEPT",
+        **odd,
+        **SECRETS,
+    )
     assert done.executable.is_file()
     known = seen.read_text()
     assert "KEPT=two\nlines 'and' \"quotes\" $x\n" in known
@@ -97,8 +125,18 @@ def test_no_secret_is_found_in_the_processes_that_started_it_either(set_up: Make
 def test_an_index_password_is_not_shown(set_up: Make, installer: str) -> None:
     job = set_up("uv", "python3")
     address = f"http://user:hunter2-canary@127.0.0.1:{silent_port()}/simple"
-    index = {"PIP_INDEX_URL": address, "PIP_NO_INDEX": "-", "PIP_FIND_LINKS": "-", "PIP_RETRIES": "0"}
-    index |= {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "-", "UV_FIND_LINKS": "-", "UV_HTTP_RETRIES": "0"}
+    index = {
+        "PIP_INDEX_URL": address,
+        "PIP_NO_INDEX": "-",
+        "PIP_FIND_LINKS": "-",
+        "PIP_RETRIES": "0",
+    }
+    index |= {
+        "UV_DEFAULT_INDEX": address,
+        "UV_OFFLINE": "-",
+        "UV_FIND_LINKS": "-",
+        "UV_HTTP_RETRIES": "0",
+    }
     done = job(installer=installer, RUNNER_DEBUG="1", **index)
     assert f"{installer} ended with exit code" in done.error
     assert "canary" not in done.text
@@ -109,14 +147,20 @@ def test_what_an_installer_says_is_no_command_to_the_runner(set_up: Make) -> Non
     job = set_up("python3")
     said = r"::set-env name=A::b\n##[add-path]/evil\n##vso[x]y\nfetch https://u:p-canary@h/\n"
     # A runner ends a line at a carriage return, too; and there are passwords with an @ in them.
-    said += r"10 percent\r::add-mask::e\r  ::stop-commands::x\n\033[2Kfetch https://u:p@w-canary@h/\n"
+    said += (
+        r"10 percent\r::add-mask::e\r  ::stop-commands::x\n\033[2Kfetch https://u:p@w-canary@h/\n"
+    )
     job.add("uv", f"printf '{said}'; exit 1")
     done = job(installer="uv")
     assert "uv ended with exit code 1" in done.error
     assert "\nuv: # #[add-path]/evil\nuv: # #vso[x]y\nuv: fetch https://***@h/\n" in done.text
     assert "canary" not in done.text
     lines = done.text.splitlines()
-    assert [line for line in lines if line.lstrip().startswith("::") and "::error title=sealpipe" not in line] == []
+    assert [
+        line
+        for line in lines
+        if line.lstrip().startswith("::") and "::error title=sealpipe" not in line
+    ] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -157,13 +201,22 @@ def test_another_version_is_used_with_a_warning(set_up: Make) -> None:
     own = job.add("other", "echo sealpipe 9.9.9")
     done = job(executable=str(own))
     assert done.executable == own
-    assert f"executable is sealpipe 9.9.9, and this action is made for {sealpipe.__version__}" in done.text
+    assert (
+        f"executable is sealpipe 9.9.9, and this action is made for {sealpipe.__version__}"
+        in done.text
+    )
     assert "::warning" in done.text
 
 
 @pytest.mark.parametrize(
     "script",
-    ["exit 1", "echo hello", "echo sealpipe of old", "printf 'sealpipe 1.0\\n::add-mask::x\\n'", "echo sealpipe 1 >&2"],
+    [
+        "exit 1",
+        "echo hello",
+        "echo sealpipe of old",
+        "printf 'sealpipe 1.0\\n::add-mask::x\\n'",
+        "echo sealpipe 1 >&2",
+    ],
     ids=["fails", "another", "no-version", "more-lines", "stderr"],
 )
 def test_an_executable_that_is_no_sealpipe_is_refused(set_up: Make, script: str) -> None:
@@ -172,6 +225,8 @@ def test_an_executable_that_is_no_sealpipe_is_refused(set_up: Make, script: str)
     assert f"executable: {own} is no sealpipe" in job(executable=str(own)).error
 
 
-@pytest.mark.parametrize("name", ["nowhere/sealpipe", "sealpipe", "-c", "x\n::stop-commands::y", "."])
+@pytest.mark.parametrize(
+    "name", ["nowhere/sealpipe", "sealpipe", "-c", "x\n::stop-commands::y", "."]
+)
 def test_an_executable_that_is_not_there_is_refused(set_up: Make, name: str) -> None:
     assert "executable: there is no program" in set_up()(executable=name).error

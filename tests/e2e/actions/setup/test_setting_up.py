@@ -33,7 +33,9 @@ def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(
     assert f"{VERSION} is set up by {installer}" in first.text
     assert importable(first.executable, "hvac", "yaml", "hatchling", "botocore") == ["hvac", "yaml"]
     for name in ("sealpipe", "hvac"):
-        (source,) = (first.executable.parents[1] / "lib").glob(f"*/site-packages/{name}/__init__.py")
+        (source,) = (first.executable.parents[1] / "lib").glob(
+            f"*/site-packages/{name}/__init__.py"
+        )
         assert Path(cache_from_source(str(source))).is_file(), f"{name} is byte-compiled"
     left = job.left()
     assert len(left) == 2, "a place, and the name that leads there"
@@ -56,7 +58,10 @@ def test_other_extras_installers_pythons_and_checkouts_have_other_places(
         each.environ |= {"RUNNER_TEMP": str(job.temp), "RUNNER_DEBUG": "1"}
         each.add("uv", "exit 1")
         each.add("python3", _python_that_cannot_install())
-    places = [_place(done) for done in (job(), job("yaml"), job("yaml,vault"), job(installer="pip"), theirs())]
+    places = [
+        _place(done)
+        for done in (job(), job("yaml"), job("yaml,vault"), job(installer="pip"), theirs())
+    ]
     job.add("python3", _python_that_cannot_install("3.13.0"))
     places.append(_place(job()))
     assert len(set(places)) == len(places)
@@ -65,7 +70,9 @@ def test_other_extras_installers_pythons_and_checkouts_have_other_places(
 
 def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
     job = set_up("uv", "python3")
-    started = [job.start(installer="uv", GITHUB_OUTPUT=str(job.home / f"output{n}")) for n in range(2)]
+    started = [
+        job.start(installer="uv", GITHUB_OUTPUT=str(job.home / f"output{n}")) for n in range(2)
+    ]
     for process in started:
         with process:
             text, _ = process.communicate(timeout=240)
@@ -86,7 +93,9 @@ def test_a_place_that_is_gone_is_made_again(set_up: Make) -> None:
 
 def test_files_of_the_workspace_choose_nothing(set_up: Make) -> None:
     job = set_up("uv", "python3")
-    (job.work / "uv.toml").write_text('no-index = true\nfind-links = ["/nowhere"]\ncache-dir = "evil"\n')
+    (job.work / "uv.toml").write_text(
+        'no-index = true\nfind-links = ["/nowhere"]\ncache-dir = "evil"\n'
+    )
     (job.work / "pyproject.toml").write_text("this is no TOML")
     (job.work / ".python-version").write_text("2.7\n")
     (job.work / "sealpipe.py").write_text("raise SystemExit('of the workspace')")
@@ -95,7 +104,9 @@ def test_files_of_the_workspace_choose_nothing(set_up: Make) -> None:
 
 
 @INSTALLERS
-def test_the_checkout_and_the_home_may_be_read_only(set_up: Make, light: Path, tmp_path: Path, installer: str) -> None:
+def test_the_checkout_and_the_home_may_be_read_only(
+    set_up: Make, light: Path, tmp_path: Path, installer: str
+) -> None:
     with tmpfs(tmp_path / "sealed", size="16m") as sealed:
         for part in PARTS:
             source = light / part
@@ -122,7 +133,9 @@ def test_a_python_that_is_too_old_is_passed_over(set_up: Make) -> None:
     assert said(job().executable) == VERSION
 
 
-@pytest.mark.parametrize("tools", [(), ("old:python3.13", "old:python3", "old:python")], ids=["none", "old"])
+@pytest.mark.parametrize(
+    "tools", [(), ("old:python3.13", "old:python3", "old:python")], ids=["none", "old"]
+)
 def test_without_a_python_it_says_what_to_do(set_up: Make, tools: tuple[str, ...]) -> None:
     job = set_up(*tools)
     error = job().error
@@ -146,13 +159,28 @@ BOTH: dict[str, str] = {}
         (PIP_ONLY, "", "", "pip"),
         (BOTH, "", "", "uv"),
         (NEITHER, "", "", "uv"),
-        (NEITHER, "[global]\nindex-url = https://user:hunter2-canary@index.example/simple\n", "", "pip"),
-        (NEITHER, "[global]\nindex-url = https://a.example\n", '[[index]]\nurl = "https://b.example"\n', "uv"),
+        (
+            NEITHER,
+            "[global]\nindex-url = https://user:hunter2-canary@index.example/simple\n",
+            "",
+            "pip",
+        ),
+        (
+            NEITHER,
+            "[global]\nindex-url = https://a.example\n",
+            '[[index]]\nurl = "https://b.example"\n',
+            "uv",
+        ),
         (NEITHER, "[global]\ntimeout = 60\n", "", "uv"),
         (NEITHER, "[global]\ncert = /etc/ca.pem\n", "", "pip"),
         ({**NEITHER, "SSL_CERT_FILE": "/etc/ca.pem"}, "[global]\ncert = /etc/ca.pem\n", "", "uv"),
         ({**PIP_ONLY, "UV_INDEX_COMPANY_URL": "https://b.example"}, "", "", "uv"),
-        ({**NEITHER, "PIP_CONFIG_FILE": os.devnull}, "[global]\nindex-url = https://a.example\n", "", "uv"),
+        (
+            {**NEITHER, "PIP_CONFIG_FILE": os.devnull},
+            "[global]\nindex-url = https://a.example\n",
+            "",
+            "uv",
+        ),
     ],
     ids=[
         "pip-only",
@@ -179,9 +207,17 @@ def test_auto_uses_pip_if_only_pip_has_an_index(
         (job.home / ".config" / folder / name).write_text(text)
     # What the machine that runs the tests has in /etc is no part of this.
     job.add(
-        "grep", 'for word; do shift; case $word in /etc/*) ;; *) set -- "$@" "$word" ;; esac; done; exec $GREP "$@"'
+        "grep",
+        (
+            'for word; do shift; case $word in /etc/*) ;; *) set -- "$@" "$word" ;; esac; '
+            'done; exec $GREP "$@"'
+        ),
     )
-    job.environ |= {"SEALPIPE_SETUP_KEEP": "GREP, OTHER", "GREP": str(shutil.which("grep")), "RUNNER_DEBUG": "1"}
+    job.environ |= {
+        "SEALPIPE_SETUP_KEEP": "GREP, OTHER",
+        "GREP": str(shutil.which("grep")),
+        "RUNNER_DEBUG": "1",
+    }
     done = job(**{"PIP_CONFIG_FILE": "-", **environ})
     assert f"::debug::installer {expected}," in done.text
     assert f"{expected} ended with exit code" in done.error
@@ -200,7 +236,9 @@ def test_auto_uses_pip_if_only_pip_has_an_index(
     ],
     ids=["installer", "extra", "path", "backend", "line-break", "no-temp"],
 )
-def test_what_is_wrong_is_refused_before_anything_is_made(set_up: Make, given: dict[str, str], expected: str) -> None:
+def test_what_is_wrong_is_refused_before_anything_is_made(
+    set_up: Make, given: dict[str, str], expected: str
+) -> None:
     job = set_up("python3")
     assert expected in job(**given).error
     assert job.left() == []
@@ -213,11 +251,15 @@ def test_windows_is_refused(set_up: Make) -> None:
 
 
 def said(executable: Path) -> str:
-    return subprocess.run([executable, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [executable, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def importable(executable: Path, *names: str) -> list[str]:
-    code = "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
+    code = (
+        "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
+    )
     command = [executable.with_name("python"), "-I", "-c", code, *names]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 

@@ -1,4 +1,6 @@
-"""The built site in the browser of the tests beside this folder: `browser` opens its pages through `recorder`."""
+"""The built site in the browser of the tests beside this folder: `browser` opens its pages through
+`recorder`.
+"""
 
 from __future__ import annotations
 

@@ -24,10 +24,16 @@ sys.exit(main(sys.argv[1:]))
 
 
 def build(folder: Path) -> None:
-    """Build it, once for a whole run of the gate: a warning is an error, and so is a reference that leads nowhere."""
+    """Build it, once for a whole run of the gate: a warning is an error, and so is a reference that
+    leads nowhere.
+    """
     words = ["-W", "--keep-going", "-n", "-q", "-d", f"{folder}.doctrees", ROOT / "docs", folder]
     done = subprocess.run(
-        [sys.executable, "-c", _BUILD, *words], capture_output=True, text=True, check=False, timeout=400
+        [sys.executable, "-c", _BUILD, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

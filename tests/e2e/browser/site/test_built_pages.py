@@ -13,7 +13,13 @@ import pytest
 from support.parts import ROOT
 
 VOID = {"base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
-RESOURCES = {("img", "src"), ("script", "src"), ("source", "srcset"), ("object", "data"), ("iframe", "src")}
+RESOURCES = {
+    ("img", "src"),
+    ("script", "src"),
+    ("source", "srcset"),
+    ("object", "data"),
+    ("iframe", "src"),
+}
 SERVICE_PAGES = {"search.html", "404.html"}
 
 
@@ -42,7 +48,12 @@ class Page(HTMLParser):
         if tag == "a" and "href" in has:
             self.links.append(has["href"])
         self.resources += [has[name] for each, name in RESOURCES if each == tag and name in has]
-        if tag == "link" and has.get("rel") in {"stylesheet", "shortcut icon", "prefetch", "preload"}:
+        if tag == "link" and has.get("rel") in {
+            "stylesheet",
+            "shortcut icon",
+            "prefetch",
+            "preload",
+        }:
             self.resources.append(has["href"])
         if re.fullmatch("h[1-6]", tag):
             self.headings.append(int(tag[1]))
@@ -76,7 +87,9 @@ def pages(site: Path) -> dict[str, Page]:
 
 def test_every_page_of_the_docs_has_its_address(pages: dict[str, Page]) -> None:
     docs = ROOT / "docs"
-    written = {file.relative_to(docs).with_suffix(".html").as_posix() for file in docs.rglob("*.md")}
+    written = {
+        file.relative_to(docs).with_suffix(".html").as_posix() for file in docs.rglob("*.md")
+    }
     assert set(pages) - SERVICE_PAGES == written
 
 
@@ -91,14 +104,26 @@ def test_every_link_and_resource_leads_somewhere(site: Path, pages: dict[str, Pa
             if not (site / target).is_file():
                 broken.append(f"{path}: {link}")
             elif address.fragment and target in pages:
-                broken += [f"{path}: {link}"] if unquote(address.fragment) not in pages[target].ids else []
+                broken += (
+                    [f"{path}: {link}"]
+                    if unquote(address.fragment) not in pages[target].ids
+                    else []
+                )
     assert broken == []
 
 
 def test_nothing_comes_from_another_host(site: Path, pages: dict[str, Page]) -> None:
-    abroad = [f"{path}: {each}" for path, page in pages.items() for each in page.resources if urlsplit(each).netloc]
+    abroad = [
+        f"{path}: {each}"
+        for path, page in pages.items()
+        for each in page.resources
+        if urlsplit(each).netloc
+    ]
     for file in site.rglob("*.css"):
-        found = re.findall(r"(?:@import\s*|url\()\s*[\"']?((?:https?:)?//[^\"')]+)", file.read_text(encoding="utf-8"))
+        found = re.findall(
+            r"(?:@import\s*|url\()\s*[\"']?((?:https?:)?//[^\"')]+)",
+            file.read_text(encoding="utf-8"),
+        )
         abroad += [f"{file.relative_to(site)}: {each}" for each in found]
     assert abroad == []
 
@@ -108,7 +133,9 @@ def test_every_page_has_a_title_and_a_description(pages: dict[str, Page]) -> Non
         assert page.lang == "en", path
         assert "sealpipe" in page.title, path
         assert 20 <= len(page.description) <= 210, f"{path}: {page.description!r}"
-    titles = Counter(page.title for path, page in pages.items() if not path.startswith("how-to/ci/"))
+    titles = Counter(
+        page.title for path, page in pages.items() if not path.startswith("how-to/ci/")
+    )
     assert [title for title, count in titles.items() if count > 2] == []
 
 
@@ -116,16 +143,28 @@ def test_the_headings_of_every_page_are_in_order(pages: dict[str, Page]) -> None
     for path, page in pages.items():
         assert page.headings.count(1) == 1, path
         assert page.headings[0] == 1, path
-        assert all(after <= before + 1 for before, after in zip(page.headings, page.headings[1:], strict=False)), path
+        assert all(
+            after <= before + 1
+            for before, after in zip(page.headings, page.headings[1:], strict=False)
+        ), path
 
 
 def test_tables_have_headers_and_images_a_text(pages: dict[str, Page]) -> None:
-    assert {path: page.tables_without_headers for path, page in pages.items() if page.tables_without_headers} == {}
-    assert {path: page.images_without_text for path, page in pages.items() if page.images_without_text} == {}
+    assert {
+        path: page.tables_without_headers
+        for path, page in pages.items()
+        if page.tables_without_headers
+    } == {}
+    assert {
+        path: page.images_without_text for path, page in pages.items() if page.images_without_text
+    } == {}
 
 
 def test_every_page_is_in_the_navigation_of_every_other(pages: dict[str, Page]) -> None:
-    named = {urlsplit(urljoin("http://site/", link)).path.lstrip("/") for link in pages["index.html"].links}
+    named = {
+        urlsplit(urljoin("http://site/", link)).path.lstrip("/")
+        for link in pages["index.html"].links
+    }
     assert set(pages) - SERVICE_PAGES - named == {"index.html"}
 
 
@@ -136,7 +175,8 @@ def test_files_beside_the_docs_come_as_copies(site: Path, pages: dict[str, Page]
 
 def test_a_broken_page_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(
-        "<html><h1 id=a>A</h1><h3>B</h3><table><tr><td>1</table><img src='https://host.example/a'><a href='#b'>b</a>"
+        "<html><h1 id=a>A</h1><h3>B</h3><table><tr><td>1</table><img "
+        "src='https://host.example/a'><a href='#b'>b</a>"
     )
     page = Page(tmp_path, "page.html")
     with pytest.raises(AssertionError):

@@ -1,4 +1,6 @@
-"""The site as people use it: by eye, by ear, by keyboard, on a phone, in the dark, on paper, without JavaScript."""
+"""The site as people use it: by eye, by ear, by keyboard, on a phone, in the dark, on paper,
+without JavaScript.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,14 @@ def open_page(browser: Browser, page: str) -> None:
 
 def pasted(browser: Browser) -> str:
     """What the clipboard holds, pasted into a place of the test's own."""
-    browser.run("document.body.append(document.createElement('textarea')); document.querySelector('textarea').focus()")
+    browser.run(
+        "document.body.append(document.createElement('textarea')); "
+        "document.querySelector('textarea').focus()"
+    )
     browser.keys(Keys.CONTROL + "v")
     text: str = browser.run(
-        "const area = document.querySelector('textarea'); const text = area.value; area.remove(); return text"
+        "const area = document.querySelector('textarea'); const text = area.value; "
+        "area.remove(); return text"
     )
     return text
 
@@ -79,14 +85,21 @@ def test_a_page_has_all_its_text_and_links_without_javascript(browser: Browser, 
 
 def test_a_block_of_a_terminal_is_copied_without_prompts_and_output(browser: Browser) -> None:
     open_page(browser, "tutorial/first-request.html")
-    block = "[...document.querySelectorAll('.highlight-console')].find(e => e.innerText.includes('rehearsal answer'))"
+    block = (
+        "[...document.querySelectorAll('.highlight-console')].find(e => "
+        "e.innerText.includes('rehearsal answer'))"
+    )
     shown: str = browser.run(f"return {block}.querySelector('pre').textContent")
     typed = shown.partition("\nsealpipe")[0].splitlines()[:2]
     assert typed[0].startswith("$ sealpipe rehearsal answer http"), typed
     assert typed[0].endswith("\\")
     assert len(shown.splitlines()) == 3, "a code is printed below what is typed"
     browser.run(f"{block}.querySelector('button').click()")
-    browser.wait(lambda: browser.run("return document.querySelector('[role=status]').textContent") == "Copied")
+    browser.wait(
+        lambda: (
+            browser.run("return document.querySelector('[role=status]').textContent") == "Copied"
+        )
+    )
     assert pasted(browser) == "\n".join(typed).removeprefix("$ ")
 
 
@@ -116,7 +129,9 @@ def test_every_block_has_its_button_and_none_covers_its_code(browser: Browser) -
 
 
 @pytest.mark.parametrize("page", ["index.html", "how-to/run-a-batch.html"])
-def test_a_picture_of_a_terminal_does_not_move_and_is_as_large_as_code_on_a_phone(browser: Browser, page: str) -> None:
+def test_a_picture_of_a_terminal_does_not_move_and_is_as_large_as_code_on_a_phone(
+    browser: Browser, page: str
+) -> None:
     browser.look(*PHONE)
     open_page(browser, page)
     size = """const image = document.querySelector('img[src$=".svg"]');
@@ -133,7 +148,9 @@ def test_a_picture_of_a_terminal_does_not_move_and_is_as_large_as_code_on_a_phon
 
 def test_no_reference_table_has_to_be_scrolled_on_a_phone(browser: Browser, site: Path) -> None:
     browser.look(375, 740)
-    pages = sorted(page.relative_to(site).as_posix() for page in (site / "reference").rglob("*.html"))
+    pages = sorted(
+        page.relative_to(site).as_posix() for page in (site / "reference").rglob("*.html")
+    )
     wide = """return [...document.querySelectorAll('.table-wrapper')].filter(e => e.scrollWidth > e.clientWidth)
       .map(e => e.textContent.slice(0, 60))"""
     scrolled, rows = {}, 0
@@ -152,7 +169,10 @@ def test_a_wide_table_is_a_list_of_its_rows_on_a_phone_and_stays_a_table(browser
     browser.wait(lambda: browser.all(".table-wrapper.rows"), "a list")
     table = browser.all(".table-wrapper.rows table")[0]
     heads = [head.get_property("textContent") for head in table.find_elements("css selector", "th")]
-    rows = [row.find_elements("css selector", "td") for row in table.find_elements("css selector", "tbody tr")]
+    rows = [
+        row.find_elements("css selector", "td")
+        for row in table.find_elements("css selector", "tbody tr")
+    ]
     cells = next(row for row in rows if all(cell.get_property("textContent") for cell in row))
     empty = [cell for row in rows for cell in row if not cell.get_property("textContent")]
     assert empty
@@ -186,7 +206,10 @@ def test_the_search_knows_what_people_call_it(browser: Browser, words: str) -> N
 
 def test_the_search_puts_the_projects_own_pages_last(browser: Browser) -> None:
     found = results(browser, "test")
-    own = [page.startswith("contributing/") or ("/" not in page and page != "index.html") for page in found]
+    own = [
+        page.startswith("contributing/") or ("/" not in page and page != "index.html")
+        for page in found
+    ]
     assert own == sorted(own)
     assert 3 < own.count(True) < len(own)
 
@@ -194,9 +217,13 @@ def test_the_search_puts_the_projects_own_pages_last(browser: Browser) -> None:
 def results(browser: Browser, words: str) -> list[str]:
     """The pages that a search finds, in their order."""
     open_page(browser, f"search.html?q={quote(words)}")
-    browser.wait(lambda: "Search Results" in browser.text() and "finished" in browser.text(), "the end of the search")
+    browser.wait(
+        lambda: "Search Results" in browser.text() and "finished" in browser.text(),
+        "the end of the search",
+    )
     links: list[str] = browser.run(
-        "return [...document.querySelectorAll('#search-results li > a')].map(e => e.getAttribute('href'))"
+        "return [...document.querySelectorAll('#search-results li > a')].map(e => "
+        "e.getAttribute('href'))"
     )
     return [link.partition("?")[0].partition("#")[0] for link in links]
 
@@ -248,7 +275,12 @@ def test_the_keyboard_opens_the_menu_of_a_phone(browser: Browser) -> None:
 def test_a_page_that_is_not_there_looks_like_the_others_and_leads_home(browser: Browser) -> None:
     open_page(browser, "how-to/no/such/page.html")
     assert browser.one("h1").text == "Page not found"
-    assert browser.run("return [...document.styleSheets].filter(sheet => sheet.cssRules.length).length") > 4
+    assert (
+        browser.run(
+            "return [...document.styleSheets].filter(sheet => sheet.cssRules.length).length"
+        )
+        > 4
+    )
     browser.press("The home page")
     browser.says("Share in 60 seconds")
 

@@ -1,4 +1,6 @@
-"""The generated parts of docs/reference/api: each public class, function and constant of the library."""
+"""The generated parts of docs/reference/api: each public class, function and constant of the
+library.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from typing import Any
 
 from sealpipe import errors
 from unit.docs.generator.inspection import Attribute, Described, constants, describe
-from unit.docs.generator.markdown import block, code, escape, item, map_spans, paragraphs, slug, table, wrap
+from unit.docs.generator.markdown import (
+    block,
+    code,
+    escape,
+    item,
+    map_spans,
+    paragraphs,
+    slug,
+    table,
+    wrap,
+)
 
 RESULTS = (
     "sealpipe.collect.results:OpenedSubmission",
@@ -63,9 +75,9 @@ TYPES = (
 
 ARGUMENTS = (
     "sealpipe.api.operation:Credential",
-    "sealpipe.reference.parse:FieldSpec",
-    "sealpipe.reference.parse:Reference",
-    "sealpipe.reference.parse:Target",
+    "sealpipe.reference:FieldSpec",
+    "sealpipe.reference:Reference",
+    "sealpipe.reference:Target",
 )
 """Classes that calls take, and programs seldom make: text does."""
 
@@ -77,7 +89,9 @@ def exported() -> Mapping[str, Any]:
     """Return the names that `sealpipe` exports, without the exceptions."""
     import sealpipe
 
-    names = (name for name in sealpipe.__all__ if not name.startswith("_") and not hasattr(errors, name))
+    names = (
+        name for name in sealpipe.__all__ if not name.startswith("_") and not hasattr(errors, name)
+    )
     return {name: getattr(sealpipe, name) for name in sorted(names, key=str.lower)}
 
 
@@ -99,12 +113,23 @@ def modules() -> list[ModuleType]:
 def of_module(module: ModuleType) -> list[Described]:
     """Return the public classes and functions that a module defines, in the order of its source."""
     named = [(name, value) for name, value in vars(module).items() if not name.startswith("_")]
-    own = [(name, value) for name, value in named if getattr(value, "__module__", "") == module.__name__]
-    return [describe(name, value) for name, value in own if callable(value) and hasattr(value, "__qualname__")]
+    own = [
+        (name, value)
+        for name, value in named
+        if getattr(value, "__module__", "") == module.__name__
+    ]
+    return [
+        describe(name, value)
+        for name, value in own
+        if callable(value) and hasattr(value, "__qualname__")
+    ]
 
 
 def render(described: Iterable[Described], prefix: str = "", depth: int = 3) -> str:
-    """Return classes and functions as Markdown. `prefix` comes before their names in headings, of `depth` times `#`."""
+    """Return classes and functions as Markdown.
+
+    `prefix` comes before their names in headings, of `depth` times `#`.
+    """
     return "\n".join(_render(each, depth, prefix) for each in described)
 
 
@@ -130,7 +155,9 @@ def prose(doc: str) -> str:
 
 
 def link_errors(text: str, page: str = "../errors.md") -> str:
-    """Link the names of exceptions to their page: those in prose, and code that is such a name alone."""
+    """Link the names of exceptions to their page: those in prose, and code that is such a name
+    alone.
+    """
 
     def link(name: str) -> str:
         return f"[`{name}`]({page}#{name.lower()})"
@@ -142,7 +169,9 @@ def link_errors(text: str, page: str = "../errors.md") -> str:
     )
 
 
-_KINDS = sorted(name for name, kind in vars(errors).items() if isinstance(kind, type) and name.endswith("Error"))
+_KINDS = sorted(
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and name.endswith("Error")
+)
 _NAMED = re.compile(rf"\b({'|'.join(_KINDS)})\b")
 
 
@@ -166,7 +195,10 @@ def client_page() -> str:
 def methods() -> str:
     """Return the methods of a client in short."""
     found = next(each for each in client() if each.name == "Client").methods
-    rows = ((f"[`{_short(each.name)}`](#{slug(each.name)})", _first_sentence(each.doc)) for each in found)
+    rows = (
+        (f"[`{_short(each.name)}`](#{slug(each.name)})", _first_sentence(each.doc))
+        for each in found
+    )
     return table(("method", "does"), sorted(rows))
 
 

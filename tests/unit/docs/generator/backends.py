@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe.registry.registry import Registry
+from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from unit.docs.generator.markdown import code, escape, item, wrap
 
@@ -44,9 +44,17 @@ def backends() -> tuple[Backend, ...]:
     found: dict[str, list[tuple[str, Any]]] = {}
     for each in Registry(environ={}).catalog.list_plugins():
         if not each.origin:
-            found.setdefault(getattr(each.info, "backend", "") or each.info.name, []).append((each.kind, each.info))
-    made = (Backend(name, tuple(plugins), _settings(plugins)) for name, plugins in sorted(found.items()))
-    return tuple(each for each in made if each.settings or any(getattr(info, "params", {}) for _, info in each.plugins))
+            found.setdefault(getattr(each.info, "backend", "") or each.info.name, []).append(
+                (each.kind, each.info)
+            )
+    made = (
+        Backend(name, tuple(plugins), _settings(plugins)) for name, plugins in sorted(found.items())
+    )
+    return tuple(
+        each
+        for each in made
+        if each.settings or any(getattr(info, "params", {}) for _, info in each.plugins)
+    )
 
 
 def _settings(plugins: Iterable[tuple[str, Any]]) -> type[PluginSettings] | None:
@@ -85,10 +93,16 @@ def _setting(backend: Backend, settings: type[PluginSettings], name: str) -> str
     kind = _kind(field.annotation)
     own = settings.own_variables.get(name, ())
     prefix = f"SEALPIPE_PLUGIN_{backend.name.replace('-', '_')}__{name}".upper()
-    variables = [] if name in settings.file_only else [prefix, *([own] if isinstance(own, str) else own)]
+    variables = (
+        [] if name in settings.file_only else [prefix, *([own] if isinstance(own, str) else own)]
+    )
     places = [*map(code, variables), *(["config file"] if "secret" not in kind else [])]
     required = ", required" if field.is_required() else ""
-    default = f", default {code(str(field.default))}" if field.default != "" and _is_plain(field.default) else ""
+    default = (
+        f", default {code(str(field.default))}"
+        if field.default != "" and _is_plain(field.default)
+        else ""
+    )
     return item(f"{wrap(f'{code(name)} ({kind}{required}{default}): ' + ', '.join(places))}\n")
 
 
@@ -110,7 +124,11 @@ KINDS: Mapping[type, str] = {
 
 def _kind(annotation: Any) -> str:
     """What a setting takes, in words, from the type of its field."""
-    types = [each for each in get_args(annotation) if each is not NoneType] if NoneType in get_args(annotation) else []
+    types = (
+        [each for each in get_args(annotation) if each is not NoneType]
+        if NoneType in get_args(annotation)
+        else []
+    )
     kind = types[0] if len(types) == 1 else annotation
     if get_origin(kind) is Literal:
         return " or ".join(code(word) for word in get_args(kind) if word)

@@ -20,16 +20,25 @@ def _system(row: CISystem) -> tuple[str, ...]:
 
 def runs() -> str:
     """Return what tells the runs of each system apart."""
-    rows = ((row.title, code(", ".join(row.job.run)), code(row.job.link), code(row.job.actor)) for row in OWN)
+    rows = (
+        (row.title, code(", ".join(row.job.run)), code(row.job.link), code(row.job.actor))
+        for row in OWN
+    )
     return table(("system", "run", "link", "user"), rows)
 
 
 def outputs() -> str:
     """Return how each system takes outputs."""
-    return table(("system", "outputs"), ((row.title, code(row.job.output)) for row in OWN if row.job.output))
+    return table(
+        ("system", "outputs"), ((row.title, code(row.job.output)) for row in OWN if row.job.output)
+    )
 
 
 def tokens() -> str:
     """Return where each system has a job's identity token."""
-    rows = ((row.title, code(row.job.oidc), row.job.oidc_setup, row.job.audience) for row in OWN if row.job.oidc)
+    rows = (
+        (row.title, code(row.job.oidc), row.job.oidc_setup, row.job.audience)
+        for row in OWN
+        if row.job.oidc
+    )
     return table(("system", "token", "the job needs", "its audience"), rows)

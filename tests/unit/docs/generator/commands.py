@@ -1,4 +1,6 @@
-"""The pages of docs/reference/commands: one for each command of the first level, with all below it."""
+"""The pages of docs/reference/commands: one for each command of the first level, with all below
+it.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,13 @@ HOW_TO: Mapping[str, tuple[str, ...]] = {
 
 def index() -> str:
     """Return the list of all commands."""
-    hook = ("[`sealpipe-hook`](commands/sealpipe-hook.md)", "Find what must not be committed; pre-commit runs it.")
-    return table(("command", "does"), [*(_row(node, f"commands/{_file(node)}") for node in leaves()), hook])
+    hook = (
+        "[`sealpipe-hook`](commands/sealpipe-hook.md)",
+        "Find what must not be committed; pre-commit runs it.",
+    )
+    return table(
+        ("command", "does"), [*(_row(node, f"commands/{_file(node)}") for node in leaves()), hook]
+    )
 
 
 def _file(node: Node) -> str:
@@ -55,13 +62,23 @@ def _row(node: Node, page: str) -> tuple[str, str]:
 
 def global_options() -> str:
     """Return the options that are not of one command."""
-    found = {option.setting.name: option for node in root().walk() for option in node.options if not option.table}
+    found = {
+        option.setting.name: option
+        for node in root().walk()
+        for option in node.options
+        if not option.table
+    }
     return "".join(_option(option) for option in found.values())
 
 
 def values() -> str:
     """Return what the words in capitals stand for."""
-    used = {option.setting.metavar for node in root().walk() for option in node.options if _takes_metavar(option)}
+    used = {
+        option.setting.metavar
+        for node in root().walk()
+        for option in node.options
+        if _takes_metavar(option)
+    }
     return table(("word", "is"), ((code(name), METAVARS[name]) for name in sorted(used)))
 
 
@@ -77,12 +94,21 @@ def pages(titles: Mapping[str, str]) -> dict[str, str]:
 
 def _hook() -> str:
     """The program that pre-commit runs has no click and no settings: its help says all."""
-    guides = {"how-to/scan-commits.md": "Keep links and credentials out of commits", "products/pre-commit.md": "Rules"}
-    codes = f"0 (nothing found), {MATCHED} (something found), {ERROR} (wrong usage, or a file that cannot be read)"
+    guides = {
+        "how-to/scan-commits.md": "Keep links and credentials out of commits",
+        "products/pre-commit.md": "Rules",
+    }
+    codes = (
+        f"0 (nothing found), {MATCHED} (something found), {ERROR} (wrong usage, or a file that "
+        "cannot be read)"
+    )
     parts = [
         "# sealpipe-hook\n",
         NOTE,
-        "Find links, credentials and seeds that must not be committed: the program that pre-commit runs.\n",
+        (
+            "Find links, credentials and seeds that must not be committed: the program that "
+            "pre-commit runs.\n"
+        ),
         f"Guide: {' · '.join(f'[{title}](../../{page})' for page, title in guides.items())}\n",
         block(USAGE),
         f"**Exit codes:** {codes}\n",
@@ -137,7 +163,9 @@ def _option(option: Option) -> str:
     kind = "" if setting.flag else f" {'|'.join(setting.choices) or setting.metavar}"
     names = ", ".join(filter(None, (code(setting.short), code(setting.option + kind))))
     default = f" Default: {code(setting.default)}." if setting.default else ""
-    variable = code(setting.get_variable(option.table)) + (", one per line" if setting.multiple else "")
+    variable = code(setting.get_variable(option.table)) + (
+        ", one per line" if setting.multiple else ""
+    )
     key = code(f"{option.table}.{setting.name}".strip("."))
     about = wrap(f"{names}: {escape(setting.help)}{default}", "")
     return item(f"{about}\\\n{wrap(f'variable {variable}; config file {key}')}\n")

@@ -1,4 +1,6 @@
-"""The contract of plugins: the generated parts of docs/reference/api on plugins, hooks, contract tests and pytest."""
+"""The contract of plugins: the generated parts of docs/reference/api on plugins, hooks, contract
+tests and pytest.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,21 @@ PYTEST = {
 
 def hooks() -> list[Described]:
     """Return the hooks that plugins implement."""
-    return [describe(name, hook) for name, hook in vars(registry_hooks).items() if name.startswith("sealpipe_")]
+    return [
+        describe(name, hook)
+        for name, hook in vars(registry_hooks).items()
+        if name.startswith("sealpipe_")
+    ]
 
 
 def exported() -> Mapping[str, Any]:
     """Return the classes and functions of `sealpipe.plugin`, without the exceptions of the core."""
     found = {name: getattr(plugin, name) for name in plugin.__all__ if not hasattr(errors, name)}
-    own = {name: value for name, value in found.items() if inspect.isclass(value) or inspect.isroutine(value)}
+    own = {
+        name: value
+        for name, value in found.items()
+        if inspect.isclass(value) or inspect.isroutine(value)
+    }
     return {**own, "PluginSettings": PluginSettings}
 
 
@@ -45,7 +55,9 @@ def values() -> list[Attribute]:
     """Return the constants of `sealpipe.plugin`, from the modules that define them."""
     names = set(plugin.__all__) - exported().keys() - vars(errors).keys()
     defined = [each for module in _modules() for each in constants(module) if each.name in names]
-    return sorted({each.name: each for each in reversed(defined)}.values(), key=lambda each: each.name)
+    return sorted(
+        {each.name: each for each in reversed(defined)}.values(), key=lambda each: each.name
+    )
 
 
 def _modules() -> list[ModuleType]:
@@ -55,17 +67,25 @@ def _modules() -> list[ModuleType]:
 
 def contracts() -> list[Described]:
     """Return the classes of contract tests, without the tests that they run."""
-    return [_without_tests(describe(name, getattr(testing, name), is_made=False)) for name in testing.__all__]
+    return [
+        _without_tests(describe(name, getattr(testing, name), is_made=False))
+        for name in testing.__all__
+    ]
 
 
 def _without_tests(each: Described) -> Described:
-    methods = tuple(method for method in each.methods if not method.name.partition(".")[2].startswith("test_"))
+    methods = tuple(
+        method for method in each.methods if not method.name.partition(".")[2].startswith("test_")
+    )
     return each._replace(methods=methods)
 
 
 def rehearsal() -> list[Described]:
     """Return what the fixture is made of."""
-    found = {name: getattr(import_module(f"sealpipe_rehearsal.{place}"), name) for name, place in PYTEST.items()}
+    found = {
+        name: getattr(import_module(f"sealpipe_rehearsal.{place}"), name)
+        for name, place in PYTEST.items()
+    }
     return [describe(name, kind, is_made=False) for name, kind in found.items()]
 
 
@@ -86,7 +106,8 @@ def described_exports() -> list[Described]:
 
 def _describe(name: str, value: Any) -> Described:
     described = describe(name, value, is_made=value is not PluginSettings)
-    return described._replace(methods=()) if value is PluginSettings else described  # they are pydantic's
+    # they are pydantic's.
+    return described._replace(methods=()) if value is PluginSettings else described
 
 
 def values_page() -> str:
@@ -96,7 +117,9 @@ def values_page() -> str:
 
 def errors_page() -> str:
     """Return the exceptions that a plugin's author imports."""
-    return "".join(item(f"{link_errors(name)}\n") for name in plugin.__all__ if hasattr(errors, name))
+    return "".join(
+        item(f"{link_errors(name)}\n") for name in plugin.__all__ if hasattr(errors, name)
+    )
 
 
 def _list(attributes: Iterable[Attribute]) -> str:

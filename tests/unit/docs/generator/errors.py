@@ -42,14 +42,26 @@ def carried(kind: Kind) -> list[Carried]:
     """Return the attributes that a class adds to those of its base."""
     base = kind.__bases__[0]
     inherited = _attributes(base) if base is not Exception else {}
-    return [Carried(name, value) for name, value in _attributes(kind).items() if name not in inherited]
+    return [
+        Carried(name, value) for name, value in _attributes(kind).items() if name not in inherited
+    ]
 
 
 def _attributes(kind: Kind) -> dict[str, Any]:
-    required = [each for each in inspect.signature(kind).parameters.values() if each.default is each.empty]
+    required = [
+        each for each in inspect.signature(kind).parameters.values() if each.default is each.empty
+    ]
     made = kind(*("" for each in required if each.kind is not each.VAR_KEYWORD))
-    on_class = {name: getattr(kind, name) for each in kind.__mro__ for name in getattr(each, "__annotations__", {})}
-    return {name: value for name, value in {**on_class, **vars(made)}.items() if not name.startswith("_")}
+    on_class = {
+        name: getattr(kind, name)
+        for each in kind.__mro__
+        for name in getattr(each, "__annotations__", {})
+    }
+    return {
+        name: value
+        for name, value in {**on_class, **vars(made)}.items()
+        if not name.startswith("_")
+    }
 
 
 def tree() -> str:
@@ -83,5 +95,7 @@ def _section(kind: Kind) -> str:
 
 def of_code(number: int) -> str:
     """Return the exceptions of an exit code, as links from docs/reference."""
-    names = [kind.__name__ for kind in kinds() if kind.exit_code == number and kind not in NO_EXIT_CODE]
+    names = [
+        kind.__name__ for kind in kinds() if kind.exit_code == number and kind not in NO_EXIT_CODE
+    ]
     return ", ".join(link_errors(name, "errors.md") for name in names)

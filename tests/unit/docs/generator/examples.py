@@ -1,4 +1,6 @@
-"""Examples with what they print, from the scenarios of tests/cli/scenarios: every line of them is run by a test."""
+"""Examples with what they print, from the scenarios of tests/cli/scenarios: every line of them is
+run by a test.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "tools list": ("tools", "sealpipe tools list"),
     "unseal": ("unseal", "sealpipe unseal $sealed_link"),
 }
-"""For each command a scenario, and how the line begins that is shown: the first that ends with 0 and prints."""
+"""For each command a scenario, and how the line begins that is shown: the first that ends with 0
+and prints.
+"""
 
 
 class Step(NamedTuple):
@@ -111,7 +115,9 @@ _PLACE = re.compile(r"<(?:\.\.\.|(\w+))>|\$([a-z_]+\d*|HERE|HOME|PORT|SERVICE|KE
 
 
 def observed() -> Iterator[tuple[str, int]]:
-    """Yield every command of the scenarios with the exit code that it ends with, if that is its own."""
+    """Yield every command of the scenarios with the exit code that it ends with, if that is its
+    own.
+    """
     for file in sorted(SCENARIOS.glob("*.txt")):
         for step in steps(file):
             words = shlex.split(step.line)

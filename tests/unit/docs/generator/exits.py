@@ -1,4 +1,7 @@
-"""The exit codes that each command can end with. A test compares them with all that the scenarios end with."""
+"""The exit codes that each command can end with.
+
+A test compares them with all that the scenarios end with.
+"""
 
 from __future__ import annotations
 

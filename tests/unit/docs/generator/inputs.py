@@ -41,7 +41,9 @@ def _render(row: Input) -> str:
 
 @cache
 def _load_action(name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _load((ROOT / f"actions/{name}/action.yml").read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = _load(
+        (ROOT / f"actions/{name}/action.yml").read_text(encoding="utf-8")
+    )
     return found
 
 
@@ -50,7 +52,10 @@ def _load(text: str) -> Any:
 
 
 def _inputs_of_action(name: str) -> list[Input]:
-    return [Input(key, each["description"], each["default"]) for key, each in _load_action(name)["inputs"].items()]
+    return [
+        Input(key, each["description"], each["default"])
+        for key, each in _load_action(name)["inputs"].items()
+    ]
 
 
 def actions() -> str:
@@ -73,7 +78,9 @@ def _workflow() -> str:
 
 
 def _read(name: str, row: Mapping[str, Any]) -> Input:
-    return Input(name, row["description"], row.get("default", ""), is_required=row.get("required", False))
+    return Input(
+        name, row["description"], row.get("default", ""), is_required=row.get("required", False)
+    )
 
 
 def _action(name: str, shared: list[Input]) -> str:
@@ -107,15 +114,21 @@ class Template(NamedTuple):
 @cache
 def load_template(name: str) -> Template:
     """Read the header of a template, and the comment above it."""
-    head = (ROOT / f"containers/gitlab/{name}.yml").read_text(encoding="utf-8").partition("\n---\n")[0]
+    head = (
+        (ROOT / f"containers/gitlab/{name}.yml").read_text(encoding="utf-8").partition("\n---\n")[0]
+    )
     about = head.partition("\n#\n")[0].removeprefix("# ").replace("\n# ", " ")
-    return Template(name, about, [_template_input(*row) for row in _load(head)["spec"]["inputs"].items()])
+    return Template(
+        name, about, [_template_input(*row) for row in _load(head)["spec"]["inputs"].items()]
+    )
 
 
 def _template_input(name: str, row: Mapping[str, Any]) -> Input:
     default = row.get("default", "")
     shown = "" if default in ("", []) else default if isinstance(default, str) else _flow(default)
-    return Input(name, row["description"], shown, tuple(row.get("options", ())), "default" not in row)
+    return Input(
+        name, row["description"], shown, tuple(row.get("options", ())), "default" not in row
+    )
 
 
 def _flow(value: Any) -> str:
@@ -126,7 +139,13 @@ def templates() -> str:
     """Return the inputs of each template; those that all have come first."""
     found = [load_template(name) for name in TEMPLATES]
     shared = _common(each.inputs for each in found)
-    return "\n".join(["## Inputs of every template\n", render(shared), *(_template(each, shared) for each in found)])
+    return "\n".join(
+        [
+            "## Inputs of every template\n",
+            render(shared),
+            *(_template(each, shared) for each in found),
+        ]
+    )
 
 
 def _template(each: Template, shared: list[Input]) -> str:
@@ -137,7 +156,9 @@ def _template(each: Template, shared: list[Input]) -> str:
 def image() -> str:
     """Return the arguments by which the image is built, and the variables that it sets."""
     text = (ROOT / "containers/Dockerfile").read_text(encoding="utf-8")
-    variables = table(("variable", "value"), ((code(name), code(value)) for name, value in _variables(text)))
+    variables = table(
+        ("variable", "value"), ((code(name), code(value)) for name, value in _variables(text))
+    )
     parts = ["## Build arguments\n", render(arguments(text)), "## Variables\n", variables]
     return "\n".join(parts)
 
@@ -145,7 +166,11 @@ def image() -> str:
 def arguments(text: str) -> Iterator[Input]:
     """Yield the build arguments of a Dockerfile, each with the comment above it."""
     for comment, name, value in re.findall(r"((?:^#.*\n)*)^ARG (\w+)=(.*)$", text, re.MULTILINE):
-        about = " ".join(line.removeprefix("#").strip() for line in comment.splitlines() if "hadolint" not in line)
+        about = " ".join(
+            line.removeprefix("#").strip()
+            for line in comment.splitlines()
+            if "hadolint" not in line
+        )
         yield Input(name, about, value.strip('"'))
 
 

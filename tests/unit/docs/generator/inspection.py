@@ -1,4 +1,6 @@
-"""What modules and classes say of themselves: signatures, docstrings, and the texts below their attributes."""
+"""What modules and classes say of themselves: signatures, docstrings, and the texts below their
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _WIDTH = 100
 
 
 class Attribute(NamedTuple):
-    """A field, a property or a constant: its type and its value as the source has them, and what it is."""
+    """A field, a property or a constant: its type and its value as the source has them, and what it
+    is.
+    """
 
     name: str
     type: str
@@ -35,7 +39,10 @@ class Described(NamedTuple):
 
 
 def describe(name: str, found: Any, *, is_made: bool = True) -> Described:
-    """Describe a class or a function. With `is_made` False, nobody but its library makes instances of the class."""
+    """Describe a class or a function.
+
+    With `is_made` False, nobody but its library makes instances of the class.
+    """
     if not inspect.isclass(found):
         return Described(name, format_signature(name, found), inspect.getdoc(found) or "")
     is_record = hasattr(found, "__dataclass_fields__") or hasattr(found, "_fields")
@@ -43,7 +50,11 @@ def describe(name: str, found: Any, *, is_made: bool = True) -> Described:
     attributes = tuple({each.name: each for each in (*fields, *_properties(found))}.values())
     constructor = _constructor(name, found) if is_made else ""
     methods = tuple(
-        Described(f"{name}.{each}", format_signature(f"{name}.{each}", method), inspect.getdoc(method) or "")
+        Described(
+            f"{name}.{each}",
+            format_signature(f"{name}.{each}", method),
+            inspect.getdoc(method) or "",
+        )
         for each, method in _methods(found)
     )
     return Described(name, constructor, _own_doc(found), attributes, methods)
@@ -57,12 +68,22 @@ def constants(module: ModuleType) -> Iterator[Attribute]:
 def format_signature(name: str, function: Callable[..., Any]) -> str:
     """Return a signature without `self`, on one line if it fits."""
     signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
+    parameters = [
+        each for each in signature.parameters.values() if each.name not in ("self", "cls")
+    ]
     shown = [*_format_parameters(parameters)]
-    result = "" if signature.return_annotation in (inspect.Signature.empty, "None") else signature.return_annotation
+    result = (
+        ""
+        if signature.return_annotation in (inspect.Signature.empty, "None")
+        else signature.return_annotation
+    )
     tail = f") -> {_type(result)}" if result else ")"
     line = f"{name}({', '.join(shown)}{tail}"
-    return line if len(line) <= _WIDTH else f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + tail
+    return (
+        line
+        if len(line) <= _WIDTH
+        else f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + tail
+    )
 
 
 def _format_parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
@@ -88,10 +109,19 @@ def _value(value: Any) -> str:
 
 
 def _constructor(name: str, found: type[Any]) -> str:
-    """The signature of `__init__`, if a person wrote it: that of a record says what its fields say."""
+    """The signature of `__init__`, if a person wrote it: that of a record says what its fields
+    say.
+    """
     owner = next(each for each in found.__mro__ if "__init__" in vars(each))
-    is_written = owner.__module__.partition(".")[0] not in _FOREIGN and vars(owner)["__init__"].__code__.co_filename
-    return format_signature(name, vars(owner)["__init__"]) if is_written and is_written != "<string>" else ""
+    is_written = (
+        owner.__module__.partition(".")[0] not in _FOREIGN
+        and vars(owner)["__init__"].__code__.co_filename
+    )
+    return (
+        format_signature(name, vars(owner)["__init__"])
+        if is_written and is_written != "<string>"
+        else ""
+    )
 
 
 def _own_doc(found: type[Any]) -> str:
@@ -101,14 +131,25 @@ def _own_doc(found: type[Any]) -> str:
 
 
 def _bases(found: type[Any]) -> list[type[Any]]:
-    return [each for each in reversed(found.__mro__) if each.__module__.partition(".")[0] not in _FOREIGN]
+    return [
+        each
+        for each in reversed(found.__mro__)
+        if each.__module__.partition(".")[0] not in _FOREIGN
+    ]
 
 
 def _methods(found: type[Any]) -> Iterator[tuple[str, Any]]:
-    named = {name: None for base in reversed(_bases(found)) for name in vars(base) if not name.startswith("_")}
+    named = {
+        name: None
+        for base in reversed(_bases(found))
+        for name in vars(base)
+        if not name.startswith("_")
+    }
     for name in named:
         value = inspect.getattr_static(found, name)
-        if isinstance(value, property | cached_property) or name in getattr(found, "__dataclass_fields__", ()):
+        if isinstance(value, property | cached_property) or name in getattr(
+            found, "__dataclass_fields__", ()
+        ):
             continue
         method = getattr(found, name)
         if inspect.isroutine(method) and not inspect.ismemberdescriptor(value):
@@ -119,9 +160,15 @@ def _properties(found: type[Any]) -> Iterator[Attribute]:
     for base in _bases(found):
         for name, value in vars(base).items():
             get = value.fget if isinstance(value, property) else getattr(value, "func", None)
-            if get is not None and not name.startswith("_") and isinstance(value, property | cached_property):
+            if (
+                get is not None
+                and not name.startswith("_")
+                and isinstance(value, property | cached_property)
+            ):
                 annotation = inspect.signature(get).return_annotation
-                yield Attribute(name, _type(annotation), "", inspect.getdoc(value) or "", is_property=True)
+                yield Attribute(
+                    name, _type(annotation), "", inspect.getdoc(value) or "", is_property=True
+                )
 
 
 def _fields(found: type[Any]) -> Iterator[Attribute]:
@@ -129,8 +176,17 @@ def _fields(found: type[Any]) -> Iterator[Attribute]:
         text = _source(sys.modules[base.__module__])
         body: list[ast.stmt] = _tree(base.__module__).body
         for part in base.__qualname__.split("."):
-            body = next((each.body for each in body if isinstance(each, ast.ClassDef) and each.name == part), [])
-        bounds = {each.__name__: _type(each.__bound__) for each in getattr(base, "__parameters__", ())}
+            body = next(
+                (
+                    each.body
+                    for each in body
+                    if isinstance(each, ast.ClassDef) and each.name == part
+                ),
+                [],
+            )
+        bounds = {
+            each.__name__: _type(each.__bound__) for each in getattr(base, "__parameters__", ())
+        }
         for each in _assignments(body, text):
             yield each._replace(type=bounds.get(each.type, each.type))
 
@@ -151,11 +207,19 @@ def _assignments(body: list[ast.stmt], text: str) -> Iterator[Attribute]:
         if not (isinstance(statement, ast.AnnAssign) or is_simple):
             continue
         target = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
-        if not isinstance(target, ast.Name) or target.id.startswith("_") or target.id in _NO_CONSTANTS:
+        if (
+            not isinstance(target, ast.Name)
+            or target.id.startswith("_")
+            or target.id in _NO_CONSTANTS
+        ):
             continue
         annotation = statement.annotation if isinstance(statement, ast.AnnAssign) else None
         value, doc = _default(statement.value), getattr(after, "value", None)
-        is_doc = isinstance(after, ast.Expr) and isinstance(doc, ast.Constant) and isinstance(doc.value, str)
+        is_doc = (
+            isinstance(after, ast.Expr)
+            and isinstance(doc, ast.Constant)
+            and isinstance(doc.value, str)
+        )
         yield Attribute(
             target.id,
             _segment(text, annotation),
@@ -166,7 +230,11 @@ def _assignments(body: list[ast.stmt], text: str) -> Iterator[Attribute]:
 
 def _default(value: ast.expr | None) -> ast.expr | None:
     """The default in a dataclass's `field(default=...)`, or the value itself."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "field":
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id == "field"
+    ):
         return next((each.value for each in value.keywords if each.arg == "default"), None)
     return value
 
@@ -180,7 +248,9 @@ def _lines(text: str) -> list[bytes]:
 
 
 def _segment(text: str, node: ast.expr | None) -> str:
-    """The source of an expression in one line; `ast.get_source_segment` divides the whole text each time."""
+    """The source of an expression in one line; `ast.get_source_segment` divides the whole text each
+    time.
+    """
     if node is None or node.end_lineno is None:
         return ""
     lines = _lines(text)[node.lineno - 1 : node.end_lineno]

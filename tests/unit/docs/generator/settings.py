@@ -1,4 +1,6 @@
-"""The generated parts of docs/reference/settings.md: every variable and key of the config file, with its commands."""
+"""The generated parts of docs/reference/settings.md: every variable and key of the config file,
+with its commands.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from unit.docs.generator.tree import Option, root
 def shared() -> str:
     """Return the settings that are not of one command."""
     rows = (
-        (code(row.get_variable()), _about(row) + (" Not in the config file." if row.secret else "")) for row in GLOBAL
+        (code(row.get_variable()), _about(row) + (" Not in the config file." if row.secret else ""))
+        for row in GLOBAL
     )
     return table(("variable", "is"), rows)
 
@@ -36,7 +39,10 @@ def _section(name: str, rows: tuple[Setting, ...]) -> str:
         )
         for row in rows
     ]
-    return f"### {title}\n\n`[{name}]` in the config file; options of {link}.\n\n{table(('variable', 'is'), lines)}"
+    return (
+        f"### {title}\n\n`[{name}]` in the config file; options of {link}.\n\n"
+        f"{table(('variable', 'is'), lines)}"
+    )
 
 
 def _commands(options: Iterable[Option]) -> list[str]:

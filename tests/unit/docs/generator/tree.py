@@ -1,4 +1,6 @@
-"""The commands of the command line, as click has them, with the table of settings that each option is from."""
+"""The commands of the command line, as click has them, with the table of settings that each option
+is from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from sealpipe.settings import GLOBAL, Setting
 
 
 class Option(NamedTuple):
-    """An option, and the table of settings that it is from; the empty name is that of the table of every command."""
+    """An option, and the table of settings that it is from; the empty name is that of the table of
+    every command.
+    """
 
     setting: Setting
     table: str
@@ -39,7 +43,10 @@ class Node(NamedTuple):
     @property
     def help(self) -> str:
         """Its help, without indentation."""
-        return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (self.command.help or "").strip()))
+        return "\n\n".join(
+            " ".join(part.split())
+            for part in re.split(r"\n\s*\n", (self.command.help or "").strip())
+        )
 
     @property
     def runs(self) -> bool:
@@ -77,7 +84,9 @@ def _read(command: click.Command, name: str) -> Node:
     given = [param for param in command.params if isinstance(param, click.Option) and param.envvar]
     options = tuple(_SETTINGS[str(param.envvar)] for param in given)
     for option in options:
-        assert not option.table or option.table in name.split(), f"{name} cannot read [{option.table}]"
+        assert not option.table or option.table in name.split(), (
+            f"{name} cannot read [{option.table}]"
+        )
     arguments = tuple(param for param in command.params if isinstance(param, click.Argument))
     group = command if isinstance(command, click.Group) else click.Group()
     below = [(each, group.get_command(context, each)) for each in group.list_commands(context)]

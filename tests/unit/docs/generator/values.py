@@ -52,7 +52,10 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "collect": {"CODE|LINK|RECEIPT...": "the requests: short codes, collect links or receipts"},
     "completion": {"bash|zsh|fish": "the shell"},
     "doctor": {"[NAME]": "a source, sink, channel or store: only this is checked"},
-    "mcp": {"TOOL": "an [assistant's tool](../assistant-tools.md)", "ARGUMENTS": "its arguments: JSON, `@FILE` or `-`"},
+    "mcp": {
+        "TOOL": "an [assistant's tool](../assistant-tools.md)",
+        "ARGUMENTS": "its arguments: JSON, `@FILE` or `-`",
+    },
     "read": {"REF": "the [reference](../references.md) of the value"},
     "rehearsal": {
         "LINK": "the request's collect link",
@@ -68,9 +71,14 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     },
     "resume": {"[ID]": "the id of an entry, as `--list` and errors print it"},
     "run": {"-- COMMAND ...": "a command and its arguments"},
-    "shares": {"CODE": "the share's short code", "[CODE|RECEIPT]...": "short codes or receipts of shares"},
+    "shares": {
+        "CODE": "the share's short code",
+        "[CODE|RECEIPT]...": "short codes or receipts of shares",
+    },
     "tools": {"TOOL": "the tool's name"},
-    "unseal": {"[SEALED]": "the sealed link, or `-` for stdin; default: the variable `SEALPIPE_SEALED_LINK`"},
+    "unseal": {
+        "[SEALED]": "the sealed link, or `-` for stdin; default: the variable `SEALPIPE_SEALED_LINK`"
+    },
 }
 """Arguments by the first word of the command; links are from docs/reference/commands."""
 

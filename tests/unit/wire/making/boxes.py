@@ -71,10 +71,23 @@ GOOD = sealed()
 
 
 def box(
-    comment: str, raw: bytes | str, expect: str, *, seed: bytes = SEED, tag: object = "svc", payload: bytes = PAYLOAD
+    comment: str,
+    raw: bytes | str,
+    expect: str,
+    *,
+    seed: bytes = SEED,
+    tag: object = "svc",
+    payload: bytes = PAYLOAD,
 ) -> Vector:
     given = {"seed": seed.hex(), "tag": tag}
-    return vector("box", comment, expect, raw if isinstance(raw, str) else b64(raw), given, {"payload": payload.hex()})
+    return vector(
+        "box",
+        comment,
+        expect,
+        raw if isinstance(raw, str) else b64(raw),
+        given,
+        {"payload": payload.hex()},
+    )
 
 
 def opened() -> Iterator[Vector]:
@@ -83,12 +96,19 @@ def opened() -> Iterator[Vector]:
     yield box("a submission", sealed(PLAINTEXT.encode()), "success", payload=PLAINTEXT.encode())
     yield box("the negated ephemeral point has the same X", sealed(who=NEGATED), "success")
     theirs = secret(theirs=scalar_of(SEED, "crs"))
-    yield box("another service's tag", sealed(info=b"crs-request-submission", shared=theirs), "success", tag="crs")
+    yield box(
+        "another service's tag",
+        sealed(info=b"crs-request-submission", shared=theirs),
+        "success",
+        tag="crs",
+    )
     yield from short_or_of_another_version()
     for comment, who, reason in FAULTY_POINTS:
         yield box(comment, sealed(who=who), f"point {reason}")
     filled = COMPRESSED + bytes(32)
-    yield box("a compressed point, filled up with zeros", sealed(who=filled), "point not-uncompressed")
+    yield box(
+        "a compressed point, filled up with zeros", sealed(who=filled), "point not-uncompressed"
+    )
     yield from altered()
     yield from misread()
     yield from badly_encoded()
@@ -105,7 +125,11 @@ def short_or_of_another_version() -> Iterator[Vector]:
     yield box("nothing", b"", "box too-short")
     yield box("the version alone", b"\x01", "box too-short")
     yield box("the version and the point alone", GOOD[:66], "box too-short")
-    yield box("a compressed point and no payload", b"\x01" + COMPRESSED + sealed(b"")[66:], "box too-short")
+    yield box(
+        "a compressed point and no payload",
+        b"\x01" + COMPRESSED + sealed(b"")[66:],
+        "box too-short",
+    )
     yield box("cut to 110 bytes", GOOD[:110], "box wrong-key")
     for version in (0, 2, 4, 0x31, 0x81, 0xFF):
         yield box(f"version {version}", bytes([version]) + GOOD[1:], "box bad-version")
@@ -154,13 +178,22 @@ def misread() -> Iterator[Vector]:
         ("the shared secret used directly", sealed(key=shared)),
         ("the shared secret hashed first", sealed(shared=hashlib.sha256(shared).digest())),
         ("the shared secret in little-endian order", sealed(shared=shared[::-1])),
-        ("sender's and recipient's points joined to the secret", sealed(shared=shared + SENDER + RECIPIENT)),
+        (
+            "sender's and recipient's points joined to the secret",
+            sealed(shared=shared + SENDER + RECIPIENT),
+        ),
         ("a 128-bit key", sealed(key=hkdf(shared, SALT, INFO, 16))),
         ("the version as associated data", sealed(aad=b"\x01")),
         ("the sender's point as associated data", sealed(aad=SENDER)),
-        ("sealed to the seed taken for the scalar", sealed(shared=secret(theirs=int.from_bytes(SEED, "big")))),
+        (
+            "sealed to the seed taken for the scalar",
+            sealed(shared=secret(theirs=int.from_bytes(SEED, "big"))),
+        ),
         ("sealed to a scalar reduced by n", sealed(shared=secret(theirs=number % N))),
-        ("sealed to a scalar without the one added", sealed(shared=secret(theirs=number % (N - 1)))),
+        (
+            "sealed to a scalar without the one added",
+            sealed(shared=secret(theirs=number % (N - 1))),
+        ),
         ("sealed to a scalar of 32 bytes of HKDF", sealed(shared=secret(theirs=narrow))),
         (
             "sealed to a scalar read in little-endian order",
@@ -185,7 +218,9 @@ def badly_encoded() -> Iterator[Vector]:
 
 
 def made() -> Iterator[Vector]:
-    def seal(comment: str, expect: str, *, tag: object = "svc", who: bytes = RECIPIENT, **changed: bytes) -> Vector:
+    def seal(
+        comment: str, expect: str, *, tag: object = "svc", who: bytes = RECIPIENT, **changed: bytes
+    ) -> Vector:
         used = changed.get("ephemeral", EPHEMERAL.to_bytes(32, "big"))
         given = {"public key": who.hex(), "tag": tag, "ephemeral": used.hex()}
         given |= {"salt": changed.get("salt", SALT).hex(), "iv": changed.get("iv", IV).hex()}
@@ -193,7 +228,10 @@ def made() -> Iterator[Vector]:
         if expect == "success":
             mine = int.from_bytes(used, "big")
             data = sealed(
-                PLAINTEXT.encode(), info=f"{tag}-request-submission".encode(), who=point(mine), shared=secret(mine)
+                PLAINTEXT.encode(),
+                info=f"{tag}-request-submission".encode(),
+                who=point(mine),
+                shared=secret(mine),
             )
             result = {"data": b64(data)}
         return vector("seal box", comment, expect, PLAINTEXT, given, result)
@@ -225,5 +263,9 @@ def made() -> Iterator[Vector]:
     yield seal("a salt of 17 bytes", "box bad-salt", salt=SALT + b"\0")
     yield seal("an iv of 11 bytes", "box bad-iv", iv=IV[:11])
     yield seal("an iv of 16 bytes", "box bad-iv", iv=IV + bytes(4))
-    for comment, tag in (("an empty tag", ""), ("a tag with a hyphen", "s-v"), ("a tag with a newline", "svc\n")):
+    for comment, tag in (
+        ("an empty tag", ""),
+        ("a tag with a hyphen", "s-v"),
+        ("a tag with a newline", "svc\n"),
+    ):
         yield seal(comment, "usage", tag=tag)

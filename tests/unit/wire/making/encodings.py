@@ -12,7 +12,11 @@ STANDARD = [
     ("one byte", "/w==", "success"),
     ("two bytes", "+/8=", "success"),
     ("three bytes", "AAAA", "success"),
-    ("every digit of the alphabet", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "success"),
+    (
+        "every digit of the alphabet",
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        "success",
+    ),
     ("bits set after one byte", "/x==", "non-canonical"),
     ("the highest bit set after one byte", "/4==", "non-canonical"),
     ("bits set after two bytes", "+/9=", "non-canonical"),

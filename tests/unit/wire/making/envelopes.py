@@ -1,4 +1,6 @@
-"""Envelopes, opened and sealed: one good one without and one with a passcode, and what is not quite one."""
+"""Envelopes, opened and sealed: one good one without and one with a passcode, and what is not quite
+one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ UMLAUTS = "  pä|ss 🔑 "
 Raw = bytes | str
 
 
-def sealed(info: bytes = b"content", text: str = PLAINTEXT, *, used: bytes = SALT, aad: bytes | None = None) -> bytes:
+def sealed(
+    info: bytes = b"content", text: str = PLAINTEXT, *, used: bytes = SALT, aad: bytes | None = None
+) -> bytes:
     return used + IV + gcm(hkdf(KEY, used, info), IV, text.encode(), aad)
 
 
@@ -33,7 +37,13 @@ LONG = sealed(text=PLAINTEXT.replace("correct horse", "x" * 100))
 
 
 def envelope(
-    comment: str, raw: Raw, expect: str, passcode: object = None, *, key: bytes = KEY, text: str = PLAINTEXT
+    comment: str,
+    raw: Raw,
+    expect: str,
+    passcode: object = None,
+    *,
+    key: bytes = KEY,
+    text: str = PLAINTEXT,
 ) -> Vector:
     given = {"content key": key.hex()} | ({} if passcode is None else {"passcode": passcode})
     data = raw if isinstance(raw, str) else b64(raw)
@@ -44,10 +54,14 @@ def opened() -> Iterator[Vector]:
     text = "[" + ",".join([PLAINTEXT[1:-1]] * 40) + "]"
     yield envelope("no passcode", GOOD, "success")
     yield envelope("a passcode", GUARDED, "success", "hunter2")
-    yield envelope("a passcode is used as typed", sealed(f"content|{UMLAUTS}".encode()), "success", UMLAUTS)
+    yield envelope(
+        "a passcode is used as typed", sealed(f"content|{UMLAUTS}".encode()), "success", UMLAUTS
+    )
     yield envelope("a passcode that is a pipe", sealed(b"content||"), "success", "|")
     yield envelope("a passcode with a line break", sealed(b"content|a\r\nb"), "success", "a\r\nb")
-    yield envelope("a passcode that is a byte-order mark", sealed(b"content|\xef\xbb\xbf"), "success", "\ufeff")
+    yield envelope(
+        "a passcode that is a byte-order mark", sealed(b"content|\xef\xbb\xbf"), "success", "\ufeff"
+    )
     yield envelope("an empty plaintext has 44 bytes", sealed(text=""), "success", text="")
     yield envelope("many blocks", sealed(text=text), "success", text=text)
     yield from short()
@@ -59,13 +73,25 @@ def opened() -> Iterator[Vector]:
     yield envelope("a content key of 16 bytes", GOOD, "envelope bad-content-key", key=KEY[:16])
     yield envelope("a content key of 31 bytes", GOOD, "envelope bad-content-key", key=KEY[:31])
     yield envelope("a content key of 33 bytes", GOOD, "envelope bad-content-key", key=KEY + b"\0")
-    yield envelope("a content key with its last bit flipped", GOOD, "envelope wrong-key", key=flipped(KEY, 31))
-    yield envelope("a content key with its first bit flipped", GOOD, "envelope wrong-key", key=flipped(KEY, 0, 0x80))
+    yield envelope(
+        "a content key with its last bit flipped", GOOD, "envelope wrong-key", key=flipped(KEY, 31)
+    )
+    yield envelope(
+        "a content key with its first bit flipped",
+        GOOD,
+        "envelope wrong-key",
+        key=flipped(KEY, 0, 0x80),
+    )
     yield envelope("a content key back to front", GOOD, "envelope wrong-key", key=KEY[::-1])
 
 
 def short() -> Iterator[Vector]:
-    for comment, size in (("43 bytes", 43), ("nothing", 0), ("the salt alone", 16), ("salt and iv alone", 28)):
+    for comment, size in (
+        ("43 bytes", 43),
+        ("nothing", 0),
+        ("the salt alone", 16),
+        ("salt and iv alone", 28),
+    ):
         yield envelope(comment, GOOD[:size], "envelope too-short")
     yield envelope("cut to 44 bytes", GOOD[:44], "envelope wrong-key")
     yield envelope("44 bytes of zero", bytes(44), "envelope wrong-key")
@@ -85,14 +111,22 @@ def passcodes() -> Iterator[Vector]:
         ("the passcode cut short", GUARDED, "hunter"),
         ("the passcode trimmed", sealed(b"content| hunter2 "), "hunter2"),
         ("the passcode composed where it was typed decomposed", composed, "\u00e9"),
-        ("the passcode in full-width letters", GUARDED, "\uff48\uff55\uff4e\uff54\uff45\uff52\uff12"),
+        (
+            "the passcode in full-width letters",
+            GUARDED,
+            "\uff48\uff55\uff4e\uff54\uff45\uff52\uff12",
+        ),
         ("the passcode as Latin-1", sealed("content|é".encode("latin-1")), "é"),
         ("the passcode as UTF-16", sealed(b"content|" + "hunter2".encode("utf-16-le")), "hunter2"),
         ("the passcode percent-encoded", sealed(b"content|%7C"), "|"),
         ("no pipe before the passcode", sealed(b"contenthunter2"), "hunter2"),
         ("a colon for the pipe", sealed(b"content:hunter2"), "hunter2"),
         ("the passcode in front", sealed(b"hunter2|content"), "hunter2"),
-        ("the passcode in the salt", SALT + IV + gcm(hkdf(KEY, SALT + b"hunter2", b"content"), IV, b"[]"), "hunter2"),
+        (
+            "the passcode in the salt",
+            SALT + IV + gcm(hkdf(KEY, SALT + b"hunter2", b"content"), IV, b"[]"),
+            "hunter2",
+        ),
         ("the passcode in the key", under(hkdf(KEY + b"hunter2", SALT, b"content")), "hunter2"),
         (
             "the verifier for the passcode",
@@ -102,8 +136,12 @@ def passcodes() -> Iterator[Vector]:
     ):
         yield envelope(comment, raw, "envelope wrong-key", passcode)
     yield envelope("an empty passcode", sealed(b"content|"), "passcode empty-passcode", "")
-    yield envelope("a passcode that is half a surrogate pair", GUARDED, "passcode lone-surrogate", "a\ud800")
-    yield envelope("a passcode that is a number", sealed(b"content|4711"), "passcode not-text", 4711)
+    yield envelope(
+        "a passcode that is half a surrogate pair", GUARDED, "passcode lone-surrogate", "a\ud800"
+    )
+    yield envelope(
+        "a passcode that is a number", sealed(b"content|4711"), "passcode not-text", 4711
+    )
     yield envelope("a passcode of false", GOOD, "passcode not-text", passcode=False)
 
 
@@ -137,7 +175,10 @@ def altered() -> Iterator[Vector]:
         ("a version byte in front", b"\x01" + GOOD),
         ("no salt", GOOD[16:]),
         ("the salt of another envelope", noise("other salt", 16) + GOOD[16:]),
-        ("the ciphertext of another envelope", GOOD[:28] + sealed(text=PLAINTEXT[::-1])[28:-16] + GOOD[-16:]),
+        (
+            "the ciphertext of another envelope",
+            GOOD[:28] + sealed(text=PLAINTEXT[::-1])[28:-16] + GOOD[-16:],
+        ),
         ("two envelopes in a row", GOOD + GOOD),
         ("base64 within base64", b64(GOOD).encode()),
     ):
@@ -145,7 +186,9 @@ def altered() -> Iterator[Vector]:
 
 
 def misread() -> Iterator[Vector]:
-    counter = Cipher(algorithms.AES256(hkdf(KEY, SALT, b"content")), modes.CTR(IV + bytes(4))).encryptor()
+    counter = Cipher(
+        algorithms.AES256(hkdf(KEY, SALT, b"content")), modes.CTR(IV + bytes(4))
+    ).encryptor()
     for comment, raw in (
         ("the content key used directly", under(KEY)),
         ("the extracted key used without expanding it", under(hmac.digest(SALT, KEY, "sha256"))),
@@ -158,8 +201,14 @@ def misread() -> Iterator[Vector]:
         ("HKDF with salt and iv for the salt", under(hkdf(KEY, SALT + IV, b"content"))),
         ("the second 32 bytes of HKDF", under(hkdf(KEY, SALT, b"content", 64)[32:])),
         ("a 128-bit key", under(hkdf(KEY, SALT, b"content", 16))),
-        ("the content key's hexadecimal digits as the key", under(hkdf(KEY.hex().encode(), SALT, b"content"))),
-        ("the content key's base64url digits as the key", under(hkdf(b64url(KEY).encode(), SALT, b"content"))),
+        (
+            "the content key's hexadecimal digits as the key",
+            under(hkdf(KEY.hex().encode(), SALT, b"content")),
+        ),
+        (
+            "the content key's base64url digits as the key",
+            under(hkdf(b64url(KEY).encode(), SALT, b"content")),
+        ),
         ("no info", sealed(b"")),
         ("the info of the access token", sealed(b"access")),
         ("the info with a capital", sealed(b"Content")),
@@ -169,7 +218,10 @@ def misread() -> Iterator[Vector]:
         ("the salt as associated data", sealed(aad=SALT)),
         ("a service's tag as associated data", sealed(aad=b"svc")),
         ("an iv of 16 bytes", under(hkdf(KEY, SALT, b"content"), iv=noise("long iv", 16))),
-        ("counter mode and a tag of zeros", SALT + IV + counter.update(PLAINTEXT.encode()) + bytes(16)),
+        (
+            "counter mode and a tag of zeros",
+            SALT + IV + counter.update(PLAINTEXT.encode()) + bytes(16),
+        ),
     ):
         yield envelope(comment, raw, "envelope wrong-key")
 
@@ -179,7 +231,9 @@ def badly_encoded() -> Iterator[Vector]:
     urlish = base64.urlsafe_b64encode(one_over).decode()
     text = b64(GOOD)
     yield envelope("the base64 padding left out", b64(two_over).rstrip("="), "encoding bad-padding")
-    yield envelope("the base64 text's last digit lost", text.rstrip("=")[:-1], "encoding bad-padding")
+    yield envelope(
+        "the base64 text's last digit lost", text.rstrip("=")[:-1], "encoding bad-padding"
+    )
     yield envelope("a bit set after the last byte", unused_bit(two_over), "encoding non-canonical")
     for comment, data in (
         ("base64url", urlish),
@@ -202,8 +256,12 @@ def unused_bit(raw: bytes) -> str:
 
 
 def made() -> Iterator[Vector]:
-    def seal(comment: str, expect: str, passcode: object = None, text: str = PLAINTEXT, **changed: bytes) -> Vector:
-        key, salt, iv = (changed.get(name, usual) for name, usual in (("key", KEY), ("salt", SALT), ("iv", IV)))
+    def seal(
+        comment: str, expect: str, passcode: object = None, text: str = PLAINTEXT, **changed: bytes
+    ) -> Vector:
+        key, salt, iv = (
+            changed.get(name, usual) for name, usual in (("key", KEY), ("salt", SALT), ("iv", IV))
+        )
         given: dict[str, object] = {"content key": key.hex(), "salt": salt.hex(), "iv": iv.hex()}
         info = "content" if passcode is None else f"content|{passcode}"
         result = {"data": b64(sealed(info.encode(), text))} if expect == "success" else {}

@@ -59,7 +59,11 @@ def tokens() -> Iterator[Vector]:
         result = {"access token": b64url(hkdf(key, b"", b"access"))} if expect == "success" else {}
         if passcode is not None:
             given["passcode"] = passcode
-            result |= {"verifier": b64url(hkdf(str(passcode).encode(), b"", b"verify"))} if expect == "success" else {}
+            result |= (
+                {"verifier": b64url(hkdf(str(passcode).encode(), b"", b"verify"))}
+                if expect == "success"
+                else {}
+            )
         return vector("tokens", comment, expect, "", given, result)
 
     yield of("of a content key", "success")
@@ -67,9 +71,17 @@ def tokens() -> Iterator[Vector]:
     yield of("of a content key and a passcode", "success", passcode="hunter2")
     yield of("a passcode is used as typed", "success", passcode="  pä|ss 🔑\n")
     for size in (0, 16, 31, 33, 64):
-        yield of(f"a content key of {size} bytes", "envelope bad-content-key", noise("long content key", size))
+        yield of(
+            f"a content key of {size} bytes",
+            "envelope bad-content-key",
+            noise("long content key", size),
+        )
     yield of("an empty passcode", "passcode empty-passcode", passcode="")
     yield of("a passcode that is a number", "passcode not-text", passcode=4711)
     yield of("a passcode that is an array", "passcode not-text", passcode=["hunter2"])
-    yield of("a passcode that is half a surrogate pair", "passcode lone-surrogate", passcode="\ud83d")
-    yield of("a surrogate pair the wrong way round", "passcode lone-surrogate", passcode="\udd11\ud83d")
+    yield of(
+        "a passcode that is half a surrogate pair", "passcode lone-surrogate", passcode="\ud83d"
+    )
+    yield of(
+        "a surrogate pair the wrong way round", "passcode lone-surrogate", passcode="\udd11\ud83d"
+    )

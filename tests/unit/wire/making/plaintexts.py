@@ -16,7 +16,11 @@ READ = [
     ("an unknown type", '[{"key":"k","value":"v","type":"hologram"}]', "success"),
     ("empty texts", '[{"key":"","value":"","type":""}]', "success"),
     ("members in another order", '[{"type":"text","x":1,"value":"v","key":"k"}]', "success"),
-    ("numbers of any spelling", '[{"key":"k",<rest>,"x":[1.0,1e3,-0,1E400,12345678901234567890,0.10]}]', "success"),
+    (
+        "numbers of any spelling",
+        '[{"key":"k",<rest>,"x":[1.0,1e3,-0,1E400,12345678901234567890,0.10]}]',
+        "success",
+    ),
     ("a file name of null is no file name", '[{"filename":null,"key":"k",<rest>}]', "success"),
     ("a label beside the key", '[{"label":"l","key":"k",<rest>}]', "success"),
     (
@@ -24,7 +28,11 @@ READ = [
         r'[{"key":"k","value":"\u0000\b\t\n\u000b\f\r\u001f\"\\","type":"t"}]',
         "success",
     ),
-    ("U+2028, DEL and slashes as they are", '[{"key":"k","value":"\u2028\u2029\x7f/","type":"t"}]', "success"),
+    (
+        "U+2028, DEL and slashes as they are",
+        '[{"key":"k","value":"\u2028\u2029\x7f/","type":"t"}]',
+        "success",
+    ),
     ("a hundred levels", f'[{{"key":"k",<rest>,"x":{DEEP}}}]', "success"),
     ("a hundred and one levels", f'[{{"key":"k",<rest>,"x":[{DEEP}]}}]', "too-deep"),
     (
@@ -84,9 +92,21 @@ READ = [
     ("a member twice, one escaped", '[{"key":"k",<rest>,"\\u006bey":"k"}]', "duplicate-member"),
     ("a member twice, further in", '[{"key":"k",<rest>,"x":{"a":1,"a":1}}]', "duplicate-member"),
     ("a lone high surrogate", '[{"key":"k","value":"\\ud83d","type":"text"}]', "lone-surrogate"),
-    ("a surrogate pair the wrong way round", '[{"key":"k","value":"\\udd11\\ud83d","type":"text"}]', "lone-surrogate"),
-    ("a lone high surrogate in capitals", '[{"key":"k","value":"\\uDBFF","type":"text"}]', "lone-surrogate"),
-    ("a lone surrogate in a key", '[{"key":"\\udfff","value":"v","type":"text"}]', "lone-surrogate"),
+    (
+        "a surrogate pair the wrong way round",
+        '[{"key":"k","value":"\\udd11\\ud83d","type":"text"}]',
+        "lone-surrogate",
+    ),
+    (
+        "a lone high surrogate in capitals",
+        '[{"key":"k","value":"\\uDBFF","type":"text"}]',
+        "lone-surrogate",
+    ),
+    (
+        "a lone surrogate in a key",
+        '[{"key":"\\udfff","value":"v","type":"text"}]',
+        "lone-surrogate",
+    ),
     ("a lone low surrogate in a name", '[{"key":"k",<rest>,"\\udc00":1}]', "lone-surrogate"),
     ("a lone surrogate further in", '[{"key":"k",<rest>,"x":["\\uDBFFx"]}]', "lone-surrogate"),
 ]
@@ -94,7 +114,10 @@ NOT_UTF8 = [
     ("Latin-1", f'[{{"key":"ä",{REST}}}]'.encode("latin-1")),
     ("a byte-order mark of UTF-16", b"\xff\xfe" + "[]".encode("utf-16-le")),
     ("a surrogate as UTF-8", b'[{"key":"\xed\xa0\x80",' + REST.encode() + b"}]"),
-    ("a pair of surrogates as UTF-8", b'[{"key":"\xed\xa0\xbd\xed\xb4\x91",' + REST.encode() + b"}]"),
+    (
+        "a pair of surrogates as UTF-8",
+        b'[{"key":"\xed\xa0\xbd\xed\xb4\x91",' + REST.encode() + b"}]",
+    ),
     ("an overlong NUL", b'[{"key":"\xc0\x80",' + REST.encode() + b"}]"),
     ("an overlong quote", b'[{"key":"\xc0\xa2",' + REST.encode() + b"}]"),
     ("a character beyond U+10FFFF", b'[{"key":"\xf4\x90\x80\x80",' + REST.encode() + b"}]"),
@@ -103,24 +126,52 @@ NOT_UTF8 = [
 FIELD = '"key":"k","value":"v","type":"text"'
 WRITTEN = [
     ("no fields", "[]", "success"),
-    ("in the order of the format", '[{"type":"text","filename":"f","value":"v","key":"k"}]', "success"),
+    (
+        "in the order of the format",
+        '[{"type":"text","filename":"f","value":"v","key":"k"}]',
+        "success",
+    ),
     (
         "controls, quotes and letters",
         '[{"key":"ä\\u2028","value":"\\u0000\\u001f\\"\\\\/\\b\\f\\n\\r\\t🔑\\u007f","type":"t"}]',
         "success",
     ),
-    ("line breaks and tabs", '[{"key":"\\r\\n","value":"a\\r\\tb\\n","type":"multiline"}]', "success"),
+    (
+        "line breaks and tabs",
+        '[{"key":"\\r\\n","value":"a\\r\\tb\\n","type":"multiline"}]',
+        "success",
+    ),
     ("a key that is a number", '[{"key":1,"value":"v","type":"text"}]', "bad-key"),
     ("a value that is a number", '[{"key":"k","value":1,"type":"text"}]', "bad-value"),
     ("a value of null", '[{"key":"k","value":null,"type":"text"}]', "bad-value"),
     ("a type that is an array", '[{"key":"k","value":"v","type":[]}]', "bad-type"),
-    ("a language that is a number", f'[{{{FIELD},"selectedProgrammingLanguage":1}}]', "bad-language"),
-    ("a language that is an array", f'[{{{FIELD},"selectedProgrammingLanguage":["c"]}}]', "bad-language"),
+    (
+        "a language that is a number",
+        f'[{{{FIELD},"selectedProgrammingLanguage":1}}]',
+        "bad-language",
+    ),
+    (
+        "a language that is an array",
+        f'[{{{FIELD},"selectedProgrammingLanguage":["c"]}}]',
+        "bad-language",
+    ),
     ("a file name that is a number", f'[{{{FIELD},"filename":1}}]', "bad-filename"),
     ("a file name that is an object", f'[{{{FIELD},"filename":{{}}}}]', "bad-filename"),
-    ("half a surrogate pair in a key", '[{"key":"\\ud800","value":"v","type":"text"}]', "lone-surrogate"),
-    ("half a surrogate pair in a value", '[{"key":"k","value":"\\udfff","type":"text"}]', "lone-surrogate"),
-    ("half a surrogate pair in a file name", f'[{{{FIELD},"filename":"\\ud800"}}]', "lone-surrogate"),
+    (
+        "half a surrogate pair in a key",
+        '[{"key":"\\ud800","value":"v","type":"text"}]',
+        "lone-surrogate",
+    ),
+    (
+        "half a surrogate pair in a value",
+        '[{"key":"k","value":"\\udfff","type":"text"}]',
+        "lone-surrogate",
+    ),
+    (
+        "half a surrogate pair in a file name",
+        f'[{{{FIELD},"filename":"\\ud800"}}]',
+        "lone-surrogate",
+    ),
     ("half a surrogate pair in a member's name", f'[{{{FIELD},"\\udc00":1}}]', "lone-surrogate"),
     ("a number that is infinite", f'[{{{FIELD},"x":1e400}}]', "not-finite"),
     ("a number that is infinite, further in", f'[{{{FIELD},"x":[{{"y":-1e400}}]}}]', "not-finite"),

@@ -1,4 +1,7 @@
-"""What the vectors are made with: the format's primitives alone, nothing of sealpipe. A second reading."""
+"""What the vectors are made with: the format's primitives alone, nothing of sealpipe.
+
+A second reading.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,23 @@ INPUTS = {
     "fields": "plaintext",
     "write fields": "members",
 }
-"""What the text is called that a kind decodes, opens, seals, reads or writes. A payload is in hexadecimal."""
+"""What the text is called that a kind decodes, opens, seals, reads or writes.
+
+A payload is in hexadecimal.
+"""
 
 
 def vector(
-    kind: str, comment: str, expect: str, text: str | bytes, given: Mapping[str, object], result: Mapping[str, object]
+    kind: str,
+    comment: str,
+    expect: str,
+    text: str | bytes,
+    given: Mapping[str, object],
+    result: Mapping[str, object],
 ) -> Vector:
-    """A Vector with `text` (bytes if it is not UTF-8) among its inputs, and without a result if it must be refused."""
+    """A Vector with `text` (bytes if it is not UTF-8) among its inputs, and without a result if it
+    must be refused.
+    """
     inputs = dict(given)
     if isinstance(text, bytes):
         inputs["bytes"] = text.hex()
