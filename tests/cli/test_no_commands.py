@@ -79,7 +79,7 @@ def test_lines_that_are_no_commands_stay_as_they_are() -> None:
 
 EXACT = {
     "__main__.py": 1,
-    "cli/__init__.py": 1,
+    "cli/main.py": 1,
     "cli/account.py": 2,
     "cli/batch_rows.py": 1,
     "cli/completion.py": 2,

@@ -446,7 +446,7 @@ def test_a_plan_tells_thirty_mistakes_and_what_plugins_refuse(
 
 def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningService) -> None:
     code = (
-        "import sys; from sealpipe import cli; cli.run(sys.argv[1:]); print('loaded', "
+        "import sys; from sealpipe.cli import main; main.run(sys.argv[1:]); print('loaded', "
         "*sys.modules, file=sys.stderr)"
     )
     words = [sys.executable, "-c", code, "share", "-f", "env:LICENSE", "--print"]

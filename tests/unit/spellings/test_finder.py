@@ -16,7 +16,7 @@ from html.entities import codepoint2name
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sealpipe.run.redaction import Redactor
@@ -99,6 +99,14 @@ def written(draw: st.DrawFn) -> tuple[str, str]:
     return value, text
 
 
+def is_promised(before: str, value: str, text: str) -> bool:
+    """Whether the written value is found after that text: of short ones, not each, as the module
+    says.
+    """
+    begins_escape = re.match(r"\\[xuU0-7abefnrtv]", before[-1:] + text)
+    return not begins_escape or len(value.encode()) >= 12 or text == value
+
+
 def redact(finder: Finder, *pieces: bytes) -> bytes:
     redactor = Redactor(finder)
     return b"".join([*(redactor.feed(piece) for piece in pieces), redactor.finish()])
@@ -109,6 +117,7 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
     case: tuple[str, str], before: str, after: str, data: st.DataObject
 ) -> None:
     value, text = case
+    assume(is_promised(before, value, text))
     finder = Finder([value.encode()])
     stream, start = (before + text + after).encode(), len(before.encode())
     assert any(
@@ -129,6 +138,7 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
 )
 def test_the_quick_look_misses_nothing(cases: list[tuple[str, str]], around: list[str]) -> None:
     """The same as every needle tried at every place."""
+    assume(all(is_promised(before, *case) for before, case in zip(around, cases, strict=False)))
     values = [value.encode() for value, _ in cases]
     stream = "".join(
         itertools.chain.from_iterable(zip(around, [text for _, text in cases], strict=False))
