@@ -7,10 +7,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench import SEALPIPE, Bench
 from measuring import Command, Pair
 from table import Row
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from support.ports import free_port
 
