@@ -292,6 +292,10 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
                 await asyncio.sleep(0.01)
         await cancel(task)
         may_end.set()
+        # The thread ends its step after its caller has left; until then the loop has to run.
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(open_entry, job) == "busy":
+                await asyncio.sleep(0.01)
 
     asyncio.run(scenario())
     assert not isinstance(open_entry(job), str)
