@@ -87,7 +87,7 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
     """Run the command. Raises UsageError, PolicyError and PluginError: then it was not started."""
     from sealpipe.plugin.context import COMMAND
     from sealpipe.run.program import find_command
-    from sealpipe.run.use_values import use_values_in
+    from sealpipe.run.use_values import use_values
 
     program = find_command(wanted.command, _make_environ())
 
@@ -102,7 +102,7 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
 
     session = call.client.session
     captured = await call.client.run(
-        lambda: use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end)
+        lambda: use_values(session, "run", COMMAND, wanted.variables, work, _describe_end)
     )
     assert captured.ending != "stopped"  # noqa: S101 - then this task is cancelled
     texts = [_make_harmless(text) for text in (captured.stdout, captured.stderr)]

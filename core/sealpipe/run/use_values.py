@@ -32,24 +32,9 @@ def use_values(
 ) -> T:
     """Resolve all variables, then call `use` with their values, which may block.
 
-    See `use_values_in`.
-    """
-    return use_values_in(context, kind, sink, variables, use, describe)
-
-
-def use_values_in(
-    context: PolicyContext,
-    kind: str,
-    sink: str,
-    variables: Sequence[Variable],
-    work: Callable[[Mapping[str, Value]], T],
-    describe: Callable[[T], Mapping[str, object]],
-) -> T:
-    """Resolve all variables, then do `work` with their values; an optional one that is missing is
-    left out.
-
-    Policies are asked before anything is read, and again, with names and types, before the values
-    are used; `describe` gives the outcome that observers are told. Tells everything at once:
+    An optional one that is missing is left out. Policies are asked before anything is read, and
+    again, with names and types, before the values are used; `describe` gives the outcome that
+    observers are told. Tells everything at once:
     references that are wrong, stores that are not set up, then values that cannot be read. Raises
     PolicyError, PluginError and UsageError.
     """
@@ -62,7 +47,7 @@ def use_values_in(
     values = _collect(variables, results)
     _refuse_credential(context, values)
     labels = tuple((name, value.type) for name, value in values.items()) if kind == "run" else ()
-    return run_under_policy(context, plan._replace(labels=labels), lambda _: work(values), describe)
+    return run_under_policy(context, plan._replace(labels=labels), lambda _: use(values), describe)
 
 
 def _describe(

@@ -582,7 +582,6 @@ KIND_AT = {
     "describe_raw": 1,
     "describe_new": 1,
     "use_values": 1,
-    "use_values_in": 1,
 }
 """Which argument of a function is an action's kind."""
 
