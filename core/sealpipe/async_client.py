@@ -19,7 +19,7 @@ from sealpipe.client_base import open_fields, registry
 from sealpipe.lookup import PageIterator
 from sealpipe.network.service_network import MAX_CONNECTIONS
 from sealpipe.registry.safe_calls import CLOSING_TIME
-from sealpipe.secret import Secret, strip_frames
+from sealpipe.secret import Secret, strips_frames_async
 from sealpipe.wire.fields import Field, hidden
 from sealpipe.workers import Call, Workers
 
@@ -35,14 +35,10 @@ def _in_thread(
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
     """Make a method of `AsyncClient` that calls the same method of `Client` in a thread."""
 
+    @strips_frames_async
     @wraps(method)
     async def awaited(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        try:
-            return await self._call(method, args, options)
-        except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-            failure = error
-        del args, options
-        raise strip_frames(failure)
+        return await self._call(method, args, options)
 
     return awaited
 
@@ -109,12 +105,9 @@ class AsyncClient(ClientSetup):
             for row in await self._fetch_page(pages):
                 yield row
 
+    @strips_frames_async
     async def _fetch_page(self, pages: PageIterator[T]) -> list[T]:
-        try:
-            return await self.run(pages.fetch_next)
-        except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-            failure = error
-        raise strip_frames(failure)
+        return await self.run(pages.fetch_next)
 
     create_share = _in_thread(Client.create_share)
     list_shares = _in_thread(Client.list_shares)
@@ -170,8 +163,4 @@ async def aresolve(
         with closing(registry(ca_file)) as plugins:
             return [hidden(field) for field in open_fields(references, plugins)]
 
-    try:
-        return await Workers(1).run(resolve, timeout=None, grace=GRACE)
-    except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-        failure = error
-    raise strip_frames(failure)
+    return await strips_frames_async(Workers(1).run)(resolve, timeout=None, grace=GRACE)

@@ -4,9 +4,9 @@ hold one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import NoReturn, ParamSpec, Self, TypeVar
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.errors import SealpipeError, note_remedy
 
@@ -111,6 +111,23 @@ def strip_frames(error: Exception) -> Exception:
         error.add_note("raised at " + " < ".join(reversed(places)))
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
+
+
+def strips_frames_async(
+    function: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Remove frames, cause and context from a coroutine's exceptions."""
+
+    @wraps(function)
+    async def wrapper(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return await function(*args, **options)
+        except Exception as error:  # noqa: BLE001 - every exception: the frames of a bug may hold secrets, too
+            failure = error
+        del args, options
+        raise strip_frames(failure)
+
+    return wrapper
 
 
 def strips_frames(function: Callable[P, T]) -> Callable[P, T]:
