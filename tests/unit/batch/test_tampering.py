@@ -58,7 +58,9 @@ class Filled:
             events=[{"of": row.key}] * 2,
         )
 
-    def refuses(self, *, rows: bool = False, effects: bool = False, history: bool = False) -> None:
+    def assert_refuses(
+        self, *, rows: bool = False, effects: bool = False, history: bool = False
+    ) -> None:
         """What was changed is refused by a worker of its own, and the rest can still be read."""
         store = self.place.store()
         batch = store.find_batch("vendors")
@@ -88,14 +90,14 @@ def test_blobs_of_two_rows_are_not_swapped(filled: Filled) -> None:
         filled.place.change(
             "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row, blob=blob
         )
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
 
 
 def test_two_rows_are_not_swapped(filled: Filled) -> None:
     first, second = (row[1] for row in filled.place.tables()["rows"])
     for old, new in ((first, "other"), (second, first), ("other", second)):
         filled.place.change("UPDATE sealpipe_rows SET id = :new WHERE id = :old", old=old, new=new)
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
 
 
 def test_effects_and_histories_of_two_rows_are_not_swapped(filled: Filled) -> None:
@@ -107,7 +109,7 @@ def test_effects_and_histories_of_two_rows_are_not_swapped(filled: Filled) -> No
         filled.place.change(
             "UPDATE sealpipe_history SET row_id = :new WHERE row_id = :old", old=old, new=new
         )
-    filled.refuses(effects=True, history=True)
+    filled.assert_refuses(effects=True, history=True)
 
 
 def test_events_do_not_change_their_order(filled: Filled) -> None:
@@ -116,7 +118,7 @@ def test_events_do_not_change_their_order(filled: Filled) -> None:
         filled.place.change(
             "UPDATE sealpipe_history SET number = :new WHERE number = :old", old=old, new=new
         )
-    filled.refuses(history=True)
+    filled.assert_refuses(history=True)
 
 
 @pytest.mark.parametrize("table", ["rows", "effects", "history"])
@@ -130,9 +132,11 @@ def test_a_truncated_or_changed_blob_is_refused(filled: Filled, table: str) -> N
     evil = pickle.dumps({"key": "row 0", "content": {}})
     for wrong in (b"", blob[:11], blob[:-1], flipped(blob), flipped(blob, 0), evil):
         filled.place.change(change, blob=wrong, old=blob)
-        filled.refuses(rows=table == "rows", effects=table == "effects", history=table == "history")
+        filled.assert_refuses(
+            rows=table == "rows", effects=table == "effects", history=table == "history"
+        )
         filled.place.change(change, blob=blob, old=wrong)
-    filled.refuses()
+    filled.assert_refuses()
 
 
 def test_an_older_blob_of_the_same_row_is_refused(filled: Filled) -> None:
@@ -140,7 +144,7 @@ def test_an_older_blob_of_the_same_row_is_refused(filled: Filled) -> None:
     filled.place.change(
         "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=row[1], blob=row[-1]
     )
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,7 @@ def test_a_state_or_version_changed_by_hand_is_refused(
     filled: Filled, statement: str, refused: str
 ) -> None:
     filled.place.change(f"{statement} WHERE version > 1 AND blob IS NOT NULL")
-    filled.refuses(**{refused: True})
+    filled.assert_refuses(**{refused: True})
 
 
 @pytest.mark.parametrize(
@@ -177,12 +181,12 @@ def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -
 def test_a_time_that_is_none_is_refused(filled: Filled, column: str, moment: int) -> None:
     """It would end each report and list with an error that reads like a bug."""
     filled.place.change(f"UPDATE sealpipe_rows SET {column} = :moment", moment=moment)  # noqa: S608 - ours
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
 
 
 def test_a_time_in_a_history_that_is_none_is_refused(filled: Filled) -> None:
     filled.place.change("UPDATE sealpipe_history SET at = :moment", moment=2**63 - 1)
-    filled.refuses(history=True)
+    filled.assert_refuses(history=True)
 
 
 def test_a_limit_of_no_calls_is_none(filled: Filled) -> None:
@@ -226,9 +230,9 @@ def test_numbers_and_text_of_another_type_are_refused(in_sqlite: Place) -> None:
     """SQLite keeps what it is given, whatever the column says."""
     filled = Filled(in_sqlite)
     in_sqlite.change("UPDATE sealpipe_rows SET blob = 'text'")
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
     in_sqlite.change("UPDATE sealpipe_rows SET version = 'text'")
-    filled.refuses(rows=True)
+    filled.assert_refuses(rows=True)
     in_sqlite.change("UPDATE sealpipe_batches SET created_at = 'text'")
     with pytest.raises(StateError, match=DAMAGE):
         in_sqlite.store().find_batch("vendors")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
+import weakref
+from functools import partial
 from typing import Any
 
-from sealpipe.workers import Call, Workers
+from sealpipe.workers import IDLE_SECONDS, Call, Workers
 
 
 def ignore(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
@@ -38,3 +41,21 @@ def test_a_loop_that_is_closed_while_calls_wait_leaves_as_many_turns_as_there_we
     asyncio.run(run_four())
     workers.close()
     assert most == 1
+
+
+def test_an_idle_thread_does_not_keep_what_its_first_call_was_given() -> None:
+    class Value:
+        """Something that only the call refers to."""
+
+    async def main() -> weakref.ref[Value]:
+        value = Value()
+        found = weakref.ref(value)
+        await Workers(1).run(partial(lambda _value, _call: None, value), timeout=1.0, grace=0.0)
+        return found
+
+    found = asyncio.run(main())
+    end = time.monotonic() + IDLE_SECONDS / 2  # until then its thread waits for another call
+    while found() is not None and time.monotonic() < end:
+        gc.collect()
+        time.sleep(0.01)
+    assert found() is None
