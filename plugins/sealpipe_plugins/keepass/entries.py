@@ -43,7 +43,8 @@ def is_writable(text: str) -> bool:
 class EntryFields(Mapping[str, "str | bytes"]):
     """What an entry holds, for selectors.
 
-    All its fields are listed but empty ones; attachments are found by name.
+    All its fields are listed but empty ones; attachments are found by name. A name is first
+    taken as it is written: an entry may have a field `TITLE` beside its title.
     """
 
     def __init__(self, fields: Mapping[str, str], files: Mapping[str, bytes]) -> None:
@@ -53,8 +54,10 @@ class EntryFields(Mapping[str, "str | bytes"]):
         self._files = files
 
     def __getitem__(self, name: str) -> str | bytes:
-        field = self._fields.get(canonical_name(name))
-        return self._files[name] if field is None else field
+        for known in (name, canonical_name(name)):
+            if known in self._fields:
+                return self._fields[known]
+        return self._files[name]
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, value in self._fields.items() if value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -390,6 +390,8 @@ def test_a_text_is_writable_if_xml_holds_it(text: str) -> None:
 
 
 @given(st.dictionaries(TEXT, TEXT), st.dictionaries(TEXT, st.binary(max_size=4)))
+@example({"TITLE": "a field of its own", "Title": "the title"}, {})
+@example({"PASSWORD": "a field of its own", "Password": "the password"}, {"TITLE": b""})
 def test_an_entry_lists_what_holds_something(
     fields: dict[str, str], files: dict[str, bytes]
 ) -> None:
