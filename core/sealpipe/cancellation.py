@@ -118,6 +118,8 @@ class Cancellation:
                 self._interrupt()
 
 
+_NOBODYS = Cancellation()
+"""That of all calls that nobody can cancel: a signal interrupts them."""
 _CURRENT: ContextVar[Cancellation | None] = ContextVar("sealpipe cancellation", default=None)
 
 
@@ -125,7 +127,7 @@ def current() -> Cancellation:
     """Return the cancellation of the call that this thread works for; where there is none, one that
     nobody cancels.
     """
-    return _CURRENT.get() or Cancellation()
+    return _CURRENT.get() or _NOBODYS
 
 
 def make_current(cancellation: Cancellation) -> None:

@@ -50,9 +50,9 @@ def _library(bench: Bench, large: Path, text: str) -> Iterator[Row]:
         f"`Client.share(Field(...))`, {_size(text)}; the naive way",
         "ms CPU",
         cpu,
-        0.5,
+        0.4,
     )
-    yield Row("library-wall", "the same", "ms", wall, 0.5)
+    yield Row("library-wall", "the same", "ms", wall, 0.4)
     what = "sealing alone, both ways: what Python allocates"
     yield Row("library-memory", what, PAYLOAD, memory, 2.5, bounds_ours=True)
 

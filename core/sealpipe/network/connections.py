@@ -194,6 +194,12 @@ def _resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]
 
 
 class _DeadlineStream(httpcore.NetworkStream):
+    """A connection that obeys the thread's deadline.
+
+    httpcore writes a request in parts: its head, pieces of its body, an empty end. Each part is
+    held until the next, so that most requests cost the system one call.
+    """
+
     def __init__(
         self,
         stream: httpcore.NetworkStream,
@@ -203,8 +209,11 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._stream = stream
         self._deadline = deadline
         self._check_plain = check_plain
+        self._held = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._held:
+            self.write(b"", timeout)
         return self._block(
             self._stream.read, max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout)
         )
@@ -213,6 +222,10 @@ class _DeadlineStream(httpcore.NetworkStream):
         if self._check_plain is not None:
             self._check_plain()
             self._check_plain = None
+        if buffer and not self._held:
+            self._held = buffer
+            return
+        buffer, self._held = self._held + buffer, b""
         if self._stream.get_extra_info("ssl_object") is not None:
             self._block(
                 self._stream.write,
