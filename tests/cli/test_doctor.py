@@ -386,7 +386,7 @@ def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
         "sick": "the attic is locked",
         "odd": "returned str from its check",
         "fails": "raised an unexpected ZeroDivisionError",
-        "lacks": "cannot be used here (AttributeError)",
+        "lacks": "(attic_sources:lacks: the module has no such name)",
     }.items():
         done = bare.sealpipe("doctor", name, PYTHONPATH=str(bare.here / "site"))
         assert done.code == 14, done

@@ -210,11 +210,12 @@ class Registry:
         info = self._get_info(kind, name)
         if not info.settings:
             return None
-        failed = self._make_unusable_error(kind, name, info)
-        model = call_plugin(name, lambda: import_object(info.settings), failed)
+        model = self._import(kind, name, info, info.settings)
         # Only a PluginSettings is filled; checking for its base class would always import pydantic.
         if not hasattr(model, "own_variables"):
-            return call_plugin(name, model, failed)
+            return call_plugin(
+                name, model, self._make_unusable_error(kind, name, info, info.settings)
+            )
         # pydantic: only where a backend has settings.
         from sealpipe.registry.filling import (
             fill_settings,
@@ -329,9 +330,7 @@ class Registry:
 
     def _make(self, kind: str, name: str) -> Any:
         info = self._get_info(kind, name)
-        factory = call_plugin(
-            name, lambda: import_object(info.factory), self._make_unusable_error(kind, name, info)
-        )
+        factory = self._import(kind, name, info, info.factory)
         settings = self.settings(kind, name)
         context = Context(
             name,
@@ -344,20 +343,38 @@ class Registry:
             replace_file=self._replace_file,
             deadline=self.deadline,
         )
+        if missing := sorted(getattr(factory, "__abstractmethods__", ())):
+            raise PluginError(
+                f"the {kind} {name}: {info.factory} lacks {' and '.join(missing)}",
+                remedy="define it in the plugin's class",
+            )
         instance = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(instance, _CLASSES[kind]):
             raise PluginError(
-                f"the {kind} {name} is not a sealpipe.plugin.{_CLASSES[kind].__name__}"
+                f"the {kind} {name}: {info.factory} makes no "
+                f"sealpipe.plugin.{_CLASSES[kind].__name__}",
+                remedy="derive the plugin's class from it",
             )
         return instance
 
+    def _import(self, kind: str, name: str, info: Info, spec: str) -> Any:
+        """Import a class of a plugin. NotConfiguredError says where that failed."""
+        failed = self._make_unusable_error(kind, name, info, spec)
+        found = call_plugin(name, lambda: import_object(spec), failed)
+        if found is None:
+            raise failed("the module has no such name")
+        return found
+
     def _make_unusable_error(
-        self, kind: str, name: str, info: Info
+        self, kind: str, name: str, info: Info, spec: str
     ) -> Callable[[str], NotConfiguredError]:
         def make_error(why: str) -> NotConfiguredError:
-            remedy = format_install_command(info) or "see `sealpipe doctor` for what it needs"
+            remedy = (
+                format_install_command(info)
+                or "correct the plugin, or tell its author; --debug shows where it failed"
+            )
             return NotConfiguredError(
-                f"the {kind} {name} cannot be used here ({why})", remedy=remedy
+                f"the {kind} {name} cannot be used here ({spec}: {why})", remedy=remedy
             )
 
         return make_error

@@ -5,11 +5,11 @@ Of any other error only type, file and line are shown, because its text may cont
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from sealpipe.cancellation import current
@@ -17,7 +17,9 @@ from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Info
 
 T = TypeVar("T")
-_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
+_CORE_FOLDER: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
+_IMPORTLIB: Final = os.path.dirname(importlib.__file__) + os.sep  # noqa: PTH120 - as above
+_PLUGGY: Final = f"{os.sep}pluggy{os.sep}"
 
 
 watch: Callable[[str, Callable[[], Any]], Any] | None = None
@@ -25,9 +27,9 @@ watch: Callable[[str, Callable[[], Any]], Any] | None = None
 
 
 def import_object(spec: str) -> Any:
-    """Import the object that an import string names."""
+    """Import the object that an import string names; None if its module has none."""
     module, _, name = spec.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(importlib.import_module(module), name, None)
 
 
 def call_plugin(
@@ -60,11 +62,9 @@ def isolate_plugin(
     except (PluginError, PayloadTooLargeError) as error:
         error_to_raise = error
     except (Exception, SystemExit) as error:  # noqa: BLE001  # its text is not shown
-        kind = type(error).__name__
+        kind = type(error).__name__ + _locate_error(error)
         error_to_raise = (
-            make_error(kind)
-            if make_error
-            else PluginError(f"{what} raised an unexpected {kind}{_locate_error(error)}")
+            make_error(kind) if make_error else PluginError(f"{what} raised an unexpected {kind}")
         )
     # Outside the handler there is no context; the error's own causes and frames are removed.
     error_to_raise.__cause__ = error_to_raise.__context__ = None
@@ -75,16 +75,23 @@ def _locate_error(error: BaseException) -> str:
     """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty if
     unknown.
     """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" at {os.path.basename(error.filename)}:{error.lineno}"  # noqa: PTH119 - as below
     trace = error.__traceback__
     folder = location = ""
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if not folder and not name.startswith(_CORE_FOLDER):
+        if not folder and not _passes_on(name):
             folder = os.path.dirname(name)  # noqa: PTH120 - no name of a file need be a path
         if folder and os.path.dirname(name) == folder:  # noqa: PTH120 - as above
             location = f" at {os.path.basename(name)}:{trace.tb_lineno}"  # noqa: PTH119 - as above
         trace = trace.tb_next
     return location
+
+
+def _passes_on(file: str) -> bool:
+    """Return whether a file's functions only lead from us to the plugin."""
+    return file.startswith((_CORE_FOLDER, _IMPORTLIB, "<frozen ")) or _PLUGGY in file
 
 
 def format_install_command(info: Info) -> str:

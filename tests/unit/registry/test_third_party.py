@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -184,7 +185,8 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
 def test_a_broken_plugin_is_reported_by_its_error_type(install: Install) -> None:
     install("broken", hook=f"raise RuntimeError('{CANARY}')")
     with pytest.raises(
-        NotConfiguredError, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"
+        NotConfiguredError,
+        match=r"^the plugin broken could not be loaded \(RuntimeError at thirdparty_\w+\.py:\d+\)$",
     ):
         Registry().source_info("broken")
 
@@ -213,32 +215,66 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
 
 
 @pytest.mark.parametrize(
-    ("more", "kind"),
+    ("more", "why"),
     [
-        (", needs=('sealpipe[attic]',)", "RuntimeError"),
-        (", settings='os:_no_such_settings'", "AttributeError"),
-        (", settings='ipaddress:ip_address'", "TypeError"),
+        (
+            ", needs=('sealpipe[attic]',)",
+            r"{module}_source:It: RuntimeError at {module}_source.py:7",
+        ),
+        (", settings='os:_no_such'", "os:_no_such: the module has no such name"),
+        (", settings='ipaddress:ip_address'", "ipaddress:ip_address: TypeError"),
     ],
 )
 def test_a_source_that_cannot_be_made_says_what_it_needs(
-    install: Install, more: str, kind: str
+    install: Install, more: str, why: str
 ) -> None:
     body = (
         "pass\nraise RuntimeError('" + CANARY + "')" if "needs" in more else "return Document(b'x')"
     )
-    install("attic", body, more=more)
+    why = why.format(module=install("attic", body, more=more))
     with pytest.raises(
-        NotConfiguredError, match=rf"the source attic cannot be used here \({kind}\)"
+        NotConfiguredError, match=re.escape(f"the source attic cannot be used here ({why})")
     ) as caught:
         fetched("attic:x")
     error = caught.value
     assert error.remedy == (
         "pip install 'sealpipe[attic]'"
         if "needs" in more
-        else "see `sealpipe doctor` for what it needs"
+        else "correct the plugin, or tell its author; --debug shows where it failed"
     )
     assert (error.locator, error.exit_code) == ("attic:x", 14)
     assert CANARY not in told(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        (
+            "class It(Source):\n  def fetch(self locator): ...",
+            "SyntaxError at {module}_source.py:2",
+        ),
+        ("from sealpipe.plugin import Sorce", "ImportError at {module}_source.py:1"),
+        ("from no_such_package import it", "ModuleNotFoundError at {module}_source.py:1"),
+        ("class Attic: ...", "{module}_source:It: the module has no such name"),
+        (
+            "from sealpipe.plugin import Source\nclass It(Source): ...",
+            "{module}_source:It lacks fetch",
+        ),
+        (
+            "class It:\n  def __init__(self, *_): ...",
+            "{module}_source:It makes no sealpipe.plugin.Source",
+        ),
+    ],
+)
+def test_a_mistake_of_a_plugins_author_is_told_with_its_place(
+    install: Install, tmp_path: Path, source: str, error: str
+) -> None:
+    module = install("attic")
+    (tmp_path / f"{module}_source.py").write_text(source)
+    with pytest.raises(PluginError, match=re.escape(error.format(module=module))) as caught:
+        fetched("attic:x")
+    assert f"{module}_source:It" in caught.value.message
+    assert caught.value.remedy
 
 
 @pytest.mark.parametrize(
