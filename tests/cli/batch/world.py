@@ -32,6 +32,7 @@ from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
 from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.network.rate_limiter import RateLimiter
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
@@ -62,6 +63,7 @@ class DirectNetwork:
     def __init__(self, service: Service, credential: Credential) -> None:
         self._service = service
         self._header = credential.header().reveal()
+        self.limiter = RateLimiter()
         self.log: list[tuple[str, str]] = []
         self.before: Callable[[Operation[Any]], Failure | Response | None] = lambda _: None
         self.after: Callable[[Operation[Any], Response], Failure | Response] = lambda _, response: (

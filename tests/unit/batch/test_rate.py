@@ -21,7 +21,7 @@ from sealpipe.batch.database.rate import (
 )
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine.run import MAX_THREADS, choose_threads
-from sealpipe.network.rate_limiter import MAX_RETRY_AFTER
+from sealpipe.network.rate import MAX_RETRY_AFTER
 from unit.batch.stores import MINUTE, Place, make_credential, run_at_once
 
 START = 1_800_000_000 * SECOND

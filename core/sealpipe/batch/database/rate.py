@@ -19,17 +19,17 @@ from typing import Final, NamedTuple
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.records import SECOND
-from sealpipe.network.rate_limiter import (
+from sealpipe.network.rate import (
     IDLE_RESET,
     MAX_RATE,
     MAX_RETRY_AFTER,
     MIN_FIRST_RATE,
     MIN_RATE,
-    MINUTE,
     SLOWDOWN,
     SPEEDUP,
 )
 
+MINUTE: Final = 60.0
 USED_SHARE: Final = 0.95
 """The part of the plan's limit that is used."""
 MAX_LIMIT: Final = 1_000_000

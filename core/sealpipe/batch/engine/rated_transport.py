@@ -12,7 +12,7 @@ from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.responses import parse_retry_after
 from sealpipe.batch.database.rate import SharedRate
 from sealpipe.cancellation import current
-from sealpipe.network.rate_limiter import refuse_delay
+from sealpipe.network.rate import refuse_delay
 from sealpipe.session import Session, Transport
 
 
