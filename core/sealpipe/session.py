@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from sealpipe.registry.stores import PolicyHook
 
 _REMEDIES = {
-    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty "
-    "secrets, "
-    "and so does `export NAME=$(COMMAND)` when the command fails)",
+    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs "
+    "get empty secrets, and so does `export NAME=$(COMMAND)` when the command fails)",
     "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "
     "(without an account: `sealpipe rehearse`)",
-    "SEALPIPE_LINK_BASE_URL": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+    "SEALPIPE_LINK_BASE_URL": (
+        "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with"
+    ),
 }
 
 

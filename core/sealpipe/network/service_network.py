@@ -152,7 +152,10 @@ def find_proxy(url: str) -> str | None:
     if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     # slow to import, and most environments have no proxy
-    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+    from urllib.request import (  # type: ignore[attr-defined]
+        getproxies_environment,
+        proxy_bypass_environment,
+    )
 
     if proxy_bypass_environment(host):
         return None
@@ -225,8 +228,7 @@ def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.
         raise SettingError(
             "the certificates to trust cannot be read",
             remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: "
-            "PEM files that this "
-            "user can read",
+            "PEM files that this user can read",
         ) from None
     return context
 

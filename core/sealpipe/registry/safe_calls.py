@@ -17,7 +17,8 @@ from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Info
 
 T = TypeVar("T")
-_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
+# As text, like the names it is compared with.
+_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
 
 
 watch: Callable[[str, Callable[[], Any]], Any] | None = None

@@ -129,7 +129,7 @@ class Entry(ABC):
         self._note({"stored": True})
         self.is_stored = True
 
-    def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
+    def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002
         """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
         empty if not begun.
         """
