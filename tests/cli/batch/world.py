@@ -304,7 +304,7 @@ class BatchWorld:
 
     def _list(self, table: str) -> list[Any]:
         listing.mark_expired(self.service)
-        return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608 - one of two names
+        return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608
 
 
 def ask_control(
@@ -320,6 +320,9 @@ def set_account(service: Service, **changes: Any) -> None:
     """Change the account's limits."""
     done = ask_control(service, "POST", ("rehearsal", "accounts", "default"), changes)
     assert done.status in (200, 204), (done.status, done.body)
+
+
+UNREACHABLE = Failure(sent=False, detail="connection refused")
 
 
 def fail_with(result: Response | Failure, method: str = "") -> Any:

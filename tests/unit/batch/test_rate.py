@@ -163,7 +163,8 @@ from sealpipe.api.operation import Credential
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.secret import Secret
 kind, where, credential = sys.argv[1:]
-database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/"), Secret(where))
+folder, address = (where, None) if kind == "sqlite" else ("/", Secret(where))
+database = open_database(Path(folder), address)
 rate = open_store(database, Credential.parse(credential), "https://api.example/v1").rate
 sys.stdin.read(1)
 for _ in range(50):
@@ -206,7 +207,7 @@ def test_a_slot_and_what_is_known_are_in_the_database(place: Place) -> None:
 @pytest.mark.parametrize("limit", [100, 601, 6000, 20_000, None])
 def test_blocks_of_fast_callers_never_exceed_the_limit(limit: int | None) -> None:
     """Four workers that call as soon as they may, each a little late; now and then one pauses."""
-    chance, state = random.Random(limit), RateState(per_minute=limit)  # noqa: S311 - a test's own times
+    chance, state = random.Random(limit), RateState(per_minute=limit)  # noqa: S311
     blocks, free_at, times, reservations = [Block() for _ in range(4)], [START] * 4, [], 0
     for _ in range(3 * (limit or 6000)):
         worker = free_at.index(min(free_at))

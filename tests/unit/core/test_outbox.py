@@ -204,7 +204,8 @@ def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(
     try:
         again = outbox.open(entry.id)
     except StateError as error:
-        assert error.exit_code == 2 and error.remedy  # noqa: PT017, PT018 - either is fine, and nothing else
+        # Either is fine, and nothing else.
+        assert error.exit_code == 2 and error.remedy  # noqa: PT017, PT018
     else:
         assert isinstance(again, Entry)
         assert again.body == BODY
