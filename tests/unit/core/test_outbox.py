@@ -233,13 +233,13 @@ def test_a_copy_under_another_id_is_damage_however_its_first_line_reads(outbox: 
         (content, f"it is a copy of entry {entry.id}"),
         (
             content.replace(entry.id.encode(), b"aaaaaaaaaaaa"),
-            "cannot be decrypted with this credential, or was modified",
+            "entry aaaaaaaaaaaa cannot be decrypted with this credential, or was modified",
         ),
     ):
         copy.write_bytes(text)
         with pytest.raises(StateError, match=why) as caught:
             outbox.open("aaaaaaaaaaaa")
-        assert "--discard" in caught.value.remedy
+        assert "`sealpipe resume aaaaaaaaaaaa --discard`" in caught.value.remedy
     copy.write_bytes(content)
     assert {listed.id: bool(listed.damage) for listed in outbox.list()} == {
         entry.id: False,
