@@ -20,12 +20,16 @@ REST: Final[Mapping[str, str]] = {
     "tests/e2e/actions/": "sets up and runs the actions",
     "tests/benchmarks/": "the short form of the benchmarks",
     "tests/e2e/browser/": "Chromium",
-    "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": "broken copies of the wire format",
+    "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": (
+        "broken copies of the wire format"
+    ),
     "tests/cli/batch/test_killed_processes.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_upgrades.py::test_a_batch_in_postgresql_goes_on": "starts PostgreSQL",
     "tests/cli/batch/test_worker.py": "workers that wait for PostgreSQL, some seconds each",
-    "tests/cli/batch/test_scene.py": "four weeks on two machines, with PostgreSQL, mail and OpenBao",
+    "tests/cli/batch/test_scene.py": (
+        "four weeks on two machines, with PostgreSQL, mail and OpenBao"
+    ),
     "tests/cli/batch/test_simulation.py": "a model's random walks",
     "tests/cli/collect/test_hostile_submissions.py": "hundreds of commands",
     "tests/cli/collect/test_model.py": "a model's random walks",
@@ -34,7 +38,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
     "tests/mcp/test_ending.py": "servers that are ended, each a process",
     "tests/mcp/test_kills.py::test_a_killed_share_is_finished_by_the_same_call": _KILLS,
-    "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": "starts two servers",
+    "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": (
+        "starts two servers"
+    ),
     "tests/mcp/test_vault.py": "starts OpenBao",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
@@ -55,13 +61,17 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_every_tool.py::test_every_tool[http-legacy-asking": "the others show the same",
     "tests/mcp/test_every_tool.py::test_who_started": "a server on a terminal for each client",
     "tests/mcp/test_leaks.py": _STRACE,
-    "tests/mcp/test_starting.py::test_a_start_takes": "starts servers, and imports the SDK for each",
+    "tests/mcp/test_starting.py::test_a_start_takes": (
+        "starts servers, and imports the SDK for each"
+    ),
     "tests/cli/leaks/test_a_share_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_asking_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_assistants_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_batches_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_collecting_leaks_nothing.py": _STRACE,
-    "tests/cli/leaks/test_debug_leaks_nothing.py::test_no_command_tells_a_secret": "each command, with all it names",
+    "tests/cli/leaks/test_debug_leaks_nothing.py::test_no_command_tells_a_secret": (
+        "each command, with all it names"
+    ),
     "tests/cli/leaks/test_other_commands_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_running_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_sending_leaks_nothing.py": _STRACE,
@@ -69,28 +79,36 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/leaks/test_typing_leaks_nothing.py": _STRACE,
     "tests/e2e/live/test_at_a_stand_in.py": _PYTEST,
     "tests/plugins/age/test_end_to_end.py::test_killed_at_any_step": _KILLS,
-    "tests/plugins/age/test_end_to_end.py::test_neither_key_nor_value_shows_in_any_place": _STRACE,
-    "tests/plugins/age/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
+    "tests/plugins/age/test_end_to_end.py::test_neither_key_nor_value_shows": _STRACE,
+    "tests/plugins/age/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": _STRACE,
     "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
     "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/azure_key_vault/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_end_to_end.py::test_storing_shows": _STRACE,
-    "tests/plugins/azure_key_vault/test_official_client.py": "Microsoft's own client, whose import takes a second",
+    "tests/plugins/azure_key_vault/test_official_client.py": (
+        "Microsoft's own client, whose import takes a second"
+    ),
     "tests/plugins/azure_key_vault/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/gcp/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/gcp/test_end_to_end.py::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
     "tests/plugins/gcp/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_killed_at_any_step": _KILLS,
-    "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows_in_any_place": _STRACE,
-    "tests/plugins/keepass/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
-    "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_in_no_other_place": _STRACE,
+    "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows": _STRACE,
+    "tests/plugins/keepass/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": (
+        _STRACE
+    ),
+    "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_nowhere_else": (
+        _STRACE
+    ),
     "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/doppler/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/doppler/test_end_to_end.py::test_storing_shows": _STRACE,
     "tests/plugins/infisical/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/infisical/test_end_to_end.py::test_storing_shows": _STRACE,
-    "tests/plugins/local/test_dotenv_encoder.py::test_beyond_ascii": "14,000 characters for each reader of .env files",
+    "tests/plugins/local/test_dotenv_encoder.py::test_beyond_ascii": (
+        "14,000 characters for each reader of .env files"
+    ),
     "tests/plugins/local/test_failing_calls.py": _STRACE,
     "tests/plugins/postgres_role/": "starts PostgreSQL",
     "tests/unit/batch/test_races.py": "kills workers and servers",
@@ -98,14 +116,18 @@ REST: Final[Mapping[str, str]] = {
     "tests/unit/docs/test_readme_runs.py": "starts the service and three commands",
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
     "tests/unit/registry/test_pluggy_versions.py": "installs other versions of pluggy",
-    "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_no_place_but_1password": _STRACE,
-    "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows_in_any_place": _STRACE,
+    "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_1password_only": (
+        _STRACE
+    ),
+    "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows": _STRACE,
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",
     "tests/service/test_state_machine.py": "a model's random walks",
     "tests/cli/expire_request/test_rule_d.py": "random schedules of whole requests",
     "tests/e2e/workflows/": "runs whole workflows",
-    "tests/cli/faults/test_clients.py": "every fault by both clients; a bare run has them by the commands",
+    "tests/cli/faults/test_clients.py": (
+        "every fault by both clients; a bare run has them by the commands"
+    ),
     "tests/cli/faults/test_places.py": _PROCESSES,
     "tests/cli/leaks/test_detector.py": _PROCESSES,
     "tests/cli/run/test_processes.py": _PROCESSES,

@@ -36,7 +36,8 @@ def find_obstacles(tag: str, commit: str, repository: str) -> Iterator[str]:
         )
     if _run("git", "merge-base", "--is-ancestor", commit, "refs/remotes/origin/main").returncode:
         yield f"the commit {commit} is not on main"
-    query = f"repos/{repository}/actions/workflows/tests.yml/runs?head_sha={commit}&event=push&branch=main"
+    runs = f"repos/{repository}/actions/workflows/tests.yml/runs"
+    query = f"{runs}?head_sha={commit}&event=push&branch=main"
     done = _run("gh", "api", query)
     runs = json.loads(done.stdout)["workflow_runs"] if done.returncode == 0 else []
     newest = max(runs, key=lambda run: run["run_number"], default=None)

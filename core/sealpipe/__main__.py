@@ -105,7 +105,8 @@ def _forbid_dumps() -> bool:
         # The module behind ctypes, for a tenth of its import time, which every command would pay.
         from _ctypes import call_function, dlopen, dlsym
 
-        prctl = dlsym(dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process itself
+        # None is this process itself.
+        prctl = dlsym(dlopen(None, 0), "prctl")  # type: ignore[arg-type]
         return bool(call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0)) == 0)
     except (ImportError, OSError):
         return False

@@ -35,7 +35,7 @@ class Sender(Protocol):
 class Offline:
     """The session of work that calls no service."""
 
-    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:  # noqa: ARG002 - as a session has it
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:  # noqa: ARG002
         """Send nothing."""
         raise AssertionError(f"work without a service sends nothing ({operation.name})")
 

@@ -81,7 +81,9 @@ _ACTIONS: Final = Job(
     "GITHUB_ACTOR",
     output="GITHUB_OUTPUT",
     oidc="ACTIONS_ID_TOKEN_REQUEST_URL",
-    oidc_setup="give the job `permissions: id-token: write` (a pull request from a fork never gets it)",
+    oidc_setup=(
+        "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
+    ),
     audience="any",
 )
 _AZURE: Final = Job(
@@ -114,7 +116,9 @@ _BUILDKITE: Final = Job(
     mask_program="buildkite-agent redactor add --format json",
     output="buildkite-agent meta-data set sealpipe:{name}",
     oidc="buildkite-agent oidc request-token",
-    oidc_setup="run sealpipe where buildkite-agent is on PATH (a job in a container has to mount it)",
+    oidc_setup=(
+        "run sealpipe where buildkite-agent is on PATH (a job in a container has to mount it)"
+    ),
     audience="any",
 )
 _CIRCLECI: Final = Job(
@@ -124,7 +128,9 @@ _CIRCLECI: Final = Job(
     "CIRCLE_USERNAME",
     oidc="CIRCLE_OIDC_TOKEN_V2",
     oidc_setup="builds of forks have no token, unless the project passes secrets to them",
-    audience="any, by `circleci run oidc get`; without that program only the ID of the organization",
+    audience=(
+        "any, by `circleci run oidc get`; without that program only the ID of the organization"
+    ),
 )
 _GITLAB: Final = Job(
     ("CI_PROJECT_PATH", "CI_JOB_ID"),
@@ -328,7 +334,8 @@ def _break_marks(text: str, marks: Iterable[Mark], form: str) -> str:
                 mark.text[mark.escape_index + 1 :],
             )
             start = "" if mark.is_inline else r"\A\s*"
-            pattern = f"({start}{re.escape(before)}){re.escape(sign)}(?={re.escape(rest)}{mark.following})"
+            following = f"(?={re.escape(rest)}{mark.following})"
+            pattern = f"({start}{re.escape(before)}){re.escape(sign)}{following}"
             # A replacement needs a double backslash.
             text = re.sub(pattern, rf"\g<1>\{form.format(ord(sign))}", text)
     return text

@@ -263,7 +263,8 @@ def _normalize(name: str, value: str) -> str:
     An invalid one is returned unchanged: its reader reports it later.
     """
     try:
-        return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
+        # Links stay.
+        return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100
     except UsageError:
         return value
 

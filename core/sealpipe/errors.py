@@ -1,43 +1,45 @@
 """Every exception of sealpipe: what happened, what to do next, and the exit code it ends with.
 
-    SealpipeError                              1   a bug of ours where nothing finer fits
-    ├── UsageError                             2   an option, a value or a call is wrong: nothing was sent
-    │   ├── ReferenceSyntaxError               2   a reference does not follow the grammar, or names nothing
-    │   ├── SettingError                       2   a setting is missing, wrong or contradicts another
-    │   │   └── CredentialError                2   the API credential is malformed
-    │   ├── PolicyError                        2   a policy does not allow it
-    │   ├── StateError                         2   the state folder cannot be read or written
-    │   └── PayloadTooLargeError               2   more than 16 MiB to seal
-    ├── WireError                              13  bytes that do not follow the wire format (`.reason` says how)
+    SealpipeError                       1   a bug of ours where nothing finer fits
+    ├── UsageError                      2   an option, a value or a call is wrong: nothing was sent
+    │   ├── ReferenceSyntaxError        2   a reference breaks the grammar, or names nothing
+    │   ├── SettingError                2   a setting is missing, wrong or contradicts another
+    │   │   └── CredentialError         2   the API credential is malformed
+    │   ├── PolicyError                 2   a policy does not allow it
+    │   ├── StateError                  2   the state folder cannot be read or written
+    │   └── PayloadTooLargeError        2   more than 16 MiB to seal
+    ├── WireError                       13  bytes break the wire format (`.reason` says how)
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
     │   └── PasscodeError, WebhookError, WrongKeyError
-    ├── AuditError                             13  an audit log's chain is broken: lines were changed, removed or added
-    ├── PluginError                            14  a source, sink or channel failed (carries the locator, never data)
-    │   ├── SecretNotFoundError, AccessDeniedError, NotConfiguredError, BackendAuthError, UnavailableError
-    │   └── ReferenceValueError, UnsupportedError, WriteConflictError, UnknownOutcomeError
-    ├── ServiceError                           -   an error response of the service, or no response
-    │   ├── AuthenticationError                3   401, or 403 without error_code
-    │   ├── PermissionDeniedError              4   MissingScopeError 78, ViewProtectionError 53, QuotaExceededError 61,
-    │   │                                           ApiAccessError 98, KeyAllowanceError 100, CustodyError
-    │   ├── InvalidRequestError                5   19 44 104: refused as invalid
-    │   ├── ToolError                          5   an error response of a tool, or of the tool endpoint
-    │   ├── NotFoundError                      6   1, 70: not on this account, or ended
-    │   ├── RateLimitError                     7   every response was 429; nothing changed (`.retry_after`)
-    │   ├── RetriesExhaustedError              7   a read without a usable response; nothing changed
-    │   ├── IdempotencyConflictError           8   105: the key stands for another body
-    │   ├── OutcomeUnknownError                9   may have happened; kept in the outbox (`.outbox_id`)
-    │   ├── ConnectError                       10  provably nothing sent
-    │   └── ProtocolError                      12  the response breaks the protocol
-    │       └── PublicKeyMismatchError         12  a request is under another public key than the one sent
-    ├── CollectError                           -   a request has no usable result (`.short_code`)
-    │   ├── UnreadableSubmissionError          13  a submission cannot be opened, or does not fit the prompts
-    │   ├── CheckError                         14  a submission did not pass the user's check: nothing of it was stored
-    │   ├── PendingError                       15  no submission yet
-    │   ├── NoSubmissionError                  16  expired without a submission
-    │   ├── TooManySubmissionsError            17  more submissions than `pick` allows: nothing was stored
-    │   └── SubmissionNotFoundError            17  expired, without the submission that `pick` names
-    ├── FailedRowsError                        18  rows of a batch failed or are blocked
-    └── DeliveryError                          11  done at the service, but the result was not delivered
+    ├── AuditError                      13  an audit log's lines were changed, removed or added
+    ├── PluginError                     14  a source, sink or channel failed (locator, never data)
+    │   ├── SecretNotFoundError, AccessDeniedError, NotConfiguredError, BackendAuthError
+    │   ├── UnavailableError, ReferenceValueError, UnsupportedError
+    │   └── WriteConflictError, UnknownOutcomeError
+    ├── ServiceError                    -   an error response of the service, or no response
+    │   ├── AuthenticationError         3   401, or 403 without error_code
+    │   ├── PermissionDeniedError       4   MissingScopeError 78, ViewProtectionError 53,
+    │   │                                   QuotaExceededError 61, ApiAccessError 98,
+    │   │                                   KeyAllowanceError 100, CustodyError
+    │   ├── InvalidRequestError         5   19 44 104: refused as invalid
+    │   ├── ToolError                   5   an error response of a tool, or of the tool endpoint
+    │   ├── NotFoundError               6   1, 70: not on this account, or ended
+    │   ├── RateLimitError              7   every response was 429; nothing changed (`.retry_after`)
+    │   ├── RetriesExhaustedError       7   a read without a usable response; nothing changed
+    │   ├── IdempotencyConflictError    8   105: the key stands for another body
+    │   ├── OutcomeUnknownError         9   may have happened; kept in the outbox (`.outbox_id`)
+    │   ├── ConnectError                10  provably nothing sent
+    │   └── ProtocolError               12  the response breaks the protocol
+    │       └── PublicKeyMismatchError  12  a request has another public key than the one sent
+    ├── CollectError                    -   a request has no usable result (`.short_code`)
+    │   ├── UnreadableSubmissionError   13  a submission cannot be opened or has other fields
+    │   ├── CheckError                  14  a submission failed the user's check and was not stored
+    │   ├── PendingError                15  no submission yet
+    │   ├── NoSubmissionError           16  expired without a submission
+    │   ├── TooManySubmissionsError     17  more submissions than `pick` allows: nothing was stored
+    │   └── SubmissionNotFoundError     17  expired, without the submission that `pick` names
+    ├── FailedRowsError                 18  rows of a batch failed or are blocked
+    └── DeliveryError                   11  done at the service, but the result was not delivered
 
 No message, attribute or cause of these ever holds a secret. Exit codes are part of the command
 line's contract.
@@ -421,8 +423,7 @@ class NotFoundError(ServiceError):
     exit_code = 6
     default_remedy = (
         "check the short code (shares and requests have their own commands), and that the "
-        "credential belongs to the "
-        "account that created it"
+        "credential belongs to the account that created it"
     )
 
 

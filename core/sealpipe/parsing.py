@@ -307,7 +307,8 @@ def redact_address(target: str) -> str:
     slashes, host, path, mark, rest = parts.groups()
     user, at, host_name = host.rpartition("@")
     shown = f"***@{host_name}" if at and user else host
-    return f"{target[: start.end()]}{slashes}{shown}{_TOKEN.sub('***', path)}{mark}{'***' if rest else ''}"
+    path, rest = _TOKEN.sub("***", path), "***" if rest else ""
+    return f"{target[: start.end()]}{slashes}{shown}{path}{mark}{rest}"
 
 
 def parse_header_name(text: str) -> str:

@@ -103,7 +103,8 @@ def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tup
 
 def is_system_created(path: Path, environ: Mapping[str, str]) -> bool:
     """Whether a CI system, Kubernetes, Docker or systemd created the file for this job."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the links that Kubernetes makes
+    # resolve() would follow the links that Kubernetes makes.
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100
     if any(folder in absolute.parents for folder in (*MOUNTED, *_list_own_folders(environ))):
         return True
     return (
@@ -265,7 +266,8 @@ def open_file(path: str | Path, what: object) -> BinaryIO:
 
     Raises OSError, and ReferenceValueError, naming `what`, if it exposes processes.
     """
-    stream: BinaryIO = open(path, "rb")  # noqa: PTH123, SIM115 - the path as given: Path would drop a leading ./
+    # The path as given: Path would drop a leading ./.
+    stream: BinaryIO = open(path, "rb")  # noqa: PTH123, SIM115
     try:
         refuse_process_file(stream.fileno(), what)
     except BaseException:
@@ -293,7 +295,8 @@ def _is_process_file(descriptor: int) -> bool:
     if os.major(status.st_dev) or not stat.S_ISREG(status.st_mode):
         return False  # a file on a disk, or a pipe or a device
     try:
-        if status.st_dev == os.stat("/proc").st_dev:  # noqa: PTH116 - the same call as for the descriptor
+        # The same call as for the descriptor.
+        if status.st_dev == os.stat("/proc").st_dev:  # noqa: PTH116
             return True
     except OSError:
         return False  # a system without /proc

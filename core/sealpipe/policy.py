@@ -90,7 +90,7 @@ class LocalContext(NamedTuple):
     gate: CustodyGate
     origin: tuple[tuple[str, str], ...] = ()
 
-    def clear(self, operations: Collection[str]) -> LocalContext:  # noqa: ARG002 - as a session has it
+    def clear(self, operations: Collection[str]) -> LocalContext:  # noqa: ARG002
         """Return it: it sends nothing."""
         return self
 

@@ -56,9 +56,7 @@ def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Sha
             f"{entry.label} was made for links to {entry.meta['link_base_url']}, and this "
             "machine fixes "
             f"{session.link_base_url}",
-            remedy=entry.fill_in(
-                "drop it with `sealpipe resume ID --discard`, and create it again"
-            ),
+            remedy=f"drop it with `{entry.commands.discard}`, and create it again",
         )
     if entry.response is None:
         refuse_old_entry(entry)

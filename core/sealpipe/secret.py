@@ -122,7 +122,8 @@ def strips_frames_async(
     async def wrapper(*args: P.args, **options: P.kwargs) -> T:
         try:
             return await function(*args, **options)
-        except Exception as error:  # noqa: BLE001 - every exception: the frames of a bug may hold secrets, too
+        # Every exception: the frames of a bug may hold secrets, too.
+        except Exception as error:  # noqa: BLE001
             failure = error
         del args, options
         raise strip_frames(failure)
@@ -137,7 +138,8 @@ def strips_frames(function: Callable[P, T]) -> Callable[P, T]:
     def wrapper(*args: P.args, **options: P.kwargs) -> T:
         try:
             return function(*args, **options)
-        except Exception as error:  # noqa: BLE001 - every exception: the frames of a bug may hold secrets, too
+        # Every exception: the frames of a bug may hold secrets, too.
+        except Exception as error:  # noqa: BLE001
             failure = error
         del args, options
         raise strip_frames(failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sealpipe import budget, policy
 from sealpipe.api.operation import Credential, Failure, Operation, Resend, Response
+from sealpipe.api.responses import parse_retry_after
 from sealpipe.budget import Budget
 from sealpipe.cancellation import Cancellation, current
 from sealpipe.config import Config
@@ -29,12 +31,13 @@ if TYPE_CHECKING:
     from sealpipe.registry.stores import PolicyHook
 
 _REMEDIES = {
-    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty "
-    "secrets, "
-    "and so does `export NAME=$(COMMAND)` when the command fails)",
+    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs "
+    "get empty secrets, and so does `export NAME=$(COMMAND)` when the command fails)",
     "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "
     "(without an account: `sealpipe rehearse`)",
-    "SEALPIPE_LINK_BASE_URL": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+    "SEALPIPE_LINK_BASE_URL": (
+        "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with"
+    ),
 }
 
 
@@ -42,13 +45,29 @@ MAX_DEADLINE = 20 * 86400
 """Maximum deadline in seconds: a socket's timeout cannot exceed 24 days."""
 
 
+class Limiter(Protocol):
+    """Decides when a request may be sent, for all who share it."""
+
+    def wait(self, timeout: float, sleep: Callable[[float], object]) -> int | Failure:
+        """Sleep until a request may be sent, and return its turn; its failure if that cannot be
+        within `timeout` seconds.
+        """
+
+    def slow_down(self, turn: int, retry_after: float | None) -> None:
+        """Make all wait, after a 429 to the request of this turn; `retry_after` is in seconds."""
+
+
 class Network(Protocol):
     """Connections to a service."""
+
+    @property
+    def limiter(self) -> Limiter:
+        """Decides when an operation may be sent: whoever sends asks it before."""
 
     def send(
         self, operation: Operation[Any], timeout: float, cancellation: Cancellation
     ) -> Response | Failure:
-        """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
+        """Send one operation once, within `timeout` seconds."""
 
     def close(self) -> None:
         """Close them."""
@@ -69,8 +88,12 @@ class Transport:
     def send(
         self, session: Session, operation: Operation[Any], timeout: float
     ) -> Response | Failure:
-        """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
+        """Send one operation once, within `timeout` seconds."""
         return self._open(session).send(operation, timeout, current())
+
+    def get_limiter(self, session: Session) -> Limiter | None:
+        """Return who decides when an operation may be sent; None where nobody does."""
+        return None if self.open_network is None else self._open(session).limiter
 
     def close(self) -> None:
         """Close the connections."""
@@ -86,6 +109,25 @@ class Transport:
             with self._making:
                 network = self._network = self._network or self.open_network(session)
         return network
+
+
+def send_in_turn(
+    limiter: Limiter | None, timeout: float, send: Callable[[float], Response | Failure]
+) -> Response | Failure:
+    """Send once the limiter allows it, with the seconds that are then left of `timeout`.
+
+    While it waits nothing is under way. Raises CancelledCallError.
+    """
+    if limiter is None:
+        return send(timeout)
+    end = time.monotonic() + timeout
+    turn = limiter.wait(timeout, current().sleep)
+    if isinstance(turn, Failure):
+        return turn
+    result = send(end - time.monotonic())
+    if isinstance(result, Response) and result.status == 429:
+        limiter.slow_down(turn, parse_retry_after(result.headers.get("retry-after")))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +186,9 @@ class Session:
                 f"internal: the policy was not asked about this action ({operation.name})"
             )
         finish = None if budget.watch is None else budget.watch(operation)
+        send = partial(self._send_now, operation, is_changing=is_changing)
         try:
-            with current().step(is_changing=is_changing):
-                result = self.transport.send(self, operation, timeout)
+            result = send_in_turn(self.transport.get_limiter(self), timeout, send)
         except BaseException as error:
             if finish is not None:
                 finish(None, error)
@@ -154,6 +196,12 @@ class Session:
         if finish is not None:
             finish(result, None)
         return result
+
+    def _send_now(
+        self, operation: Operation[Any], timeout: float, *, is_changing: bool
+    ) -> Response | Failure:
+        with current().step(is_changing=is_changing):
+            return self.transport.send(self, operation, timeout)
 
     def wait(self, seconds: float) -> None:
         """Wait, while the caller may cancel. Raises CancelledCallError."""

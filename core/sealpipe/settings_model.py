@@ -20,7 +20,7 @@ class _ConfigFile(PydanticBaseSettingsSource):
 
     settings_cls: type[_Base]
 
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - its signature
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
         return self.settings_cls.config.user.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:

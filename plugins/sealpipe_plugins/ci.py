@@ -249,7 +249,7 @@ class PlainCI(JobCI):
             "this CI system has no outputs", remedy="take it from stdout, or use --receipt"
         )
 
-    def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
+    def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002
         """Raise NotConfiguredError: there is no token."""
         raise NotConfiguredError(
             "this CI system issues no tokens that sealpipe supports", remedy=_NO_TOKEN

@@ -62,7 +62,8 @@ def store_and_confirm(
     outcome_error: UnknownOutcomeError | None = None
     for tries in range(TRIES):
         if tries and outcome_error is None:
-            time.sleep(random.uniform(0, min(MAX_BACKOFF, 0.02 * 2**tries)))  # noqa: S311 - not for a secret
+            # Not for a secret.
+            time.sleep(random.uniform(0, min(MAX_BACKOFF, 0.02 * 2**tries)))  # noqa: S311
         snapshot = _read_again(read, outcome_error)
         after = merge_fields(
             snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker)

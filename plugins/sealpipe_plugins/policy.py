@@ -7,7 +7,7 @@ and in that file (or in the table itself, instead of `file`)
 
     sources = ["vault", "vault/prod-*", "env"]   # stores that may be read; a slash: plugin/store
     sinks = ["vault/vault"]                      # stores that may be written
-    recipients = ["email:*@example.com"]         # channel and target; the channel may be plugin/store, too
+    recipients = ["email:*@example.com"]         # channel (or plugin/store) and target
     tools = ["list_shares"]                      # of the hosted MCP endpoint
     actions = ["share", "request", "collect"]
     longest_expiry = "7d"

@@ -114,7 +114,8 @@ def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
     def run_program() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised below, in the thread that waits
+        # It is raised below, in the thread that waits.
+        except BaseException as error:  # noqa: BLE001
             errors_raised.append(error)
 
     worker = threading.Thread(target=run_program, name="sealpipe-time-limit", daemon=True)
@@ -139,7 +140,8 @@ def _start(argv: Sequence[str], environ: Mapping[str, str], stdin: int) -> subpr
 
     def start() -> None:
         try:
-            process = subprocess.Popen(  # noqa: S603 - no shell; argv is a list of words, never a shell line
+            # No shell; argv is a list of words, never a shell line.
+            process = subprocess.Popen(  # noqa: S603
                 list(argv),
                 stdin=stdin,
                 stdout=subprocess.PIPE,

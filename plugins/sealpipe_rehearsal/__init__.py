@@ -1,11 +1,12 @@
 """The rehearsal: a faithful local copy of the service, with a recipient and a submitter for its
 links.
 
-    service/             the service: a second reading of the specification that imports nothing of ours
+    service/             the service: a second reading of the specification; imports nothing of ours
     page/                the web pages at its links: a third reading, in WebCrypto
     server.py            start() runs a service in a thread, serve() runs it as a command
     running_service.py   what start() returns
-    uvicorn_server.py    uvicorn on a loopback socket; uvicorn_connection.py lets faults write past HTTP
+    uvicorn_server.py    uvicorn on a loopback socket
+    uvicorn_connection.py  lets faults write past HTTP
     control_client.py    client of the control API: keys, accounts, webhooks, clock, faults
     people.py            recipient and submitter: they have a link and nothing else
     commands/            `sealpipe rehearse` and `sealpipe rehearsal ...`

@@ -12,7 +12,8 @@ from sealpipe.plugin import SourceInfo, hookimpl
 
 @hookimpl
 def sealpipe_sources(register):
-    register(SourceInfo("{name}", "a source of somebody's", "{name}_source:Source", needs=("some-sdk>=2",)))
+    factory, needs = "{name}_source:Source", ("some-sdk>=2",)
+    register(SourceInfo("{name}", "a source of somebody's", factory, needs=needs))
 """
 
 

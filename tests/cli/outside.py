@@ -227,8 +227,7 @@ def _codes(job: Job) -> list[str]:
     )
     answers = (
         "SELECT submissions.short_code FROM submissions JOIN requests ON requests.number = "
-        "submissions.request "
-        "WHERE requests.space = :space"
+        "submissions.request WHERE requests.space = :space"
     )
     store = job.service.service.store
     return [

@@ -241,9 +241,10 @@ def test_an_answer_loads_no_plugin_no_network_and_no_cryptography(
         import sys
         from sealpipe.cli.main import run
         run([])
-        heavy = "cryptography", "httpcore", "httpx", "pluggy", "pydantic", "hvac", "botocore", "importlib.metadata"
-        print([name for name in heavy if name in sys.modules], file=sys.stderr)
-        print([name for name in sys.modules if name.startswith("sealpipe_plugins.")], file=sys.stderr)
+        heavy = "cryptography httpcore httpx pluggy pydantic hvac botocore importlib.metadata"
+        print([name for name in heavy.split() if name in sys.modules], file=sys.stderr)
+        plugins = [name for name in sys.modules if name.startswith("sealpipe_plugins.")]
+        print(plugins, file=sys.stderr)
     """
     done = bare.run([sys.executable, "-c", code], environ=environ)
     heavy, plugins = done.err.splitlines()
@@ -278,14 +279,17 @@ class Shell:
     START: Mapping[str, tuple[str, str]] = {
         "bash": (
             "--norc --noprofile -i",
-            r"""bind 'set enable-bracketed-paste off'; bind 'set bell-style none'; set +H; PS1='READ''Y>'
+            r"""bind 'set enable-bracketed-paste off'; bind 'set bell-style none'
+            set +H; PS1='READ''Y>'
             sealpipe() { printf '<%s>' "$@"; echo; }; eval "$(command sealpipe completion bash)"
             """,
         ),
         "zsh": (
             "-f -i",
-            r"""unset zle_bracketed_paste; setopt no_beep no_prompt_sp; autoload -Uz compinit; compinit -u -D
-            sealpipe() { printf '<%s>' "$@"; echo }; eval "$(command sealpipe completion zsh)"; PS1='READ''Y>'
+            r"""unset zle_bracketed_paste; setopt no_beep no_prompt_sp
+            autoload -Uz compinit; compinit -u -D
+            sealpipe() { printf '<%s>' "$@"; echo }; eval "$(command sealpipe completion zsh)"
+            PS1='READ''Y>'
             """,
         ),
     }

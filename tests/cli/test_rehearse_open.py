@@ -22,7 +22,8 @@ from support.terminal import PATIENCE, Terminal
 
 BROWSER = """#!/bin/sh
 cd "$HERE" && tr '\\0' '\\n' < /proc/$$/cmdline > arguments && env > environ
-stat -c %a "${1#file://}" > mode && cat "${1#file://}" > page && echo "$1" > told.tmp && mv told.tmp told
+stat -c %a "${1#file://}" > mode && cat "${1#file://}" > page
+echo "$1" > told.tmp && mv told.tmp told
 """
 """A browser that keeps what it is told and what it reads."""
 

@@ -88,7 +88,10 @@ def test_sealed_links_need_the_custody_secret() -> None:
 
 LINK = Secret("https://l.example/a#1x")
 VECTOR = (
-    "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI.NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4",
+    (
+        "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
+        ".NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4"
+    ),
     {"salt": bytes(range(16)), "iv": bytes(range(12))},
 )
 
@@ -98,11 +101,17 @@ VECTOR = (
     [
         (
             None,
-            "sealpipe-link.YS9i.AAABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_ECm8PorVTfu5H_rmCKXMbq1sEJCy11gBk",
+            (
+                "sealpipe-link.YS9i.AAABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_"
+                "ECm8PorVTfu5H_rmCKXMbq1sEJCy11gBk"
+            ),
         ),
         (
             "github:o/r:1",
-            "sealpipe-link.YS9i.AQABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_ECm8PorVTfu42cxexmYMi1PCou-ubloIY",
+            (
+                "sealpipe-link.YS9i.AQABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_"
+                "ECm8PorVTfu42cxexmYMi1PCou-ubloIY"
+            ),
         ),
     ],
 )

@@ -4,7 +4,8 @@ small model.
 Service, database, channel and sink are in this process, and all clocks move together. Prints
 figures; ends with 1 where the engine and the model differ.
 
-    python tests/endurance/batch_simulation.py [--vendors 1000] [--seed 0] [--every 1.0] [--threads 1]
+    python tests/endurance/batch_simulation.py [--vendors 1000] [--seed 0] [--every 1.0]
+        [--threads 1]
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """How many mutants of our own code the suite kills: a seeded sample, each run against the tests
 that cover its line.
 
-    python tests/endurance/code_mutants.py cover FOLDER [TEST ...]      run the first tier once: which test covers what
-    python tests/endurance/code_mutants.py draw FOLDER [--seed N] [--count N]      which mutants a sample has
-    python tests/endurance/code_mutants.py sample FOLDER [--seed N] [--count N] [--again FILE]    run the mutants
+    python tests/endurance/code_mutants.py COMMAND
+
+    cover FOLDER [TEST ...]                               run the first tier once: what covers what
+    draw FOLDER [--seed N] [--count N]                    which mutants a sample has
+    sample FOLDER [--seed N] [--count N] [--again FILE]   run the mutants
 
 FOLDER must be a clone of this repository without changes, with a virtual environment `venv` in it
 that has the extra `dev`, cosmic-ray and pytest-cov: the mutants are written into its files. Two

@@ -10,7 +10,8 @@ to a terminal or a CI system, or shows what does not belong there. Readers judge
 python-dotenv, a strict JSON parser, the stores' own clients. Prints the figures; ends with 1 where
 a judge objects.
 
-    python tests/endurance/hostile_submissions.py [--count 100000] [--stores 2000] [--commands 300] [--seed N]
+    python tests/endurance/hostile_submissions.py [--count 100000] [--stores 2000]
+        [--commands 300] [--seed N]
 """
 
 from __future__ import annotations

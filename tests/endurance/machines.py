@@ -1,7 +1,8 @@
 """Both commands of the README on strangers' machines, each an empty Debian of its own: the table is
 printed.
 
-    python tests/endurance/machines.py CLONE [--only NAME ...] [--first] [--tree 3.12=FOLDER] [--folder FOLDER]
+    python tests/endurance/machines.py CLONE [--only NAME ...] [--first] [--tree 3.12=FOLDER]
+        [--folder FOLDER]
 
 CLONE is a clone of the project; MACHINES has the names. Needs root, mmdebstrap and a Debian that
 this machine's packages come from. The machine's pip configuration, certificates and proxies are
@@ -111,7 +112,8 @@ MACHINES: Mapping[str, Machine] = {
 LOOPBACK = """
 import fcntl, pathlib, socket, struct
 with socket.socket() as some:
-    fcntl.ioctl(some, 0x8914, struct.pack("16sH14x", b"lo", 0x41))  # SIOCSIFFLAGS: IFF_UP, IFF_RUNNING
+    # SIOCSIFFLAGS: IFF_UP, IFF_RUNNING
+    fcntl.ioctl(some, 0x8914, struct.pack("16sH14x", b"lo", 0x41))
 switch = pathlib.Path("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 if switch.exists():
     switch.write_text("1")

@@ -131,7 +131,7 @@ def test_every_tool(
         before = len(world.mailbox.received)
         shared = call("share_secret", **share)
         (mail,) = world.mailbox.received[before:]
-        (sent,) = re.findall(r"http://\S+#\S+", mail.mail.get_body(("plain",)).get_content())  # type: ignore[union-attr]
+        (sent,) = re.findall(r"http://\S+#\S+", mail.body())
         assert opened(job.service, sent) == {"DB_PASSWORD": job.secret}
         assert call("run_with_secrets", **RUN)["stdout"] == {"untrusted": "***\n"}
         assert shared["code"] in [row["code"] for row in call("list")["made"]]

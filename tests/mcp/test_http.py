@@ -279,7 +279,9 @@ def test_two_clients_of_both_protocols_are_served_at_once() -> None:
             running.go.set()
             return [await call for call in calls]
 
-    assert [result.content[0].text for result in run(call_both())] == ["done", "done"]  # type: ignore[union-attr]
+    results = run(call_both())
+    texts = [result.content[0].text for result in results]  # type: ignore[union-attr]
+    assert texts == ["done", "done"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

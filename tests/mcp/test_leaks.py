@@ -82,7 +82,7 @@ def test_each_secret_goes_where_it_belongs_and_nowhere_else(
         )
         (mail,) = mailbox.received
     assert seen.done.code == 0, seen.done
-    (link,) = re.findall(r"http://\S+#(\S+)", mail.mail.get_body(("plain",)).get_content())  # type: ignore[union-attr]
+    (link,) = re.findall(r"http://\S+#(\S+)", mail.body())
     token = (state / "mcp/http-token").read_text().strip()
     secrets = {
         "link": link,

@@ -444,7 +444,11 @@ def test_what_no_list_names_is_refused(
         ("1w", False),
     ],
 )
-def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed: bool) -> None:  # noqa: FBT001
+def test_an_expiry_is_compared_in_any_unit(
+    tmp_path: Path,
+    text: str,
+    is_allowed: bool,  # noqa: FBT001
+) -> None:
     (tmp_path / "mcp.toml").write_text(
         'schema = 1\nlongest_expiry = "2d"\n[request]\nsinks = ["file:x"]\n'
     )

@@ -60,7 +60,7 @@ def assistant(connect: Any) -> Any:
 
 def links(mailbox: Mailbox) -> list[str]:
     """The links that were mailed."""
-    texts = (each.mail.get_body(("plain",)).get_content() for each in mailbox.received)  # type: ignore[union-attr]
+    texts = (each.body() for each in mailbox.received)
     return [found for text in texts for found in re.findall(r"http://\S+#\S+", text)]
 
 

@@ -145,7 +145,12 @@ class Machine(Base):
         other=st.booleans(),
         moment=st.sampled_from(["begun", "committed"]),
     )
-    def create_while_the_same_is_in_flight(self, number: int, other: bool, moment: str) -> None:  # noqa: FBT001
+    def create_while_the_same_is_in_flight(
+        self,
+        number: int,
+        other: bool,  # noqa: FBT001
+        moment: str,
+    ) -> None:
         caller = self.keys[number]
         inner: list[tuple[Seen, Told]] = []
 
@@ -186,7 +191,14 @@ class Machine(Base):
         limit=st.sampled_from([1, 2, 25, 100]),
         ended=st.booleans(),
     )
-    def list_them(self, kind: str, number: int, page: int, limit: int, ended: bool) -> None:  # noqa: FBT001
+    def list_them(
+        self,
+        kind: str,
+        number: int,
+        page: int,
+        limit: int,
+        ended: bool,  # noqa: FBT001
+    ) -> None:
         caller = self.keys[number]
         state = "&status=expired" if ended else ""
         seen = self.call(caller, "GET", f"/{kind}?page={page}&limit={limit}{state}")
@@ -245,7 +257,13 @@ class Machine(Base):
         verifier=words,
         times=st.sampled_from([1, 1, 5]),
     )
-    def open_share(self, index: int, right: bool, verifier: str | None, times: int) -> None:  # noqa: FBT001
+    def open_share(
+        self,
+        index: int,
+        right: bool,  # noqa: FBT001
+        verifier: str | None,
+        times: int,
+    ) -> None:
         share = self.model.find("shares", self.code("shares", index))
         code = share.code if share else "unknown"
         token = (share.token if share else TOKENS[0]) if right else "w" * 43
@@ -290,7 +308,12 @@ class Machine(Base):
             self.model.seen_plans.clear()
 
     @rule(number=st.sampled_from([0, 1, 2]), plan=st.sampled_from(PLANS), early=st.booleans())
-    def change_the_plan_between_two_calls(self, number: int, plan: Plan, early: bool) -> None:  # noqa: FBT001
+    def change_the_plan_between_two_calls(
+        self,
+        number: int,
+        plan: Plan,
+        early: bool,  # noqa: FBT001
+    ) -> None:
         self.stats(number, 1)
         self.change_the_plan(self.keys[number].space, plan, at_once=False)
         self.advance(30 - early)

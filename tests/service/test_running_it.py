@@ -30,7 +30,8 @@ SERVE = """
 import sys
 from pathlib import Path
 from sealpipe_rehearsal.server import serve
-print("ended by", serve(0, Path(sys.argv[1]), "svc", lambda address: print(address.base_url, flush=True)))
+show = lambda address: print(address.base_url, flush=True)
+print("ended by", serve(0, Path(sys.argv[1]), "svc", show))
 """
 
 
@@ -150,7 +151,10 @@ def test_a_state_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
         start(state=tmp_path / "missing" / "state.db")
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "localhost", ""])  # noqa: S104  # refused
+@pytest.mark.parametrize(
+    "host",
+    ["0.0.0.0", "::", "192.0.2.1", "example.org", "localhost", ""],  # noqa: S104 - refused
+)
 def test_it_listens_on_loopback_only(host: str) -> None:
     with pytest.raises(ValueError, match="only"):
         start(host=host)
@@ -213,10 +217,8 @@ def test_serving_loads_no_cryptography() -> None:
 
 def test_the_service_imports_nothing_of_ours() -> None:
     program = (
-        "import sys, sealpipe_rehearsal.service.app as app; "
-        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'sealpipe', "
-        "'sealpipe_plugins', "
-        "'cryptography', 'httpx'}))"
+        "import sys, sealpipe_rehearsal.service.app as app; print(sorted({name.partition('.')[0] "
+        "for name in sys.modules} & {'sealpipe', 'sealpipe_plugins', 'cryptography', 'httpx'}))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 

@@ -70,7 +70,12 @@ class Moto:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
+        self._http = httpx.Client(
+            base_url=url,
+            trust_env=False,
+            timeout=60,
+            verify=False,  # noqa: S501 - it is plain
+        )
 
     def client(self, service: str, region: str = REGION, **keys: str) -> Any:
         """The vendor's own client, to set up and to compare with."""
@@ -165,7 +170,8 @@ class Front(FrontDoor):
 
     def deny(self, operation: str, code: str = "AccessDeniedException", status: int = 400) -> None:
         """Refuse an operation."""
-        self.rule = lambda asked: Refusal(status, code) if asked.operation == operation else None  # type: ignore[attr-defined]
+        refusal = Refusal(status, code)  # type: ignore[attr-defined]
+        self.rule = lambda asked: refusal if asked.operation == operation else None
 
     def once(self, operation: str, fault: Fault) -> None:
         """What happens to the first such call."""

@@ -242,9 +242,8 @@ class InGitLab(Backend):
         return {"CI_SERVER_URL": url or self.url, "GITLAB_TOKEN": TOKEN}
 
     def single(self, group: str) -> Sequence[str]:
-        return [
-            f"gitlab-variable:acme/sub/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"
-        ]
+        name = upper(group)
+        return [f"gitlab-variable:acme/sub/app#{name}_PW=staging_password,{name}_USER=user"]
 
     def each(self, group: str) -> Sequence[str]:
         del group

@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.fake.ending.wait(PATIENCE)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = _serve  # noqa: N815 - their names
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = _serve  # noqa: N815
 
     def handle(self) -> None:
         try:
@@ -249,7 +249,12 @@ class FrontDoor(FakeWeb):
 
     def __init__(self, behind: str, **options: Any) -> None:
         super().__init__(**options)
-        self.behind = httpx.Client(base_url=behind, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
+        self.behind = httpx.Client(
+            base_url=behind,
+            trust_env=False,
+            timeout=60,
+            verify=False,  # noqa: S501 - it is plain
+        )
 
     def answer(self, asked: Asked) -> Reply:
         passed = {name: value for name, value in asked.headers.items() if name not in _HOPS}

@@ -55,9 +55,10 @@ NASTY = (
     "{submission}", "\x1b[31mred", "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\link", "\x1b[2J",
     "\x9b31m", "\x9d0;t\x9c", "\x08\x08", "\x7f", "\x85", "\x07", "\u2028", "\u2029",
     "\u202e gpj.exe", "\u2066x\u2069", "\u200b", "\ufeff", "\ufffe", "é", "e\u0301", "ﬁ", "İ",
-    "\U0001f511", "\U0010ffff", "日本", " ", "\t", " lead", "trail ", "\u3000", "null", "true", "NaN",
-    "0", "1e999", "[]", "{}", '{"a":1}', '"}],"x":[{"', "<script>alert(1)</script>", "';--", "a=b",
-    "a=b=c", "=", "==", "#", "#key", "x?y=z", "a,b", "a:b", "http://x/#1abc", "vault:secret/x#y",
+    "\U0001f511", "\U0010ffff", "日本", " ", "\t", " lead", "trail ", "\u3000", "null", "true",
+    "NaN", "0", "1e999", "[]", "{}", '{"a":1}', '"}],"x":[{"', "<script>alert(1)</script>", "';--",
+    "a=b", "a=b=c", "=", "==", "#", "#key", "x?y=z", "a,b", "a:b", "http://x/#1abc",
+    "vault:secret/x#y",
 )  # fmt: skip
 _PLAIN = "ABCXYZabcxyz0189._-"
 _JOINED = st.lists(st.sampled_from(NASTY), min_size=2, max_size=4).map("".join)
@@ -247,7 +248,10 @@ _NONE = (
     _field(more=',"a":{"b":1,"b":2}'),
     _field(more=',"\\u006bey":"again"'), _field(more=',"a":NaN'),
     _field(more=f',"a":{"[" * 99}{"]" * 99}'),
-    f'[{{"key":"{PASSWORD}","value":1,"type":"password"}},{{"key":"{USER}","value":"bob","type":"text"}}]'.encode(),
+    (
+        f'[{{"key":"{PASSWORD}","value":1,"type":"password"}},'
+        f'{{"key":"{USER}","value":"bob","type":"text"}}]'
+    ).encode(),
 )  # fmt: skip
 
 

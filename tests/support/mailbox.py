@@ -42,6 +42,12 @@ class Received:
     def mail(self) -> EmailMessage:
         return message_from_bytes(self.content, policy=SMTPUTF8)  # type: ignore[return-value]
 
+    def body(self, kind: str = "plain") -> str:
+        """The message as text of that kind, such as `html`."""
+        part = self.mail.get_body((kind,))
+        assert part is not None
+        return str(part.get_content())
+
 
 @dataclass
 class Answers:
@@ -175,7 +181,9 @@ class Mailbox:
             envelope.rcpt_tos.append(to)
         return answer or "250 2.1.5 OK"
 
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(  # noqa: N802
+        self, server: SMTP, session: Session, envelope: Envelope
+    ) -> str:
         user = session.auth_data.decode() if session.authenticated else None
         taken = Received(
             envelope.mail_from or "",

@@ -45,8 +45,8 @@ MARKUP: Final = (
     "*bold* _it_ ~no~ `code` ```fence``` ||spoiler|| :tada:",
     ("[the link](https://evil.example) ![x](https://evil.example/x.png) [x][1] [x]: "
         "https://evil.example"),
-    ("<script>alert(1)</script> <img src=x onerror=alert(1)> <a "
-        "href=https://evil.example>x</a> <!-- x -->"),
+    ("<script>alert(1)</script> <img src=x onerror=alert(1)> <a href=https://evil.example>x</a> "
+        "<!-- x -->"),
     "</title></head><body><form action=https://evil.example> \"'><b>",
     "@everyone @ann @acme/team <at>Ann</at> acme/app#1 #1 GH-1 !1 $1 %v1 ~bug &1 ^alert#1",
     "/close /assign @ann\n/approve\n/label ~bug",

@@ -161,8 +161,9 @@ def _mount(*words: str) -> int:
 
 BACKEND = "keyring.backends.SecretService.Keyring"
 KEYRING_ANSWERS = """\
-until dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner \\
-    string:org.freedesktop.secrets | grep -q true; do sleep 0.05; done
+until dbus-send --session --print-reply --dest=org.freedesktop.DBus / \\
+    org.freedesktop.DBus.NameHasOwner string:org.freedesktop.secrets | grep -q true
+do sleep 0.05; done
 until dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets \\
     org.freedesktop.Secret.Service.SearchItems dict:string:string:service,none; do sleep 0.05; done
 """

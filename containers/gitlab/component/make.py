@@ -16,7 +16,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 IMAGE_INPUT = """\
     image:
-      description: "The image with sealpipe, built from containers/Dockerfile. A shell runner does not use it."
+      description: "The image with sealpipe, built from containers/Dockerfile. \
+A shell runner does not use it."
 """
 
 

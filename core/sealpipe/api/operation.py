@@ -82,8 +82,7 @@ def _make_prefix_error(raw: str) -> CredentialError:
         return CredentialError(
             "the credential is empty",
             remedy="forks and Dependabot runs get empty secrets, and so does `export "
-            "NAME=$(COMMAND)` when the command "
-            "fails; elsewhere set SEALPIPE_API_KEY",
+            "NAME=$(COMMAND)` when the command fails; elsewhere set SEALPIPE_API_KEY",
         )
     if raw != raw.strip():
         return CredentialError(

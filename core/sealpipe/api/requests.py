@@ -254,9 +254,8 @@ def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
     # public key (105).
     if public_key is not None and public_key != sent_key:
         mismatch = PublicKeyMismatchError(
-            "the service shows the request with another public key than the one sent: "
-            "submissions to that key could "
-            "not be decrypted",
+            "the service shows the request with another public key than the one sent: submissions "
+            "to that key could not be decrypted",
             status=response.status,
         )
         mismatch.short_code = responses.read_short_code(members)

@@ -196,7 +196,13 @@ def _format_lines(result: CollectResult, *, is_stored: bool, dry_run: bool) -> I
                 if written.known
                 else "stored, not read back"
             )
-            yield f"{escape(result.short_code)}\t{written.submission}\t{escape(written.target)}\t{state}"
+            columns = (
+                escape(result.short_code),
+                str(written.submission),
+                escape(written.target),
+                state,
+            )
+            yield "\t".join(columns)
     else:
         for number, submission in enumerate(result.submissions):
             if number:

@@ -311,7 +311,7 @@ def _make_option(setting: Setting, command: str) -> Callable[[Function], Functio
     return click.option(*names, type=kind, multiple=setting.multiple, **keywords)
 
 
-def _turn_on_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+def _turn_on_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
     if value and not ctx.resilient_parsing:
         from sealpipe.cli import debug  # few commands print their steps
 

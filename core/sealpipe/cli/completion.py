@@ -321,7 +321,10 @@ def _read_code(file: os.DirEntry[str], kind: str) -> tuple[str, str]:
     """Return the short code in a file's first line, and its name or title; empty if it is of
     another kind.
     """
-    with suppress(OSError, ValueError, KeyError, TypeError), open(file.path, "rb") as lines:  # noqa: PTH123 - a path
+    with (
+        suppress(OSError, ValueError, KeyError, TypeError),
+        open(file.path, "rb") as lines,  # noqa: PTH123 - a path
+    ):
         line = json.loads(lines.readline(64 * 1024))
         code = line["short_code"] if line["kind"] == kind else ""
         return (

@@ -27,7 +27,8 @@ _BASH: Final = r"""_sealpipe_completion() {
         names) compopt -o filenames 2>/dev/null ;;
     esac
 }
-complete -o nosort -F _sealpipe_completion sealpipe 2>/dev/null || complete -F _sealpipe_completion sealpipe
+complete -o nosort -F _sealpipe_completion sealpipe 2>/dev/null ||
+    complete -F _sealpipe_completion sealpipe
 """
 
 _ZSH: Final = r"""#compdef sealpipe
@@ -61,7 +62,8 @@ fi
 """
 
 _FISH: Final = r"""function _sealpipe_completion
-    set -l answer (_SEALPIPE_COMPLETE=fish _SEALPIPE_COMPLETE_LINE=(commandline -cp) command sealpipe 2>/dev/null)
+    set -l answer (_SEALPIPE_COMPLETE=fish _SEALPIPE_COMPLETE_LINE=(commandline -cp) \
+        command sealpipe 2>/dev/null)
     switch "$answer[1]"
         case file
             __fish_complete_path (commandline -ct)

@@ -155,7 +155,8 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
             ci.set_output(name, value)
         except UnsupportedError:
             return
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises: the link is not delivered yet
+        # Whatever a plugin raises: the link is not delivered yet.
+        except Exception as error:  # noqa: BLE001
             render.print_note(f"sealpipe: could not set the output {name} ({type(error).__name__})")
 
 

@@ -182,8 +182,8 @@ def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]
                 "nothing was expired"
             ),
             remedy="names and runs are in receipts, and in the state directory of the job that "
-            "created it; on another "
-            "machine give receipts or codes, or --all-active for all that the account has out",
+            "created it; on another machine give receipts or codes, or --all-active for all that "
+            "the account has out",
         )
     return chosen
 

@@ -34,7 +34,11 @@ class LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             from sealpipe.cli import offline
 
@@ -62,8 +66,8 @@ class LazyGroup(Group):
             raise UsageError(
                 f"No such command {args[0]!r}: sealpipe reads no share",
                 remedy="open its link in a browser: the service has no endpoint that reads one. "
-                "`sealpipe collect` "
-                "reads submissions, `sealpipe unseal` opens a link that another job sealed",
+                "`sealpipe collect` reads submissions, `sealpipe unseal` opens a link that another "
+                "job sealed",
             )
         return super().resolve_command(ctx, args)
 
@@ -80,7 +84,11 @@ class LazyGroup(Group):
             failure = offline.wrap_error(ctx.invoked_subcommand, error)
         raise failure  # raised here, without its context: that may hold a secret
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
 class _RequestCommand(Command):
     unexpected_remedy = (
-        "write each prompt with -a, such as -a 'Staging password', and pass every value "
-        "with its option: see "
-        "`sealpipe request --help`"
+        "write each prompt with -a, such as -a 'Staging password', and pass every value with its "
+        "option: see `sealpipe request --help`"
     )
 
 

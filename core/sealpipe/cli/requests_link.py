@@ -192,9 +192,7 @@ def _refuse_second(outbox: Outbox, short_code: str) -> None:
                         f"an earlier reminder of {render.escape(short_code)} is not finished: "
                         f"{entry.label}"
                     ),
-                    remedy=entry.fill_in(
-                        "finish it with `sealpipe resume ID`, or drop it with --discard"
-                    ),
+                    remedy=f"finish it with `{entry.commands.finish}`, or drop it with --discard",
                     outbox_id=entry.id,
                 )
         finally:

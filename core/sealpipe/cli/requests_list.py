@@ -184,8 +184,7 @@ class _Expired:
             raise UsageError(
                 f"{_UNSUPPORTED}: which of them need a key is unknown",
                 remedy="collect those that you have a receipt or a code of: sealpipe collect "
-                "RECEIPT; nobody can "
-                "collect others",
+                "RECEIPT; nobody can collect others",
             )
         render.print_note(_UNSUPPORTED)
 

@@ -36,17 +36,15 @@ if TYPE_CHECKING:
 
 class _ShareCommand(Command):
     unexpected_remedy = (
-        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with "
-        "its option: see "
-        "`sealpipe share --help`"
+        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with its "
+        "option: see `sealpipe share --help`"
     )
 
 
 @click.command(
     cls=_ShareCommand,
     epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), "
-    "gen:password, "
-    "text:TEXT (not for secrets).",
+    "gen:password, text:TEXT (not for secrets).",
 )
 @options("share", common=COMMON)
 @click.pass_context

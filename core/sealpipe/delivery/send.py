@@ -112,7 +112,7 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> No
         raise _make_delivery_error(
             share,
             f"the {share.kind} {share.short_code} expired before all its messages were out",
-            _SHARE_ANEW_REMEDY,
+            _describe_drop(share),
         )
     failures: list[tuple[TrackedDelivery, SealpipeError]] = []
     for number, delivery in enumerate(share.deliveries.items):
@@ -212,11 +212,8 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Message:
     if recipient.content == "link":
         return build_link_message(share.link, message_context)
     if passcode is None:
-        raise UsageError("the outbox entry holds no passcode", remedy=_SHARE_ANEW_REMEDY)
+        raise UsageError("the outbox entry holds no passcode", remedy=_describe_drop(share))
     return build_passcode_message(passcode, message_context)
-
-
-_SHARE_ANEW_REMEDY = "drop what is left with `sealpipe resume ID --discard`, and share again"
 
 
 def _summarize_failures(
@@ -236,26 +233,38 @@ def _summarize_failures(
             )
         )
     unclear = [delivery.state == "sending" for delivery, _ in failures]
-    rest = f"the {share.kind} exists" + (
-        "" if all(unclear) else "; `sealpipe resume ID` delivers what is left"
-    )
+    return _make_delivery_error(share, "; ".join(lines), _describe_rest(share, unclear))
+
+
+def _describe_rest(share: Deliverable, unclear: Sequence[bool]) -> str:
+    """Say how the failed messages get out; `unclear` says of each whether it may have arrived."""
+    if share.entry is None:
+        return f"the {share.kind} exists: its link is in the error's `share`"
+    commands = share.entry.commands
+    parts = [f"the {share.kind} exists"]
+    if not all(unclear):
+        parts.append(f"`{commands.finish}` delivers what is left")
     if any(unclear):
-        rest += (
-            "; ask the recipient whether it arrived: if not, `sealpipe resume ID --resend` "
-            "sends it once more; if it "
-            "did, `sealpipe resume ID --discard` only removes the entry, and the "
-            f"{share.kind} stays"
+        parts.append(
+            f"ask the recipient whether it arrived: if not, `{commands.resend}` sends it once more"
         )
-    return _make_delivery_error(share, "; ".join(lines), rest)
+        if commands.keeps_link:
+            parts.append(
+                f"if it did, `{commands.discard}` only removes the entry, and the {share.kind} "
+                "stays"
+            )
+    return "; ".join(parts)
+
+
+def _describe_drop(share: Deliverable) -> str:
+    """Say how to give up what is left."""
+    if share.entry is None:
+        return f"the {share.kind} exists: its link is in the error's `share`"
+    return f"drop what is left with `{share.entry.commands.discard}`, and share again"
 
 
 def _make_delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = share.entry
-    remedy = (
-        f"the {share.kind} exists: its link is in the error's `share`"
-        if entry is None
-        else entry.fill_in(remedy)
-    )
     error = DeliveryError(
         escape_text(message, 4000), remedy=remedy, outbox_id=None if entry is None else entry.id
     )

@@ -3,7 +3,8 @@
     findings         what a check reports
     everything       all checks, one after the other
     plugins          installed plugins, named stores, policies and observers
-    machine          global settings and their origin, values for commands, the credential, state directory and outbox
+    machine          global settings and their origin, values for commands, the credential, state
+                     directory and outbox
     connectivity     host, proxy, certificate, clock, the host of links; a test share
     scopes           what the API key may do
     conformance      the wire format's vectors

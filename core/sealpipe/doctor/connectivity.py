@@ -33,7 +33,7 @@ from sealpipe.network.exchange import SendWatch, Service
 from sealpipe.network.service_network import ServiceNetwork, find_proxy, make_tls_context
 from sealpipe.network.sockets import ProxyError, connect
 from sealpipe.parsing import is_loopback
-from sealpipe.session import Session, Transport
+from sealpipe.session import Session, Transport, send_in_turn
 from sealpipe.share.options import plan_share
 from sealpipe.share.post import describe_share
 from sealpipe.share.seal import SealedShare, seal_share
@@ -107,7 +107,9 @@ class ServiceConnection:
             return Failure(sent=False, detail="the deadline passed before it was sent")
         self.calls += 1
         started = time.monotonic()
-        result = self._network.send(operation, remaining)
+        result = send_in_turn(
+            self._network.limiter, remaining, partial(self._network.send, operation)
+        )
         self.milliseconds = round((time.monotonic() - started) * 1000)
         return result
 

@@ -35,9 +35,11 @@ from sealpipe.state.outbox import Outbox
 from sealpipe.version import __version__
 
 _REQUIRED = {
-    "base_url": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "
-    "(without an account: `sealpipe rehearse`)",
-    "link_base_url": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+    "base_url": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 (without an "
+    "account: `sealpipe rehearse`)",
+    "link_base_url": (
+        "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with"
+    ),
 }
 
 

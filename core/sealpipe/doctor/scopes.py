@@ -158,9 +158,8 @@ def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Fi
         yield report_ok("custody secret", "it belongs to the custody public key that is registered")
     elif isinstance(registered, str):
         wrong = CredentialError(
-            "the credential's third part, the custody secret, is not the one of this API "
-            "key: the service has another "
-            "custody public key",
+            "the credential's third part, the custody secret, is not the one of this API key: the "
+            "service has another custody public key",
             remedy=(
                 "copy the whole credential again from where it was shown, or create a new API key"
             ),

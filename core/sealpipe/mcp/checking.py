@@ -23,15 +23,13 @@ State = Literal["ok", "warn", "fail"]
 _VARIABLES: Final = {setting.name: setting.get_variable() for setting in GLOBAL}
 _LONGEST_NAME: Final = 60
 _WRITE_A_POLICY: Final = (
-    "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a "
-    "file with comments; then "
-    "restart this server."
+    "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a file "
+    "with comments; then restart this server."
 )
 _SET_VARIABLES: Final = (
-    "This server has no {}: many clients pass on none of a shell's variables. A person "
-    "sets them in `env` of this "
-    "server's entry in the client's configuration, or writes them into sealpipe's config "
-    "file, and restarts the server."
+    "This server has no {}: many clients pass on none of a shell's variables. A person sets them "
+    "in `env` of this server's entry in the client's configuration, or writes them into sealpipe's "
+    "config file, and restarts the server."
 )
 _RUN_DOCTOR: Final = (
     "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
@@ -101,9 +99,8 @@ def _find_states(call: Call) -> dict[str, State]:
 CHECK: Final = Tool(
     "check",
     "Check the set-up",
-    "Check settings, credential, connection and scopes. Returns the name and the state of "
-    "each check, and which tools "
-    "the policy offers. Changes nothing.",
+    "Check settings, credential, connection and scopes. Returns the name and the state of each "
+    "check, and which tools the policy offers. Changes nothing.",
     Nothing,
     CheckAnswer,
     lambda given: given,

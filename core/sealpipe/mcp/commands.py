@@ -215,10 +215,9 @@ def _describe(wanted: Wanted) -> Use:
 RUN_WITH_SECRETS: Final = Tool(
     "run_with_secrets",
     "Run a command with secrets",
-    "Run a command that the policy allows, without a shell and without input, with secrets "
-    "in its environment. Returns "
-    "its exit code and its output, in which secrets are replaced by ***. When it ends, so "
-    "do its children.",
+    "Run a command that the policy allows, without a shell and without input, with secrets in its "
+    "environment. Returns its exit code and its output, in which secrets are replaced by ***. When "
+    "it ends, so do its children.",
     RunArguments,
     RunAnswer,
     _parse,

@@ -165,7 +165,7 @@ class _Strangers:
 
 def _make_protocol(strangers: _Strangers) -> type[asyncio.Protocol]:
     class Protocol(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             strangers.add(self.client, transport)
 

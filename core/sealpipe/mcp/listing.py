@@ -44,8 +44,7 @@ class MadeAnswer(Model):
     state: State = Field(description="`unknown`: the service does not say.")
     finished: bool = Field(
         description="False: it may not exist, or its link was not sent. The same call of "
-        "`share_secret` finishes a "
-        "share; a person finishes anything with `sealpipe resume`."
+        "`share_secret` finishes a share; a person finishes anything with `sealpipe resume`."
     )
     created_at: Time = Field(description="When it was made.")
     expires_at: Time | None = Field(description="When its link stops working.")
@@ -213,8 +212,7 @@ def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, in
         raise UsageError(
             f"request {code} has a submission: it was not expired",
             remedy="call `collect_secret`, which stores the submission and then expires the "
-            "request; or a person runs "
-            "`sealpipe requests expire`",
+            "request; or a person runs `sealpipe requests expire`",
         )
     ended = expire_request(session, code, keep)
     assert ended.outcome != "deleted"  # noqa: S101 - only a purge does that
@@ -253,9 +251,8 @@ STATUS: Final = Tool(
 EXPIRE: Final = Tool(
     "expire",
     "Expire a share or a request",
-    "Expire a share or a request that this server made: its link stops working, for good. "
-    "A request with a submission "
-    "is not expired: call `collect_secret`. Safe to call again.",
+    "Expire a share or a request that this server made: its link stops working, for good. A "
+    "request with a submission is not expired: call `collect_secret`. Safe to call again.",
     CodeArguments,
     ExpireAnswer,
     lambda given: given,

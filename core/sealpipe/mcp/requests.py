@@ -57,7 +57,9 @@ class PromptArguments(Model):
         max_length=MAX_LENGTH,
         description="What the page asks for, such as `Database password`.",
     )
-    type: Literal[tuple(TYPES)] = Field("password", description="Default: password.")  # type: ignore[valid-type]  # made
+    type: Literal[tuple(TYPES)] = Field(  # type: ignore[valid-type]
+        "password", description="Default: password."
+    )
     id: str = Field(
         "",
         min_length=1,
@@ -330,11 +332,9 @@ REQUEST_SECRET: Final = Tool(
     "request_secret",
     "Ask a person for a secret",
     "Ask a person for one or more secrets. Creates a page for them to fill in, end-to-end "
-    "encrypted, and returns its "
-    "short code; the link is shown to the user, or sent to a recipient. The submission is "
-    "stored in `to`, a store that "
-    "you never read: call `wait_for_submission`, then `collect_secret`. Never ask for a "
-    "secret in the chat.",
+    "encrypted, and returns its short code; the link is shown to the user, or sent to a recipient. "
+    "The submission is stored in `to`, a store that you never read: call `wait_for_submission`, "
+    "then `collect_secret`. Never ask for a secret in the chat.",
     RequestArguments,
     RequestAnswer,
     _parse_request,
@@ -365,9 +365,8 @@ WAIT_FOR_SUBMISSION: Final = Tool(
 COLLECT_SECRET: Final = Tool(
     "collect_secret",
     "Store what the person submitted",
-    "Decrypt the one submission to a request, store it where `request_secret` said, and "
-    "expire the request. Returns "
-    "which keys were stored where, never a value. Safe to call again.",
+    "Decrypt the one submission to a request, store it where `request_secret` said, and expire the "
+    "request. Returns which keys were stored where, never a value. Safe to call again.",
     CollectArguments,
     CollectAnswer,
     lambda given: given,

@@ -231,9 +231,8 @@ def _describe(wanted: Wanted) -> Use:
 SHARE_SECRET: Final = Tool(
     "share_secret",
     "Send secrets to a person",
-    "Encrypt secrets, named by reference, and send the link to a recipient by a channel. "
-    "Neither the secrets nor the "
-    "link are returned. The same call within ten minutes sends nothing twice.",
+    "Encrypt secrets, named by reference, and send the link to a recipient by a channel. Neither "
+    "the secrets nor the link are returned. The same call within ten minutes sends nothing twice.",
     ShareArguments,
     ShareAnswer,
     _parse,

@@ -238,7 +238,8 @@ def _describe_unknown(place: str, name: str, known: Iterable[str]) -> tuple[str,
 
 EXAMPLE: Final = """\
 # What assistants may do with `sealpipe mcp`. What is not allowed here is refused.
-# Try it: sealpipe mcp policy test TOOL ARGUMENTS. A running server reads the file when it is started again.
+# Try it: sealpipe mcp policy test TOOL ARGUMENTS. A running server reads the file when it is
+# started again.
 schema = 1
 
 # The longest life of a share and of a request.
@@ -247,11 +248,11 @@ longest_expiry = "7d"
 # For these tools, a person must confirm each call. [] for none.
 confirm = ["share_secret", "run_with_secrets"]
 
-# In patterns, * stands for letters, digits and . _ + - (in references: for one part of a path or one key), and ** at
-# the end for any rest. Everything else stands for itself.
+# In patterns, * stands for letters, digits and . _ + - (in references: for one part of a path or
+# one key), and ** at the end for any rest. Everything else stands for itself.
 
-# How many calls an hour a tool has. Without a line here, 10 for request_secret, share_secret and run_with_secrets, and
-# any number for the others.
+# How many calls an hour a tool has. Without a line here, 10 for request_secret, share_secret and
+# run_with_secrets, and any number for the others.
 # [per_hour]
 # request_secret = 5
 
@@ -265,8 +266,8 @@ confirm = ["share_secret", "run_with_secrets"]
 # sources = ["vault:secret/app/*#password"]
 # recipients = ["email:*@example.com"]
 
-# Run commands with secrets in their environment. A command that runs others (sh, env, make, a script that anyone can
-# write) has the secrets, too: name the whole command.
+# Run commands with secrets in their environment. A command that runs others (sh, env, make, a
+# script that anyone can write) has the secrets, too: name the whole command.
 # [run]
 # sources = ["vault:secret/app/*"]
 # variables = ["PGPASSWORD"]

@@ -31,7 +31,7 @@ from sealpipe.network.exchange import (
     build_request,
     describe_failure,
 )
-from sealpipe.network.rate_limiter import RateLimiter, Ticket
+from sealpipe.network.rate_limiter import RateLimiter
 from sealpipe.parsing import is_loopback
 
 _is_our_exchange = ContextVar("_is_our_exchange", default=False)
@@ -72,7 +72,7 @@ class ServiceNetwork:
         self._service = service
         self._make_watch = watch
         self._deadline = Deadline()
-        self._limiter = RateLimiter()
+        self.limiter = RateLimiter()
         self._redactor = Redactor(service.gate)
         self._pool = self._make_pool()
 
@@ -81,20 +81,16 @@ class ServiceNetwork:
     ) -> Response | Failure:
         """Send the operation once, and return its response or failure, within `timeout` seconds.
 
-        `cancellation` ends it earlier: the delay by CancelledCallError, the exchange by a failure.
+        Whoever sends waits for `limiter` before. `cancellation` ends the exchange earlier, by a
+        failure.
         """
         cancellation = cancellation or Cancellation()
         end = time.monotonic() + timeout
-        ticket = Ticket()
-        refusal = self._limiter.wait(ticket, end, cancellation.sleep)
-        if refusal is not None:
-            return refusal
         if operation.own_connection:
             with closing(self._make_pool()) as pool:
                 result = self._exchange(pool, operation, end, cancellation)
         else:
             result = self._exchange(self._pool, operation, end, cancellation)
-        self._limiter.record(ticket, result)
         return self._redactor.redact(result, operation.body_in_clear)
 
     def close(self) -> None:
@@ -156,7 +152,10 @@ def find_proxy(url: str) -> str | None:
     if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     # slow to import, and most environments have no proxy
-    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+    from urllib.request import (  # type: ignore[attr-defined]
+        getproxies_environment,
+        proxy_bypass_environment,
+    )
 
     if proxy_bypass_environment(host):
         return None
@@ -229,8 +228,7 @@ def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.
         raise SettingError(
             "the certificates to trust cannot be read",
             remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: "
-            "PEM files that this "
-            "user can read",
+            "PEM files that this user can read",
         ) from None
     return context
 

@@ -258,7 +258,8 @@ class CI(ABC):
     def summary(self, markdown: str) -> None:
         """Append to the run's summary, if there is one."""
 
-    def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most systems have no annotations
+    # Most systems have no annotations.
+    def annotate(self, level: Level, message: str) -> None:  # noqa: B027
         """Show a line next to the log. The message may contain untrusted text: escape it."""
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """The grammar of references: where a secret is read and, in the same form, where it is written.
 
     field-spec = [ label [ ":" type ] "=" ] ref
-    ref        = name ":" [ "//" ] body [ "?" key "=" value *( "&" key "=" value ) ] [ "#" selector ]
+    ref        = name ":" [ "//" ] body [ "?" parameter *( "&" parameter ) ] [ "#" selector ]
+    parameter  = key "=" value
     selector   = item *( "," item );   item = "*" / [ label "=" ] ( JSON pointer / key )
 
 `str()` of every value here is its canonical text, which parses to the same value again.

@@ -64,7 +64,8 @@ def _declarations() -> Iterator[bytes]:
         for name in names:
             if name.lower().endswith(_ENDINGS):
                 try:
-                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123
+                    path = os.path.join(folder, name, "entry_points.txt")  # noqa: PTH118
+                    with open(path, "rb") as file:  # noqa: PTH123
                         yield file.read()
                 except OSError:
                     continue

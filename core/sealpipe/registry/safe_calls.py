@@ -17,8 +17,9 @@ from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Info
 
 T = TypeVar("T")
-_CORE_FOLDER: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
-_IMPORTLIB: Final = os.path.dirname(importlib.__file__) + os.sep  # noqa: PTH120 - as above
+# As text, like the names that they are compared with.
+_CORE_FOLDER: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
+_IMPORTLIB: Final = os.path.dirname(importlib.__file__) + os.sep  # noqa: PTH120
 _PLUGGY: Final = f"{os.sep}pluggy{os.sep}"
 
 

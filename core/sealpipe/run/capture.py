@@ -145,7 +145,8 @@ def capture_command(
     with ExitStack() as stack:
         ends = [os.pipe(), os.pipe()]
         try:
-            process = subprocess.Popen(  # noqa: S603 - the policy allows the command, and there is no shell
+            # The policy allows the command, and there is no shell.
+            process = subprocess.Popen(  # noqa: S603
                 argv,
                 executable=program,
                 env=environ,

@@ -14,12 +14,13 @@ from sealpipe.errors import UsageError
 _REMEDIES: Final[Mapping[int, str]] = {
     errno.ENOENT: "check its name, and that it is on PATH",
     errno.EACCES: "check that it is a program, and that you may run it",
-    errno.E2BIG: "its variables are too large: Linux allows 128 KiB each; pass a large value in a file",
+    errno.E2BIG: (
+        "its variables are too large: Linux allows 128 KiB each; pass a large value in a file"
+    ),
 }
 _LINE: Final = (
-    "leave out the quotes around command and arguments: each is a word of its own; for a "
-    "line of a shell, "
-    "write -- sh -c '...'"
+    "leave out the quotes around command and arguments: each is a word of its own; for a line of a "
+    "shell, write -- sh -c '...'"
 )
 
 
@@ -32,7 +33,8 @@ def find_command(argv: Sequence[str], environ: Mapping[str, str]) -> str:
         raise UsageError("no command is given", remedy="add it after --")
     found = shutil.which(argv[0], path=environ.get("PATH", os.defpath))
     if found is None:
-        exists = os.path.dirname(argv[0]) and os.path.exists(argv[0])  # noqa: PTH110, PTH120 - as the system finds it
+        # As the system finds it.
+        exists = os.path.dirname(argv[0]) and os.path.exists(argv[0])  # noqa: PTH110, PTH120
         number = errno.EACCES if exists or not argv[0] else errno.ENOENT
         refuse_command(argv[0], OSError(number, os.strerror(number)))
     return found

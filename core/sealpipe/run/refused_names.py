@@ -43,7 +43,8 @@ REFUSED: Final[Sequence[Reader]] = (
     Reader(
         "the dynamic loader of macOS",
         ("DYLD_*",),
-        "https://developer.apple.com/library/archive/documentation/DeveloperTools/Conceptual/DynamicLibraries/000-Introduction/Introduction.html",
+        "https://developer.apple.com/library/archive/documentation/DeveloperTools/Conceptual/"
+        "DynamicLibraries/000-Introduction/Introduction.html",
     ),
     Reader(
         "a shell",

@@ -1,10 +1,11 @@
 """Seals a share's link for everyone who has the credential, so that it may appear in places where a
 link may not.
 
-    sealed link  = "sealpipe-link." base64url(short code) "." base64url(kind, salt (16), iv (12), ciphertext, tag)
+    sealed link  = "sealpipe-link." base64url(short code) "." base64url(box)
+    box          = kind, salt (16 bytes), iv (12), ciphertext, tag
     key          = HKDF(custody secret, salt, "sealpipe-sealed-link", 32)
     kind         = one byte: 0 unbound, 1 bound to a text
-    associated   = kind, the short code's length (4 bytes, big-endian), the short code, the text it is bound to
+    associated   = kind, the short code's length (4 bytes, big-endian), the short code, that text
 
 So the sealed link of one share is never accepted for another, and a bound one opens only with the
 same text, such as the name of the run that made it. It is symmetric, under the custody secret: with
@@ -76,9 +77,8 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
         raise UsageError(
             "this sealed link is bound to a text: --bind is missing",
             remedy="give --bind the same text as `share --seal-link --bind`; without one of your "
-            "own, the actions and "
-            "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, "
-            "gitlab:PROJECT_PATH:PIPELINE_ID",
+            "own, the actions and templates bind it to the run that shared: "
+            "github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
         )
     if kind != _choose_kind(bind):
         raise EnvelopeError(

@@ -268,9 +268,7 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
     try:
         return write_share_fields(session, writes, entry)
     except UnknownOutcomeError as error:
-        error.remedy = entry.fill_in(
-            "`sealpipe resume ID --resend` stores it again, whatever is there"
-        )
+        error.remedy = f"`{entry.commands.resend}` stores it again, whatever is there"
         raise
 
 

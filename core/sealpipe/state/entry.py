@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sealpipe.cancellation import current
 from sealpipe.errors import (
@@ -39,7 +39,7 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
         yield
     except BaseException as error:
         if entry is not None and entry.exists():
-            note = Note(entry.fill_in(f"{entry.label} is kept: `sealpipe resume ID` finishes it"))
+            note = Note(f"{entry.label} is kept: `{entry.commands.finish}` finishes it")
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             entry.close()
@@ -59,6 +59,20 @@ class EntryStore(Protocol):
 
         Raises StateError: then nothing may be sent.
         """
+
+
+class EntryCommands(NamedTuple):
+    """The commands for an entry, as messages name them.
+
+    `finish` goes on with it, `resend` also repeats what may have happened, and `discard` gives it
+    up.
+    """
+
+    finish: str
+    resend: str
+    discard: str
+    keeps_link: bool
+    """Whether a discarded entry's share or request stays."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,11 +103,10 @@ class Entry(ABC):
     def exists(self) -> bool:
         """Return whether it has not ended."""
 
+    @property
     @abstractmethod
-    def fill_in(self, text: str) -> str:
-        """Return a text in which the command `sealpipe resume ID`, also with an option, is the one
-        for this entry.
-        """
+    def commands(self) -> EntryCommands:
+        """The commands for this entry."""
 
     @abstractmethod
     def end(self) -> None:
@@ -129,7 +142,7 @@ class Entry(ABC):
         self._note({"stored": True})
         self.is_stored = True
 
-    def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
+    def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002
         """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
         empty if not begun.
         """
@@ -198,8 +211,8 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     except ServiceError as error:
         if entry is not None and error.unclear:
             error.outbox_id = entry.id
-            error.remedy = entry.fill_in(
-                "run `sealpipe resume ID`: it sends the same bytes under the same key"
+            error.remedy = (
+                f"run `{entry.commands.finish}`: it sends the same bytes under the same key"
             )
         else:
             discard_entry(entry)
@@ -219,7 +232,7 @@ def refuse_old_entry(entry: Entry) -> None:
         error = OutcomeUnknownError(
             f"{entry.label} is older than 23 hours: sending it again could make a second one",
             remedy=f"check `sealpipe {entry.meta['kind']}s list`, expire what you do not need, "
-            + entry.fill_in("then `sealpipe resume ID --discard` and create it again"),
+            f"then `{entry.commands.discard}` and create it again",
         )
         error.outbox_id = entry.id
         raise error

@@ -84,7 +84,7 @@ class Journal:
         descriptor = open_locked_file(path)
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
-                sealer, records, end = _read_records(file, key)
+                sealer, records, end = _read_records(file, key, path.stem)
         except BaseException:
             os.close(descriptor)
             raise
@@ -97,7 +97,7 @@ class Journal:
         Raises as `open`.
         """
         with open_at_once(path) as file:
-            return _read_records(file, key)[1]
+            return _read_records(file, key, path.stem)[1]
 
     def append(self, tag: bytes, payload: bytes) -> None:
         """Append one record, on disk before this returns. Raises OSError."""
@@ -172,18 +172,19 @@ class _Sealer:
         self._buffer[end - _TAG : end] = encryptor.tag
         return self._buffer[:end]
 
-    def open(self, number: int, sealed: bytes) -> tuple[bytes, bytes]:
+    def open(self, number: int, sealed: bytes, entry_id: str) -> tuple[bytes, bytes]:
         try:
             plain = AESGCM(self._key).decrypt(
                 sealed[:_NONCE], sealed[_NONCE:], self._make_associated_data(number)
             )
         except (InvalidTag, ValueError):
             raise StateError(
-                "an outbox entry cannot be decrypted with this credential, or was modified",
-                remedy=(
-                    "use the credential that created it, or discard it with `sealpipe resume "
-                    "ID --discard`"
+                (
+                    f"outbox entry {entry_id} cannot be decrypted with this credential, or was "
+                    "modified"
                 ),
+                remedy="use the credential that created it, or discard it with "
+                f"`sealpipe resume {entry_id} --discard`",
             ) from None
         return plain[:1], plain[1:]
 
@@ -191,7 +192,9 @@ class _Sealer:
         return self._header_digest + number.to_bytes(8)
 
 
-def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
+def _read_records(
+    file: BinaryIO, key: bytes, entry_id: str
+) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
     """Return the sealer, all complete records, and the position where the last one ends."""
     line = file.readline(_MAX_HEADER)
     _parse_header(line)
@@ -206,7 +209,7 @@ def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end
-        records.append(sealer.open(len(records), sealed))
+        records.append(sealer.open(len(records), sealed, entry_id))
         end += _LENGTH + length
 
 

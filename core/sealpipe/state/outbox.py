@@ -21,7 +21,7 @@ from sealpipe.cancellation import current
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.secret import Secret, strips_frames
-from sealpipe.state.entry import Entry, wrap_secrets
+from sealpipe.state.entry import Entry, EntryCommands, wrap_secrets
 from sealpipe.state.files import (
     describe_newer,
     make_private_directory,
@@ -67,8 +67,9 @@ class FileEntry(Entry):
     def exists(self) -> bool:
         return self.path.exists()
 
-    def fill_in(self, text: str) -> str:
-        return text.replace("`sealpipe resume ID", f"`sealpipe resume {self.id}")
+    @property
+    def commands(self) -> EntryCommands:
+        return list_commands(self.id)
 
     def end(self) -> None:
         try:
@@ -76,7 +77,7 @@ class FileEntry(Entry):
         except OSError as error:
             raise StateError(
                 f"{self.label} is finished, but cannot be removed: {error.strerror}",
-                remedy=self.fill_in("discard it later with `sealpipe resume ID --discard`"),
+                remedy=f"discard it later with `{self.commands.discard}`",
             ) from None
         finally:
             self.journal.close()
@@ -235,8 +236,7 @@ class Outbox:
         if damage:
             raise StateError(
                 f"outbox entry {entry_id} is damaged: {damage}",
-                remedy="check `sealpipe shares list` and `sealpipe requests list`, "
-                f"then discard it with `sealpipe resume {entry_id} --discard`",
+                remedy=_remedy_for_damage(entry_id),
             )
         if header["key_id"] != self.credential.key_id:
             raise StateError(
@@ -246,7 +246,7 @@ class Outbox:
                 ),
                 remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the "
                 "credential that "
-                f"created it; or discard the entry: `sealpipe resume {entry_id} --discard`",
+                f"created it; or discard the entry: `{list_commands(entry_id).discard}`",
             )
         return header, derive_key(
             self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE
@@ -288,6 +288,19 @@ class Outbox:
                 remedy="list all entries: `sealpipe resume --list --all`",
             )
         return self.folder / f"{entry_id}.sealed"
+
+
+def list_commands(entry_id: str) -> EntryCommands:
+    """Return the commands for the entry with this id."""
+    finish = f"sealpipe resume {entry_id}"
+    return EntryCommands(finish, f"{finish} --resend", f"{finish} --discard", keeps_link=True)
+
+
+def _remedy_for_damage(entry_id: str) -> str:
+    return (
+        "check `sealpipe shares list` and `sealpipe requests list`, then discard it with "
+        f"`{list_commands(entry_id).discard}`"
+    )
 
 
 _MEMBERS: Mapping[str, Callable[[Any], object]] = {
@@ -359,8 +372,7 @@ def _replay(
         journal.close()
         raise StateError(
             f"outbox entry {entry_id} is truncated",
-            remedy="check `sealpipe shares list` and `sealpipe requests list`, "
-            f"then discard it with `sealpipe resume {entry_id} --discard`",
+            remedy=_remedy_for_damage(entry_id),
         )
     key = meta["idempotency_key"]
     entry = FileEntry(

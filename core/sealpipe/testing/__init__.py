@@ -6,8 +6,8 @@ fifteen lines.
     class TestAttic(SourceContract):
         name = "attic"
 
-        def put(self, content): ...        # store it in the backend; return the body of a reference to it
-        def missing(self): ...             # return the body of a reference to nothing
+        def put(self, content): ...    # store it in the backend; return the body of a reference
+        def missing(self): ...         # return the body of a reference to nothing
 
 They need pytest, and the plugin installed (or `built_in` naming its module). They test what the
 core and its users rely on: no SDK at import, no value in any repr, error or log, and different

@@ -1,6 +1,6 @@
 """The wire format by itself: bytes in, bytes out, no file and no socket.
 
-    encoding     base64 and base64url, strict both ways; percent-encoded short codes, escaped JSON strings
+    encoding     base64 and base64url, strict both ways; percent-encoded short codes; JSON strings
     jsontext     JSON text, strict both ways
     fields       the plaintext: an array of labelled values
     envelope     the plaintext sealed under a content key (`data`)

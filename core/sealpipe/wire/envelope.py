@@ -75,7 +75,7 @@ def seal_chunks(
         raise
 
 
-def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001  # the field's verb
+def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001
     """The plaintext of an envelope in standard base64.
 
     Raises EncodingError; EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key`

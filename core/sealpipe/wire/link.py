@@ -93,10 +93,9 @@ def split_collect_link(text: str) -> tuple[str, str]:
         raise UsageError(
             "this is a link with its key, not a collect link: nothing was sent",
             remedy=Remedy(
-                "other users of this machine can see the arguments of a command, so treat "
-                "that key as exposed; for an "
-                "access link, give the collect link (the part before the #), and name the "
-                "access link with --key REF",
+                "other users of this machine can see the arguments of a command, so treat that key "
+                "as exposed; for an access link, give the collect link (the part before the #), "
+                "and name the access link with --key REF",
                 python=(
                     "for an access link, give the part before the #, and the access link as a "
                     "Secret: key=link"

@@ -57,7 +57,7 @@ def seal(
     return encode_base64(head + AESGCM(key).encrypt(iv, payload, None))
 
 
-def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # noqa: A001  # the field's verb
+def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # noqa: A001
     """The payload of a box sealed to `key_pair.public_key`, in standard base64.
 
     Raises EncodingError; BoxError with reason `bad-version`, `too-short` or `wrong-key` (another

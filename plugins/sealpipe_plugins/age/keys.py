@@ -131,6 +131,7 @@ def _list_lines(lines: Iterable[str]) -> Iterator[str]:
 
 def _refuse_writable(file: Path, context: Context) -> None:
     """Refuse a list of recipients to which other users could add themselves."""
-    flaw = find_file_flaw(file, os.stat(file), "the recipients_file", context.environ)  # noqa: PTH116 - as it is opened
+    status = os.stat(file)  # noqa: PTH116 - as it is opened
+    flaw = find_file_flaw(file, status, "the recipients_file", context.environ)
     if flaw is not None:
         raise NotConfiguredError(flaw[0], remedy=flaw[1])

@@ -2,7 +2,7 @@
 is detectable.
 
     line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
-    mark  = HMAC-SHA256 under the key, or without one SHA-256, of the line's bytes without its `mac`; in hex
+    mark  = HMAC-SHA256 under the key (without one, SHA-256) of the line without its `mac`, in hex
 
 `prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest of a truncated
 line before this one. The last line's `seq:mac` is the head: anyone who has it can also detect

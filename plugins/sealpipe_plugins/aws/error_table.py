@@ -147,8 +147,8 @@ CODES: Final[Mapping[str, Meaning]] = {
         (
             _LIMIT_REACHED,
             (
-                "LimitExceededException ParameterLimitExceeded "
-                "ParameterMaxVersionLimitExceeded TooManyTagsError"
+                "LimitExceededException ParameterLimitExceeded ParameterMaxVersionLimitExceeded "
+                "TooManyTagsError"
             ),
         ),
         (_LIMIT_REACHED, "HierarchyLevelLimitExceededException"),

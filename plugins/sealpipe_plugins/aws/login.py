@@ -132,8 +132,8 @@ def _configured_credentials(session: Session, settings: AwsSettings, context: Co
                 "the default store only"
             ),
             remedy="set its profile, its role_arn with audience (the CI's own token), its "
-            "access_key_id and "
-            "secret_access_key, or credential_source = Environment to use those variables",
+            "access_key_id and secret_access_key, or credential_source = Environment to use those "
+            "variables",
         )
     return None
 

@@ -152,7 +152,12 @@ class _Parameter:
         existing = {self._name: str(described.get("Value", "")).encode("utf-8", "surrogatepass")}
         return Snapshot(existing, str(described.get("Version", "")), self._read_markers())
 
-    def _write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
+    def _write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],  # noqa: ARG002
+        tries: int,  # noqa: ARG002
+    ) -> str | None:
         request = {
             "Name": self._name,
             "Value": self._value,

@@ -110,7 +110,12 @@ class _SecretUpdate(SecretWrite):
             {"stored": stored},
         )
 
-    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+    def write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],  # noqa: ARG002
+        tries: int,
+    ) -> str | None:
         """Write a new version and promote it, only if the version it was made from is still
         current.
         """

@@ -100,9 +100,8 @@ def _make_transport(settings: KeyVaultSettings, context: Context) -> LoginTransp
                 f"the store {context.store} has no Azure login: AZURE_* variables apply to the "
                 "default store only"
             ),
-            remedy="set its tenant_id and client_id, with client_secret or for the CI's own "
-            "token, or its "
-            "managed_identity",
+            remedy="set its tenant_id and client_id, with client_secret or for the CI's own token, "
+            "or its managed_identity",
         )
     if (
         settings.tenant_id is not None

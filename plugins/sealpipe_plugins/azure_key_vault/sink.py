@@ -66,7 +66,12 @@ class _SecretUpdate(SecretWrite):
         existing = read_values(bundle.value, whole="" in self._wanted)
         return Snapshot(existing, bundle.version, bundle.tags.get(TAG, ""), bundle)
 
-    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+    def write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],  # noqa: ARG002
+        tries: int,  # noqa: ARG002
+    ) -> str | None:
         """Add a version with value and marker. Return None if another writer added one since."""
         existing: Bundle | None = snapshot.raw
         value = self.next_value(existing)

@@ -59,7 +59,8 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
     content = f"{_join_headers(encoded)}\r\n{parts}--{boundary}--\r\n"
     try:
         difference = _find_difference(content, encoded, headers, (plain, html))
-    except Exception as error:  # noqa: BLE001 - the reader is the standard library's: it may fail in any way
+    # The reader is the standard library's: it may fail in any way.
+    except Exception as error:  # noqa: BLE001
         difference = f"it cannot be read ({type(error).__name__})"
     if difference:
         raise unsafe_mail_error(difference)

@@ -106,8 +106,7 @@ def login_error(refusal: Reply | None, store: str, settings: GcpSettings) -> Plu
         return AccessDeniedError(
             f"the login of {store} may not act as its service account ({refusal.status})",
             remedy="grant roles/iam.workloadIdentityUser (or serviceAccountTokenCreator) on the "
-            "service account, and "
-            "enable iamcredentials.googleapis.com",
+            "service account, and enable iamcredentials.googleapis.com",
         )
     description = str(refusal.member("error_description") or "").lower()
     found = next(

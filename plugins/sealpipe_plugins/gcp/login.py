@@ -160,9 +160,8 @@ def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
         pass  # their texts may quote the key
     raise NotConfiguredError(
         f"the credentials file of {context.store} cannot be used: {reason}",
-        remedy="check credentials_file (GOOGLE_APPLICATION_CREDENTIALS): it names the JSON file "
-        "of a service account, "
-        "of gcloud's login, or of workload identity federation",
+        remedy="check credentials_file (GOOGLE_APPLICATION_CREDENTIALS): it names the JSON file of "
+        "a service account, of gcloud's login, or of workload identity federation",
     )
 
 
@@ -229,7 +228,7 @@ class _CIToken(identity_pool.SubjectTokenSupplier):
         self._context = context
         self._audience = audience
 
-    def get_subject_token(self, context: Any, request: Any) -> str:  # noqa: ARG002 - the library's signature
+    def get_subject_token(self, context: Any, request: Any) -> str:  # noqa: ARG002
         return self._context.oidc_token(self._audience).reveal()
 
 
@@ -238,7 +237,7 @@ def _federate(settings: GcpSettings, context: Context) -> Any:
     account = settings.service_account
     return identity_pool.Credentials(
         audience=f"//iam.googleapis.com/{provider}",
-        subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 - a type, not a token
+        subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106
         token_url=STS,
         subject_token_supplier=_CIToken(
             context, settings.audience or f"https://iam.googleapis.com/{provider}"

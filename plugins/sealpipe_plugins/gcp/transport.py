@@ -100,6 +100,5 @@ class MetadataTransport(transport.Request):
         raise NotConfiguredError(
             f"no Google credentials were found: there is no credentials file, and {reason}",
             remedy="set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default "
-            "login`, or set "
-            "workload_identity_provider for the CI's own token",
+            "login`, or set workload_identity_provider for the CI's own token",
         )

@@ -68,7 +68,12 @@ class SecretUpdate(SecretWrite):
         existing = read_values(as_stored(newest.data), whole="" in self._wanted)
         return Snapshot(existing, str(newest.number), markers, newest)
 
-    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+    def write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],  # noqa: ARG002
+        tries: int,  # noqa: ARG002
+    ) -> str | None:
         """Add a version, and another one if other writers were between."""
         if snapshot.raw is None and not self._create():
             return None

@@ -39,8 +39,8 @@ class GitLab:
             raise NotConfiguredError(
                 "no GitLab token is set",
                 remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token "
-                "with the scope api "
-                "(a job's own token, CI_JOB_TOKEN, cannot write notes or variables)",
+                "with the scope api (a job's own token, CI_JOB_TOKEN, cannot write notes or "
+                "variables)",
             )
         url = settings.api_url or f"{settings.url.rstrip('/')}/api/v4"
         headers: dict[str, str | Secret] = {"private-token": settings.token}

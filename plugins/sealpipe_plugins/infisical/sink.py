@@ -28,8 +28,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
 _RULE: Final = "use letters, digits and _.-, and begin with a letter or _"
 _TRIMMED: Final = (
     "\t\n\v\f\r "
-    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f"
-    "\u3000\ufeff"
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 """What Infisical removes from both ends of a value, but for one final newline."""
 

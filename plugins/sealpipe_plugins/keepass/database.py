@@ -60,7 +60,8 @@ class Opener:
             return PyKeePass(io.BytesIO(content), password=password, keyfile=key)
         except CredentialsError:
             is_refused = True
-        except Exception:  # noqa: BLE001 - the parser of the library raises what it likes, with parts of the content
+        # The parser of the library raises what it likes, with parts of the content.
+        except Exception:  # noqa: BLE001
             is_refused = False
         if is_refused:
             raise BackendAuthError(

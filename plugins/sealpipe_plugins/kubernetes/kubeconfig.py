@@ -16,13 +16,15 @@ from sealpipe.plugin import NotConfiguredError, Secret, UnsupportedError
 from sealpipe_plugins.kubernetes.cluster import Access, read_text
 
 _UNSUPPORTED_CLUSTER: Final = {
-    "insecure-skip-tls-verify": "certificates are always checked: name the cluster's authority instead",
+    "insecure-skip-tls-verify": (
+        "certificates are always checked: name the cluster's authority instead"
+    ),
     "proxy-url": "set HTTPS_PROXY, which all of sealpipe uses",
     "tls-server-name": "set server to an address that the certificate names",
 }
-_TOKEN_REMEDY: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` creates one"  # noqa: S105 - advice
+_USE_TOKEN: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` creates one"  # noqa: S105
 _UNSUPPORTED_USER: Final = dict.fromkeys(
-    ("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"), _TOKEN_REMEDY
+    ("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"), _USE_TOKEN
 )
 
 
@@ -70,7 +72,7 @@ def _add_user(resolved: Access, user: Mapping[str, Any], home: Path, context_nam
     if resolved.certificate is None:
         raise NotConfiguredError(
             f"the user of the context {context_name} has neither a token nor a certificate",
-            remedy=_TOKEN_REMEDY,
+            remedy=_USE_TOKEN,
         )
     return resolved
 

@@ -139,7 +139,12 @@ class _K8sSecretUpdate:
             secret,
         )
 
-    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
+    def write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],
+        tries: int,  # noqa: ARG002
+    ) -> str | None:
         """Write values and marker in one patch, if the Secret has not changed since the
         snapshot.
         """

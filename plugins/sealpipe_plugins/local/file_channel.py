@@ -47,7 +47,8 @@ class FileChannel(Channel):
 
     def canonical(self, to: str) -> str:
         """Return the absolute path."""
-        return os.path.abspath(to)  # noqa: PTH100 - Path.resolve() would follow a link at the path's end
+        # Path.resolve() would follow a link at the path's end.
+        return os.path.abspath(to)  # noqa: PTH100
 
     def send(self, message: Message, to: str) -> Delivery:
         """Write the file, unless an interrupted attempt has written it."""

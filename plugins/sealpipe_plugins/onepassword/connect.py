@@ -141,8 +141,9 @@ class Connect:
     def get_file(self, item: Mapping[str, Any], file_id: str) -> bytes:
         """Return the content of an item's file."""
         vault_id = _require_id(_require_object(item.get("vault")).get("id"))
-        path = f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}/files/{_require_id(file_id)}/content"
-        return self._get(path).body
+        item_id = _require_id(item.get("id"))
+        file = f"/v1/vaults/{vault_id}/items/{item_id}/files/{_require_id(file_id)}"
+        return self._get(f"{file}/content").body
 
     def check(self) -> str:
         """Return the server's version and the number of visible vaults."""

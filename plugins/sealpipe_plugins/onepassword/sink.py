@@ -70,7 +70,8 @@ def make_sink(settings: OnePasswordSettings, context: Context) -> Sink:
         from sealpipe_plugins.onepassword.connect import Connect
 
         host, token = settings.connect_host, settings.connect_token
-        return OnePasswordSink(settings, context, Connect(context, host, token))  # type: ignore[arg-type]
+        connect = Connect(context, host, token)  # type: ignore[arg-type]
+        return OnePasswordSink(settings, context, connect)
     from sealpipe_plugins.onepassword.sdk_items import SdkItems
 
     return OnePasswordSink(settings, context, SdkItems(make_sdk(settings, context)))

@@ -89,7 +89,8 @@ class ConnectSource(Source):
         super().__init__(settings, context)
         from sealpipe_plugins.onepassword.connect import Connect
 
-        self._connect = Connect(context, settings.connect_host, settings.connect_token)  # type: ignore[arg-type]
+        host, token = settings.connect_host, settings.connect_token
+        self._connect = Connect(context, host, token)  # type: ignore[arg-type]
 
     def fetch(self, locator: Locator) -> Document:
         """Return a field's value or a file's bytes; without a field, a map of all non-empty
@@ -164,7 +165,8 @@ def make_sdk(settings: OnePasswordSettings, context: Context) -> SdkClient:
         timeout = program.effective_timeout(
             settings.timeout, context.deadline, is_configured=is_configured
         )
-        return SdkClient(settings.service_account_token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
+        token = settings.service_account_token
+        return SdkClient(token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
     except ImportError:
         pass
     from sealpipe.installation import format_command  # for an error only

@@ -27,9 +27,9 @@ _SESSION: Final = (
     # so that nobody's functions are called
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), "
     "pg_catalog.set_config('statement_timeout', '30s', true), "
-    "pg_catalog.set_config('lock_timeout', '10s', true), "
-    "CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' "
-    "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END"
+    "pg_catalog.set_config('lock_timeout', '10s', true), CASE WHEN "
+    "pg_catalog.current_setting('synchronous_commit') = 'off' THEN "
+    "pg_catalog.set_config('synchronous_commit', 'on', true) END"
 )
 _OLDEST: Final = 100_000
 """PostgreSQL 10, the first with SCRAM."""

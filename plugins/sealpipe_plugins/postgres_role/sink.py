@@ -130,7 +130,12 @@ class _Write:
             )
         return Snapshot(_OTHER, raw=role)
 
-    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002
+    def write(
+        self,
+        snapshot: Snapshot,
+        after: Mapping[str, bytes],  # noqa: ARG002
+        tries: int,  # noqa: ARG002
+    ) -> str | None:
         """Set the password, unless the role has changed since. Raises PluginError."""
         seen: Role = snapshot.raw
         _require_login(seen, self._name)

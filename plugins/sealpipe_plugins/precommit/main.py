@@ -20,9 +20,11 @@ USAGE = f"""\
 usage: sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] [--] FILE ...
 
 Finds what must not be committed. Prints file, line and rule, never the match itself.
-NAME is one of {", ".join(HOOKS)}. --tag: only credentials of that service; --link-host: only links to that host
+NAME is one of {", ".join(HOOKS)}. --tag: only credentials of that service; --link-host: \
+only links to that host
 (with no port, to any). A line that contains `sealpipe: allow` is skipped.
-Options come before the files. An existing file is read as a file, even if its name looks like an option.
+Options come before the files. An existing file is read as a file, even if its name looks like \
+an option.
 Exit code: 0 nothing found, 1 something found, 2 wrong usage or a file that cannot be read.
 """
 

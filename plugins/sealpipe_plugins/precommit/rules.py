@@ -132,7 +132,10 @@ RULES: Final[Sequence[Rule]] = (
         _HASH.starts,
         f"{NO_ANCHOR}{KEY}",
         "anyone with it can open the share: expire the share and remove the link from the history",
-        before=f"{_FIRST}(?:{_SLASH}{{1,2}}{{host}}(?:(?:{_SLASH}|\\?){_PATH})?|{{host}}{_SLASH}{_PATH})",
+        before=(
+            f"{_FIRST}(?:{_SLASH}{{1,2}}{{host}}(?:(?:{_SLASH}|\\?){_PATH})?"
+            f"|{{host}}{_SLASH}{_PATH})"
+        ),
         reach=1200,
         stops=b" \t\n\r\f\v\"'<>`",
     ),

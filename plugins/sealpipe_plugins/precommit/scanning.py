@@ -58,10 +58,11 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
     mode = os.lstat(file).st_mode
     if stat.S_ISLNK(mode):
         # git stores a link's target, not the file it points to
-        for line, rule in find_matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115 - as below
+        for line, rule in find_matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115
             yield Match(file, line, rule)
     elif stat.S_ISREG(mode):
-        with open(file, "rb", buffering=0) as stream:  # noqa: PTH123 - pathlib would be most of what this imports
+        # pathlib would be most of what this imports.
+        with open(file, "rb", buffering=0) as stream:  # noqa: PTH123
             content = _read_chunk(stream.fileno())
             if len(content) == _CHUNK:
                 yield from _scan_pieces(file, content, stream.fileno(), rules)

@@ -210,7 +210,8 @@ def refuse_several(path: str, file_name: str) -> None:
     first one as JSON.
     """
     has_content = False
-    with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path of the user's, as it is
+    # A path of the user's, as it is.
+    with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123
         for line in lines:
             if has_content and re.match(r"---(\s|$)", line):
                 raise ReferenceValueError(

@@ -49,9 +49,8 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
         return "token"
     raise NotConfiguredError(
         f"no login for {context.store} is configured",
-        remedy="set VAULT_TOKEN or BAO_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for "
-        "the CI's own token "
-        "(auth = jwt)",
+        remedy="set VAULT_TOKEN or BAO_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the "
+        "CI's own token (auth = jwt)",
     )
 
 

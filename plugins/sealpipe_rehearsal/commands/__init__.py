@@ -140,9 +140,12 @@ def _announce(address: Address) -> None:
 def _start(service_tag: str, faults: str | None, *, extended: bool) -> RunningService:
     server = _import_server()
     try:
-        return server.start(service_tag=service_tag, faults=_plan(faults), extended=extended)  # type: ignore[no-any-return]
+        running: RunningService = server.start(
+            service_tag=service_tag, faults=_plan(faults), extended=extended
+        )
     except OSError as error:
         raise SettingError(f"cannot listen on 127.0.0.1: {error.strerror}") from None
+    return running
 
 
 def _plan(file: str | None) -> list[dict[str, object]]:

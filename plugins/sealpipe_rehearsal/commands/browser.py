@@ -71,7 +71,9 @@ def _start_browser(address: str) -> None:
     command = [sys.executable, "-I", "-c", _OPEN, address]
     silent = subprocess.DEVNULL
     environ = drop_own_variables(os.environ)
-    process = subprocess.Popen(command, env=environ, stdin=silent, stdout=silent, stderr=silent)  # noqa: S603 - Python
+    process = subprocess.Popen(  # noqa: S603 - Python
+        command, env=environ, stdin=silent, stdout=silent, stderr=silent
+    )
     # One that stays in the foreground runs: that is enough.
     with suppress(subprocess.TimeoutExpired):
         if process.wait(_START_SECONDS) != 0:

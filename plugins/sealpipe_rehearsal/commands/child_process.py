@@ -35,7 +35,7 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
             command, environ = prepare_job(running, command, os.environ, environ, Path(folder))
         with _delay_signals() as signals:
             try:
-                process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
+                process = subprocess.Popen(command, env=environ)  # noqa: S603
             except OSError as error:
                 refuse_command(command[0], error)
         code = _wait_for(process, signals)

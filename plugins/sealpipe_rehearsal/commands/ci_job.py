@@ -74,7 +74,9 @@ class Stage:
         of_jobs = set(list_variables())
         environ = {name: value for name, value in self.environ.items() if name not in of_jobs}
         command = [self.program, *arguments, "--output=json"]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+        done = subprocess.run(  # noqa: S603 - our own
+            command, env=environ, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             for line in done.stderr.splitlines():
                 render.print_note(render.escape(line))

@@ -86,7 +86,9 @@ def _share(running: RunningService, password: str, words: list[str]) -> dict[str
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
         command = [sys.executable, "-m", "sealpipe", "share", "--output", "json", *words]
-        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own
+        done = subprocess.run(  # noqa: S603 - our own
+            command, env=environ, stdout=subprocess.PIPE, check=False
+        )
     if done.returncode != 0:
         return done.returncode
     share: dict[str, Any] = json.loads(done.stdout)

@@ -6,23 +6,33 @@ ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are al
 
     app.py             the ASGI application; which handler a path belongs to
     gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)
-    credentials.py     API keys, scopes, custody levels      plans.py         plan limits and the rate limiter
-    responses.py       ONE table of refusals                 rules.py         strict JSON; rules of the create bodies
-    checks.py          what one member may be                creation.py      what both creates do, in order
-    shares.py          share routes and stats                requests.py      request routes
-    listing.py         expiry, counts and pages of both      idempotency.py   Idempotency-Key
+    credentials.py     API keys, scopes, custody levels
+    plans.py           plan limits and the rate limiter
+    responses.py       ONE table of refusals
+    rules.py           strict JSON; rules of the create bodies
+    checks.py          what one member may be
+    creation.py        what both creates do, in order
+    shares.py          share routes and stats
+    requests.py        request routes
+    listing.py         expiry, counts and pages of both
+    idempotency.py     Idempotency-Key
     extended.py        access log, capabilities (`extended` only)
-    mcp.py             POST /v1/mcp; mcp_messages.py has JSON-RPC, mcp_tools.py the tools, mcp_handlers.py their work
-    webhooks.py        endpoints, signatures, the queue; webhook_deliveries.py and webhook_post.py send
+    mcp.py             POST /v1/mcp
+    mcp_*.py           its JSON-RPC messages, its tools, and what handles each
+    webhooks.py        endpoints, signatures, the queue
+    webhook_*.py       the control API's part, and sending
     openapi.py         /v1 as an OpenAPI document, made from the tables
     share_link.py      outside /v1: what the page at a share's link asks for
     request_link.py    outside /v1: what the pages at a collect link and at an access link ask for
     pages.py           the files of page/ and their headers
-    control.py         the control API; account_control.py and webhook_control.py have its larger parts
-    faults.py          ONE table of faults; fault_connections.py and fault_responses.py inject them,
-                       fault_parser.py reads a plan, fault_plan.py chooses, fault_exchange.py is the faulty call
+    control.py         the control API
+    account_control.py   its part for keys and accounts
+    faults.py          ONE table of faults
+    fault_*.py         inject them (connections, responses), read a plan (parser), choose (plan),
+                       and are the faulty call (exchange)
     withholding.py     keeps custody secrets out of the log
-    context.py         Service, HTTP request and call        store.py, store_schema.py, log.py, clock.py   the base
+    context.py         Service, HTTP request and call
+    store.py, store_schema.py, log.py, clock.py   the base
 """
 
 NAME = "sealpipe rehearsal"

@@ -163,17 +163,25 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _key_json(key))
 
 
-def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/keys"""
     return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
 
 
-def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # signature set by the table
+def revoke_key(
+    service: Service,
+    http_request: HttpRequest,  # noqa: ARG001
+    key_id: str,
+) -> Response:
     """POST /rehearsal/keys/{key_id}/revoke"""
     return _mark(service, key_id, "revoked", service.clock.timestamp())
 
 
-def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # signature set by the table
+def grant_custody(
+    service: Service,
+    http_request: HttpRequest,  # noqa: ARG001
+    key_id: str,
+) -> Response:
     """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
     key = find_key(service.store, key_id)
     if key is not None and (

@@ -166,7 +166,7 @@ def _find_end(service: Service, segments: tuple[str, ...]) -> datetime | None:
     return parse_rfc3339(end) if end else None
 
 
-def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature of all handlers
+def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     return GATEWAY["no_route"]
 
 

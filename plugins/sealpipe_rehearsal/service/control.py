@@ -40,7 +40,7 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
     return json_response(404, {"message": "the control API has no such route"})
 
 
-def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
@@ -48,7 +48,7 @@ def show_service(service: Service, http_request: HttpRequest) -> Response:  # no
     return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 
-def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
     return json_response(200, openapi.document(extended=service.extended))
 
@@ -63,7 +63,7 @@ def advance_clock(service: Service, http_request: HttpRequest) -> Response:
     return json_response(200, {"now": format_rfc3339(service.clock.now())})
 
 
-def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """POST /rehearsal/reset: delete all data and reset the clock."""
     service.store.clear()
     service.log.clear()
@@ -76,7 +76,7 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
     return json_response(200, {"reset": True})
 
 
-def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and
     `left`.
     """
@@ -104,7 +104,7 @@ def clear_faults(service: Service, http_request: HttpRequest) -> Response:
     return read_faults(service, http_request)
 
 
-def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/log"""
     return json_response(
         200,

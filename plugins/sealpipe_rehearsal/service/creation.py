@@ -68,7 +68,8 @@ def insert(service: Service, table: str, values: Members) -> Members:
     """Store a row under a new short code; return the row with its code."""
     names = ("short_code", *values)
     statement = (
-        f"INSERT INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608  # the column names are from this package
+        # The column names are from this package.
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608
         f"({', '.join(':' + name for name in names)})"
     )
     while True:

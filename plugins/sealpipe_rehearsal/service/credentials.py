@@ -151,7 +151,8 @@ def count_active_keys(store: Store, account: str, organization: str | None) -> i
     """Count the used slots of a key allowance. A revoked key uses none."""
     rows = store.rows(
         """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
-           AND organization IS :organization AND (:organization IS NOT NULL OR account = :account)""",
+           AND organization IS :organization
+           AND (:organization IS NOT NULL OR account = :account)""",
         {"account": account, "organization": organization},
     )
     return int(rows[0][0])
@@ -161,8 +162,8 @@ def add_key(store: Store, key: Key) -> None:
     """Store a new key."""
     store.change(
         """INSERT INTO keys VALUES (:key_id, :account, :organization, :name, :auth_sha256, :scopes,
-           :custody_requested, :custody_public_key, :created_at, :last_used_at, :revoked_at, :compromised_at,
-           :granted_at, :custody_sha256)""",
+           :custody_requested, :custody_public_key, :created_at, :last_used_at, :revoked_at,
+           :compromised_at, :granted_at, :custody_sha256)""",
         {**vars(key), "scopes": json.dumps(sorted(key.scopes))},
     )
 

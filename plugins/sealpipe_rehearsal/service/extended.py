@@ -35,10 +35,12 @@ _PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _FIND = "SELECT number, short_code FROM shares WHERE short_code = :code AND space = :space"
-_PAGE = """SELECT * FROM accesses WHERE share = :share AND number < :before AND accessed BETWEEN :since AND :until
+_PAGE = """SELECT * FROM accesses
+           WHERE share = :share AND number < :before AND accessed BETWEEN :since AND :until
            ORDER BY number DESC LIMIT :limit"""
 _INSERT = """INSERT INTO accesses
-           (share, accessed, accessed_at, accessed_ip, platform, user_agent, failed_passcode, signed_in)
+           (share, accessed, accessed_at, accessed_ip, platform, user_agent, failed_passcode,
+            signed_in)
            VALUES (:share, :now, :at, :ip, :platform, :agent, :failed, 0)"""
 
 

@@ -18,16 +18,18 @@ from .log import Note
 TABLES = ("shares", "requests")
 _MARK_EXPIRED = {
     table: (
-        f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND "  # noqa: S608  # the names are from above
-        "expires <= :now"
+        # The name is from above.
+        f"UPDATE {table} SET ended_at = expires, ended_by = 'time' "  # noqa: S608
+        "WHERE ended_at IS NULL AND expires <= :now"
     )
     for table in TABLES
 }
 _TO_NOTIFY = """SELECT short_code, notify_on FROM shares
                 WHERE ended_at IS NULL AND expires <= :now AND notify_on IS NOT NULL"""
 _LISTS = {
+    # The names are from this file.
     (table, state): f"""SELECT * FROM {table} WHERE space = :space AND ended_at IS {test}
-                       ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # the names are from above and this file
+                       ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608
     for table in TABLES
     for state, test, order in (
         ("live", "NULL", "number"),

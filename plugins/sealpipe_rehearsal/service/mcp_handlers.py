@@ -34,7 +34,7 @@ def expire_share(call: Call, arguments: Arguments) -> Response:
     return shares.delete(replace(call, codes=(arguments["short_code"],)))
 
 
-def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # signature set by the table
+def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001
     """GET /v1/stats."""
     return shares.show_stats(call)
 
@@ -62,7 +62,7 @@ def request_secret_from(call: Call, arguments: Arguments) -> Response:
     )
 
 
-def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # signature set by the table
+def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001
     """The webhook endpoints of the key's account."""
     endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
     return json_response(

@@ -40,7 +40,9 @@ HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), clipboard-read=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "permissions-policy": (
+        "camera=(), clipboard-read=(), geolocation=(), microphone=(), payment=(), usb=()"
+    ),
     "x-frame-options": "DENY",
     "x-robots-tag": "noindex, nofollow, noarchive",
 }

@@ -116,7 +116,8 @@ def save_account(store: Store, account: Account) -> None:
     """Store an account."""
     store.change(
         """INSERT OR REPLACE INTO accounts VALUES
-           (:name, :plan, :numbers, :view_protection, :zero_knowledge_enrolled, :zero_knowledge_feature)""",
+           (:name, :plan, :numbers, :view_protection, :zero_knowledge_enrolled,
+            :zero_knowledge_feature)""",
         {**vars(account), "numbers": json.dumps(dict(account.numbers))},
     )
 

@@ -98,7 +98,8 @@ class Store:
         """Delete all rows."""
         with self.transaction():
             for table in TABLES:
-                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608  # the names are from the list above
+                # The names are from the list above.
+                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608
 
     def close(self) -> None:
         """Close the file. The store is not usable afterwards."""

@@ -118,7 +118,8 @@ CREATE TABLE IF NOT EXISTS deliveries (
     state TEXT NOT NULL DEFAULT 'waiting',
     answered TEXT
 );
-CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (webhook, due, number) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (webhook, due, number)
+WHERE due IS NOT NULL;
 CREATE TABLE IF NOT EXISTS accesses (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     share INTEGER NOT NULL,
@@ -144,18 +145,22 @@ CREATE TABLE IF NOT EXISTS idempotency (
 # Indexes and counters of shares and requests: a page costs the same with ten rows and with 20,000.
 _SHARES_AND_REQUESTS = """
 CREATE INDEX IF NOT EXISTS {what}_live ON {what} (space, number) WHERE ended_at IS NULL;
-CREATE INDEX IF NOT EXISTS {what}_ended ON {what} (space, ended_at, number) WHERE ended_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS {what}_due ON {what} (expires) WHERE ended_at IS NULL AND expires IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {what}_ended ON {what} (space, ended_at, number)
+WHERE ended_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {what}_due ON {what} (expires)
+WHERE ended_at IS NULL AND expires IS NOT NULL;
 CREATE TRIGGER IF NOT EXISTS {what}_made AFTER INSERT ON {what} BEGIN
     INSERT OR IGNORE INTO counts (what, space) VALUES ('{what}', new.space);
     UPDATE counts SET live = live + 1 WHERE what = '{what}' AND space = new.space;
 END;
 CREATE TRIGGER IF NOT EXISTS {what}_over AFTER UPDATE OF ended_at ON {what}
 WHEN old.ended_at IS NULL AND new.ended_at IS NOT NULL BEGIN
-    UPDATE counts SET live = live - 1, ended = ended + 1 WHERE what = '{what}' AND space = new.space;
+    UPDATE counts SET live = live - 1, ended = ended + 1
+    WHERE what = '{what}' AND space = new.space;
 END;
 CREATE TRIGGER IF NOT EXISTS {what}_gone AFTER DELETE ON {what} BEGIN
-    UPDATE counts SET live = live - (old.ended_at IS NULL), ended = ended - (old.ended_at IS NOT NULL)
+    UPDATE counts
+    SET live = live - (old.ended_at IS NULL), ended = ended - (old.ended_at IS NOT NULL)
     WHERE what = '{what}' AND space = old.space;
 END;
 """

@@ -15,7 +15,7 @@ _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(acc
 _NOT_FOUND = json_response(404, {"message": "the webhook endpoint does not exist"})
 
 
-def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its
     deliveries.
     """
@@ -48,7 +48,7 @@ def add(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _describe_with_secret(service, endpoint))
 
 
-def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
+def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001
     """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
     return (
         json_response(200, {"id": name, "removed": True})
@@ -57,7 +57,7 @@ def remove(service: Service, http_request: HttpRequest, name: str) -> Response: 
     )
 
 
-def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
+def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001
     """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for
     24 hours.
     """
@@ -71,7 +71,7 @@ def rotate(service: Service, http_request: HttpRequest, name: str) -> Response: 
     )
 
 
-def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/webhooks/deliveries: each delivery with its attempts and the last response."""
     return json_response(
         200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]}

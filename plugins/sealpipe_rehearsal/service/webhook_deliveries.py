@@ -26,9 +26,11 @@ _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
 """Longest wait between two checks: an injected clock may jump."""
 
-_SELECT_DUE = """SELECT * FROM deliveries WHERE webhook = :webhook AND due IS NOT NULL ORDER BY due, number LIMIT 1"""
+_SELECT_DUE = """SELECT * FROM deliveries WHERE webhook = :webhook AND due IS NOT NULL
+           ORDER BY due, number LIMIT 1"""
 _SELECT_ENDPOINTS = "SELECT DISTINCT webhook FROM deliveries WHERE due IS NOT NULL"
-_RECORD_ATTEMPT = """UPDATE deliveries SET attempts = attempts + 1, due = :due, state = :state, answered = :answered
+_RECORD_ATTEMPT = """UPDATE deliveries
+           SET attempts = attempts + 1, due = :due, state = :state, answered = :answered
            WHERE number = :number"""
 
 

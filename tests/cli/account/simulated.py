@@ -9,17 +9,18 @@ import math
 from dataclasses import dataclass, field
 
 from sealpipe.api.operation import Response
-from sealpipe.network.rate_limiter import RateLimiter, Ticket
+from sealpipe.network.rate import SECOND
+from sealpipe.network.rate_limiter import RateLimiter
 
 
 @dataclass
 class Clock:
-    """Monotonic seconds that only the simulation moves."""
+    """Seconds that only the simulation moves. Called, it returns microseconds."""
 
     now: float = 1000.0
 
-    def __call__(self) -> float:
-        return self.now
+    def __call__(self) -> int:
+        return round(self.now * SECOND)
 
 
 @dataclass
@@ -41,6 +42,13 @@ class Service:
             return Response(201, {}, b"")
         wait = max(1, math.ceil((1 - self.held) * 60 / self.per_minute))
         return Response(429, {"retry-after": str(wait)}, b"")
+
+
+@dataclass(eq=False)
+class Turn:
+    """A request that waits to be sent, or was sent at a time of the limiter's clock."""
+
+    at: int = 0
 
 
 @dataclass
@@ -70,28 +78,29 @@ def simulate(
     else:
         clock = limiter._clock  # type: ignore[assignment]  # the test gave it
     outcome = Outcome()
-    events: list[tuple[float, int, str, list[float], Ticket | None]] = []
+    events: list[tuple[float, int, str, list[float], Turn | None]] = []
     for number in range(callers):
         heapq.heappush(events, (clock.now, number, "ask", [clock.now, 0], None))
     number, begun = callers, callers
     while events:
-        clock.now, _, what, call, ticket = heapq.heappop(events)
+        clock.now, _, what, call, turn = heapq.heappop(events)
         number += 1
-        ticket = ticket or Ticket()
+        turn = turn or Turn()
         if what == "ask":
-            pause = limiter.reserve(ticket)
+            turn.at, pause = limiter.reserve(turn)
             if pause:
-                heapq.heappush(events, (clock.now + pause, number, "ask", call, ticket))
+                again = clock.now + pause / SECOND
+                heapq.heappush(events, (again, number, "ask", call, turn))
             else:
                 outcome.left.append(clock.now)
                 call[1] += 1
-                heapq.heappush(events, (clock.now + latency, number, "answer", call, ticket))
+                heapq.heappush(events, (clock.now + latency, number, "answer", call, turn))
             continue
         answer = service.answer(clock.now)
-        limiter.record(ticket, answer)
         if answer.status == 429:
             outcome.refused += 1
             wait = float(answer.headers["retry-after"])
+            limiter.slow_down(turn.at, wait)
             heapq.heappush(events, (clock.now + wait, number, "ask", call, None))
             continue
         outcome.tries = max(outcome.tries, int(call[1]))

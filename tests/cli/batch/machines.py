@@ -184,7 +184,8 @@ class Scenario:
             return
         sync(store, definition)
         # Whoever waits for a test does not wait half a minute for each worker that is dead.
-        worker.SWEEP_SECONDS, worker.HEARTBEAT_SECONDS, worker.STALLED_SECONDS = 0.5, 0.5, 2.0  # type: ignore[misc]
+        worker.SWEEP_SECONDS = worker.HEARTBEAT_SECONDS = 0.5  # type: ignore[misc]
+        worker.STALLED_SECONDS = 2.0  # type: ignore[misc]
         worker.Worker(
             machines.session(self._loft), store, Secret(machines.server.address), threads=3
         ).run(2.0)

@@ -16,7 +16,7 @@ from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND, opened
 from cli.batch.vendors import ROWS as VENDOR_ROWS
 from cli.batch.vendors import VENDORS
-from cli.batch.world import DAY, BatchWorld
+from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with
 from sealpipe.api import requests, shares
 from sealpipe.api.operation import Failure, Response
 from sealpipe.batch.engine.actions import Outcome, Verb, act, show_link
@@ -50,7 +50,7 @@ def refuse_message(world: BatchWorld) -> None:
 
 
 def refuse_connection(world: BatchWorld) -> None:
-    world.before = lambda _: Failure(sent=False, detail="connection refused")  # type: ignore[method-assign]
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
 
 
 TROUBLES = {
@@ -178,7 +178,7 @@ def test_what_was_asked_for_is_done_though_the_file_loses_its_row(
 
 def test_a_plan_says_what_somebody_asked_for(world: BatchWorld) -> None:
     path = leave(world, "request")
-    world.before = lambda _: Failure(sent=False, detail="connection refused")  # type: ignore[method-assign]
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
     outcome = ask(world, path, "reissue")
     assert "connection refused" in outcome.problem
     del world.before

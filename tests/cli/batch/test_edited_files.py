@@ -10,7 +10,7 @@ import pytest
 
 from cli.batch.share_batch import FILE as SHARE_FILE
 from cli.batch.share_batch import REMIND, opened
-from cli.batch.world import DAY, BatchWorld
+from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with
 from sealpipe.api.operation import Failure
 
 REQUESTS = """
@@ -139,7 +139,7 @@ def test_a_create_that_was_begun_is_finished_with_what_it_began(world: BatchWorl
 
 
 def test_a_row_that_was_corrected_before_it_is_out_stays_as_corrected(world: BatchWorld) -> None:
-    world.before = lambda _: Failure(sent=False, detail="connection refused")  # type: ignore[method-assign]
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
     path = world.write(REQUESTS, [{**ROWS[0], "to": "wrong.example"}])
     world.run(path)
     del world.before

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_a_submission_of_any_year_can_be_reported(world: BatchWorld, year: str) 
     path = world.write(FILE, ROWS[:1])
     world.run(path)
     world.submit(world.code_of("acme.example"))
-    world.after = lambda operation, response: tell_year(operation, response, year)  # type: ignore[method-assign]
+    world.after = partial(tell_year, year=year)  # type: ignore[method-assign]
     world.wait(DAY)
     world.run(path)
     engine = world.engine(path)

@@ -9,8 +9,7 @@ from cli.batch.request_batch import FILE, MANY
 from cli.batch.rounds import do_round, make_worker
 from cli.batch.vendors import ROWS as VENDOR_ROWS
 from cli.batch.vendors import VENDORS, count_creates
-from cli.batch.world import BatchWorld, fail_with
-from sealpipe.api.operation import Failure
+from cli.batch.world import UNREACHABLE, BatchWorld, fail_with
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Machine
 from support.terminal import Terminal
@@ -51,7 +50,7 @@ def test_all_batches_of_a_database_count_together(limited: BatchWorld) -> None:
 
 def test_what_failed_takes_no_place(limited: BatchWorld) -> None:
     path = limited.write(FILE, MANY[:4])
-    limited.before = fail_with(Failure(sent=False, detail="refused"), "POST")  # type: ignore[method-assign]
+    limited.before = fail_with(UNREACHABLE, "POST")  # type: ignore[method-assign]
     limited.run(path, only=["v00"])
     assert (limited.states(path)["v00"], limited.all_requests()) == ("failed", [])
     del limited.before

@@ -16,7 +16,7 @@ from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
 
 
 def test_a_cancel_ends_the_delay_of_the_shared_rate_and_sends_nothing(world: BatchWorld) -> None:
-    world.store.rate.slow_down(world.store.rate.acquire(), retry_after=15.0)
+    world.store.rate.slow_down(world.store.rate.acquire().at, retry_after=15.0)
     session, cancellation = world.session(), Cancellation()
     rated = session.with_transport(RatedTransport(session.transport, world.store.rate))
 

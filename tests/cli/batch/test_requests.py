@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from cli.batch.pigeons import DOWN, LOST
 from cli.batch.request_batch import FILE, ROWS
-from cli.batch.world import DAY, BatchWorld
-from sealpipe.api.operation import Failure
+from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with
 from sealpipe.expire.request import expire_request
 
 
@@ -232,7 +231,7 @@ def test_a_row_that_failed_is_left_alone_once_it_is_gone(world: BatchWorld) -> N
 
 def test_a_row_that_was_corrected_before_it_is_out_is_made_as_corrected(world: BatchWorld) -> None:
     path = world.write(FILE, [{**ROWS[0], "to": "wrong.example"}])
-    world.before = lambda _: Failure(sent=False, detail="connection refused")  # type: ignore[method-assign]
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
     world.run(path)
     del world.before
     world.write(FILE, ROWS[:1])

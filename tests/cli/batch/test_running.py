@@ -11,7 +11,7 @@ import pytest
 from cli.batch.pigeons import DOWN, LOST
 from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
 from cli.batch.share_batch import FILE as SHARES
-from cli.batch.world import DAY, BatchWorld, fail_with, set_account
+from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with, set_account
 from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.errors import PolicyError, StateError, UsageError
@@ -144,7 +144,7 @@ def test_a_plan_that_loses_api_access_for_a_day_costs_few_calls(world: BatchWorl
 
 def test_an_outage_leaves_most_rows_for_later(world: BatchWorld) -> None:
     path = world.write(FILE, MANY)
-    world.before = fail_with(Failure(sent=False, detail="connection refused"))  # type: ignore[method-assign]
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
     result = world.run(path)
     assert (result.exit_code, type(result.stopped).__name__) == (18, "ConnectError")
     assert result.counts == {"failed": 3, "new": 17}

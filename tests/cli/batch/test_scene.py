@@ -95,9 +95,8 @@ class Scene:
     def links(self, name: str) -> list[str]:
         """The links in all mails to a vendor, oldest first."""
         address = f"{name}@vendor.example"
-        mails = [each.mail for each in self._mailbox.received if address in each.recipients]
-        texts = [str(mail.get_body(("plain",)).get_content()) for mail in mails]  # type: ignore[union-attr]
-        return [re.findall(r"http\S+/r/\S+", text)[0] for text in texts]
+        mails = [each for each in self._mailbox.received if address in each.recipients]
+        return [re.findall(r"http\S+/r/\S+", mail.body())[0] for mail in mails]
 
     def submit(self, name: str, value: str = "", *, old: str = "") -> None:
         """A vendor fills in the form of its latest link, or of an old one."""

@@ -279,7 +279,8 @@ class Machine:
         elif verb == "adopt":
             adopt(self.session, self.store, definition)
         else:
-            act(open_engine(self.session, self.store, definition.name), verb, ["acme"])  # type: ignore[arg-type]
+            engine = open_engine(self.session, self.store, definition.name)
+            act(engine, verb, ["acme"])  # type: ignore[arg-type]
 
     def take_row(self, verb: str, path: Path) -> None:
         """Take the row of a machine that is thought dead."""

@@ -98,7 +98,8 @@ class UpgradeWorld(BatchWorld):
         self.keys = self._write("keys.toml", SHARES, KEYS)
 
     def make_key(self, **options: Any) -> str:
-        minted = mint("svc", token_bytes=random.Random(16).randbytes)  # noqa: S311 - it is in no service but this one
+        # It is in no service but this one.
+        minted = mint("svc", token_bytes=random.Random(16).randbytes)  # noqa: S311
         hidden = {"key_id": minted.key_id, "auth_sha256": minted.auth_sha256}
         super().make_key(**hidden, custody_public_key=minted.custody_public_key, **options)
         return minted.credential.reveal()
@@ -179,7 +180,7 @@ def write_world(world: UpgradeWorld, file: Path) -> None:
     """
     store = world.service.store
     tables = {
-        name: [{column: _dump_value(row[column]) for column in row.keys()} for row in rows]  # noqa: SIM118 - sqlite3.Row
+        name: [{column: _dump_value(row[column]) for column in tuple(row.keys())} for row in rows]
         for name in _SERVICE_TABLES
         for rows in (store.rows(f"SELECT * FROM {name}", {}),)  # noqa: S608 - a name from above
     }
@@ -210,7 +211,7 @@ def read_world(world: UpgradeWorld, file: Path) -> Counter[str]:
                 values,
             )
             if ended_at is not None:
-                end = f"UPDATE {name} SET ended_at = :at WHERE number = :number"  # noqa: S608 - as above
+                end = f"UPDATE {name} SET ended_at = :at WHERE number = :number"  # noqa: S608
                 world.service.store.change(end, {"at": ended_at, "number": values["number"]})
     world.wait_until(members["now"])
     world.loft.puts += members["puts"]

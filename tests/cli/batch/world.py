@@ -32,6 +32,7 @@ from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
 from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.network.rate_limiter import RateLimiter
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
@@ -62,6 +63,7 @@ class DirectNetwork:
     def __init__(self, service: Service, credential: Credential) -> None:
         self._service = service
         self._header = credential.header().reveal()
+        self.limiter = RateLimiter()
         self.log: list[tuple[str, str]] = []
         self.before: Callable[[Operation[Any]], Failure | Response | None] = lambda _: None
         self.after: Callable[[Operation[Any], Response], Failure | Response] = lambda _, response: (
@@ -302,7 +304,7 @@ class BatchWorld:
 
     def _list(self, table: str) -> list[Any]:
         listing.mark_expired(self.service)
-        return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608 - one of two names
+        return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608
 
 
 def ask_control(
@@ -318,6 +320,9 @@ def set_account(service: Service, **changes: Any) -> None:
     """Change the account's limits."""
     done = ask_control(service, "POST", ("rehearsal", "accounts", "default"), changes)
     assert done.status in (200, 204), (done.status, done.body)
+
+
+UNREACHABLE = Failure(sent=False, detail="connection refused")
 
 
 def fail_with(result: Response | Failure, method: str = "") -> Any:

@@ -89,7 +89,8 @@ class Watch:
             folder, _, last = name.rpartition("/")
             # By its folder: what stands there itself may be a link, and is never followed where it
             # is written.
-            real = os.path.join(os.path.realpath(folder or "."), last)  # noqa: PTH118 - as text, it may be no path
+            # As text, it may be no path.
+            real = os.path.join(os.path.realpath(folder or "."), last)  # noqa: PTH118
             known = any(f"{real}/".startswith(folder) for folder in self._folders)
             if (
                 not known

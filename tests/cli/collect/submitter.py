@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sealpipe import Client
-from sealpipe.api.operation import Operation, Response
+from sealpipe.api.operation import Operation
 from sealpipe.collect import poll
 from sealpipe.collect.options import CollectPlan
 from sealpipe.collect.results import CollectResult, OnProgress
@@ -167,12 +166,7 @@ class Hours:
                     self.session.ca_file,
                 )
             )
-        answer = self._network.send(operation, timeout)
-        if not isinstance(answer, Response) or answer.status != 200:
-            # What the network learned about its pace it learned in real time.
-            with closing(self._network):
-                self._network = None
-        return answer
+        return self._network.send(operation, timeout)
 
     def _wait(self, seconds: float) -> None:
         self.waited.append(seconds)

@@ -75,7 +75,8 @@ def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> N
     )
     assert job.run("collect", asked.file(), "--dir", "out").code == 0
     (folder,) = (job.terminal.here / "out").iterdir()
-    assert {path.name: path.read_text() for path in folder.iterdir() if path.name != "index.json"} == {
+    files = [path for path in folder.iterdir() if path.name != "index.json"]
+    assert {path.name: path.read_text() for path in files} == {
         "staging_password": "a", "field-2": "b", "user": "c", "field-4": "d", "field-5": "e",
     }  # fmt: skip
     index = json.loads((folder / "index.json").read_text())

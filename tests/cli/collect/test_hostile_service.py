@@ -87,7 +87,7 @@ def test_what_it_drops_between_two_reads_is_not_gone(
     plan = plan_collect([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
     (collected,) = time.collect(plan)
     assert collected.count == 2
-    assert "none of its 2 submissions is nobody" in collected.problem().message  # type: ignore[union-attr]
+    assert "none of its 2 submissions is nobody" in str(collected.problem())
 
 
 COUNTS = {"more than there are": 10**18, "negative": -5, "none": None}

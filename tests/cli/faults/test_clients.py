@@ -228,7 +228,7 @@ def test_a_429_makes_the_whole_client_wait(
 
 
 @pytest.mark.parametrize("seconds", ["99999999", "30"])
-def test_after_a_429_for_longer_than_there_is_time_the_next_call_is_rate_limited_too_and_not_unreachable(
+def test_a_call_after_a_long_429_is_rate_limited_and_not_unreachable(
     seconds: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(then=faults.envelope(429, 107, {"Retry-After": seconds}))

@@ -424,7 +424,10 @@ def test_a_call_whose_turn_does_not_come_has_sent_nothing() -> None:
     async def scenario() -> None:
         workers, end = Workers(1), asyncio.Event()
         loop = asyncio.get_running_loop()
-        hold = lambda _: asyncio.run_coroutine_threadsafe(end.wait(), loop).result(PATIENCE)  # noqa: E731
+
+        def hold(_: object) -> bool:
+            return asyncio.run_coroutine_threadsafe(end.wait(), loop).result(PATIENCE)
+
         first = asyncio.ensure_future(workers.run(hold, timeout=1.0, grace=0.0))
         await asyncio.sleep(0)
         with pytest.raises(ConnectError, match="other calls of this client"):

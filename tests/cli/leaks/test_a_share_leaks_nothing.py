@@ -92,7 +92,11 @@ CASES = {
     "refused by plan": Case(4, before=without_protection, requests=1, says="error_code 53"),
     "refused by the gateway": Case(3, then=says(403, '{"Message": "Forbidden"}'), requests=1),
     "refused as invalid": Case(
-        5, then=says(400, '{"error_code": 19, "message": "no", "additional_data": {"title": "why"}}'), requests=1
+        5,
+        then=says(
+            400, '{"error_code": 19, "message": "no", "additional_data": {"title": "why"}}'
+        ),
+        requests=1,
     ),
     "an echo in the message": Case(
         5, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}'), requests=1,

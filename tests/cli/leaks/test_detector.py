@@ -19,7 +19,8 @@ from support.terminal import Terminal
 
 # Written without the detector's own functions: a fault in those must not hide itself.
 ENCODE = r"""
-import base64, binascii, html, json, os, pathlib, socket, subprocess, sys, tempfile, urllib.parse, urllib.request
+import base64, binascii, html, json, os, pathlib, socket, subprocess, sys, tempfile
+import urllib.parse, urllib.request
 
 encode = {
     "raw": lambda v: v,
@@ -63,14 +64,17 @@ def post(path="/v1/shares", body=b"", header=b"x"):
     host, port = service.split("//")[1].split("/")[0].split(":")
     with socket.create_connection((host, int(port))) as connection:
         head = [f"POST {path} HTTP/1.1\r\nHost: x\r\nX-Note: ".encode("latin-1"), header]
-        connection.sendall(b"".join(head) + b"\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        head += [b"\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body), body]
+        connection.sendall(b"".join(head))
         while connection.recv(65536):
             pass
 """
 
 PLANTS = {
     "argv of a child": "for leak in safe.values(): subprocess.run([*child, leak])",
-    "environment of a child": "for leak in safe.values(): subprocess.run(child, env={b'NOTE': leak})",
+    "environment of a child": (
+        "for leak in safe.values(): subprocess.run(child, env={b'NOTE': leak})"
+    ),
     "stdout": "for leak in out.values(): os.write(1, leak + b'\\n')",
     "stderr": "for leak in out.values(): sys.stderr.buffer.write(leak); sys.stderr.flush()",
     "stderr of a child's child": """
@@ -98,7 +102,8 @@ for number, leak in enumerate(safe.values()): os.symlink(leak[:3000], f"link-{nu
     "another thread": """
 import threading
 for leak in out.values():
-    thread = threading.Thread(target=os.write, args=(2, leak + b"\\n")); thread.start(); thread.join()""",
+    thread = threading.Thread(target=os.write, args=(2, leak + b"\\n"))
+    thread.start(); thread.join()""",
 }
 
 KINDS = [line.split('"')[1] for line in ENCODE.splitlines() if line.startswith('    "')]

@@ -141,7 +141,8 @@ def test_only_the_command_is_seen_to_have_them_at_a_terminal(canaries: Canaries)
 SAYS = """
 import base64, html, json, os, sys, urllib.parse
 value = os.environ["TOKEN"]
-for spelled in (value, json.dumps(value), json.dumps(value, ensure_ascii=False), urllib.parse.quote(value, safe=""),
+for spelled in (value, json.dumps(value), json.dumps(value, ensure_ascii=False),
+                urllib.parse.quote(value, safe=""),
                 urllib.parse.quote_plus(value), html.escape(value), value.encode().hex(),
                 *(base64.b64encode(b"x" * n + value.encode()).decode() for n in range(3)),
                 *(base64.urlsafe_b64encode(b"x" * n + value.encode()).decode() for n in range(3))):

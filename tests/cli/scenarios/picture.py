@@ -26,7 +26,8 @@ COLUMNS = 100
 _WIDE, _HIGH, _EDGE = 8.4, 20, 16
 _STYLE = """\
 rect { fill: #12151b; stroke: #76808e; }
-text { font: 14px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace; \
+text { font: 14px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", \
+"Liberation Mono", monospace; \
 fill: #e9ebee; white-space: pre; }
 .prompt { fill: #7fd1c7; }
 .typed { fill: #ffffff; font-weight: bold; }

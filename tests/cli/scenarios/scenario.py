@@ -2,7 +2,7 @@
 
 docs/CONTRIBUTING.md tells how to write one. Every line is a step, or belongs to the step above it:
 
-    $ [NAME=VALUE ...] PROGRAM WORDS [< FILE]   runs a program: `sealpipe` in this process, others in their own
+    $ [NAME=VALUE ...] PROGRAM WORDS [< FILE]   runs a program; `sealpipe` in this process
     > TEXT     a line of its stdout             2> TEXT    a line of its stderr
     exit N     its exit code, if it is not 0    | TEXT     a line of the file that the step writes
 

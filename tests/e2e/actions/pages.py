@@ -15,7 +15,8 @@ import yaml
 ACTIONS = Path(__file__).resolve().parents[3] / "actions"
 sys.path.insert(0, str(ACTIONS / "_run"))
 
-from sealpipe_action.manifest import INPUTS, OUTPUTS, PREFIX, Input, inputs  # noqa: E402 - found by the line above
+# Found by the line above.
+from sealpipe_action.manifest import INPUTS, OUTPUTS, PREFIX, Input, inputs  # noqa: E402
 
 SHOWN = {
     "share": ("Share secrets by a link", "Encrypt secrets and create a share link.", "send"),
@@ -92,7 +93,8 @@ inputs:
         {PREFIX}ON_MISSING_KEY: ${{{{ inputs.on-missing-key }}}}
       run: |
         set -euo pipefail
-        # A workflow may have a link to this file. The program that follows it gets no variable of the step.
+        # A workflow may have a link to this file. The program that follows it gets no variable of
+        # the step.
         here=$(exec -c readlink -f "$GITHUB_ACTION_PATH/action.yml")
         here=${{here%/*/action.yml}}
         printf 'folder=%s\\n' "$here" >> "$GITHUB_OUTPUT"

@@ -79,7 +79,7 @@ def test_the_plan_of_a_dry_run_has_blanks_between_its_cells(
     assert "\\t" not in step.raw
 
 
-def test_map_names_prompts_by_their_ids_where_there_is_a_receipt_and_the_request_ends_after_the_output_is_set(
+def test_a_map_names_prompts_by_their_ids_and_the_request_ends_last(
     job: Start, actions: Path, service: RunningService, env: dict[str, str]
 ) -> None:
     runner = job()

@@ -19,7 +19,8 @@ from support.parts import ROOT, missing
 _RUN = """
 const [rules, done] = arguments;
 const only = rules ? {runOnly: {type: "rule", values: rules}} : {};
-axe.run(document, {...only, resultTypes: ["violations"], preload: false}).then(done, error => done(String(error)));
+const options = {...only, resultTypes: ["violations"], preload: false};
+axe.run(document, options).then(done, error => done(String(error)));
 """
 LOOKS = ("color-contrast", "target-size", "link-in-text-block")
 """The rules that depend on how a page looks: colours and sizes."""

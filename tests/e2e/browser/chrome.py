@@ -161,7 +161,8 @@ class Browser:
             self.run(
                 """const wide = document.documentElement.clientWidth;
                 return document.documentElement.scrollWidth <= wide ? [] :
-                  [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > wide + 1)
+                  [...document.querySelectorAll('body *')]
+                  .filter(e => e.getBoundingClientRect().right > wide + 1)
                   .map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 60))"""
             )
         )

@@ -35,9 +35,15 @@ ARRAYS: dict[str, list[Any]] = {
     "a script element": _everywhere(_SCRIPT),
     "an image whose error runs": _everywhere('<img src=x onerror="window.pwned=1">'),
     "an image from elsewhere": _everywhere('<img src="http://198.51.100.7/p.png">'),
-    "an svg that runs when it loads": _everywhere("<svg onload=window.pwned=1><animate onbegin=window.pwned=1>"),
-    "an end of what it may stand in": _everywhere(f'"></pre></textarea></title></style></h2>{_SCRIPT}'),
-    "an end of an attribute": _everywhere('" onmouseover="window.pwned=1" autofocus onfocus="window.pwned=1" x="'),
+    "an svg that runs when it loads": _everywhere(
+        "<svg onload=window.pwned=1><animate onbegin=window.pwned=1>"
+    ),
+    "an end of what it may stand in": _everywhere(
+        f'"></pre></textarea></title></style></h2>{_SCRIPT}'
+    ),
+    "an end of an attribute": _everywhere(
+        '" onmouseover="window.pwned=1" autofocus onfocus="window.pwned=1" x="'
+    ),
     "a frame": _everywhere('<iframe srcdoc="<script>parent.pwned=1</script>"></iframe>'),
     "a base, a refresh and a style sheet": _everywhere(
         '<base href="http://198.51.100.7/"><meta http-equiv=refresh '
@@ -45,9 +51,13 @@ ARRAYS: dict[str, list[Any]] = {
         '<link rel=stylesheet href="http://198.51.100.7/s.css"><style>@import '
             '"http://198.51.100.7/t.css"</style>'
     ),
-    "a form": _everywhere('<form action="http://198.51.100.7/"><input name=p><button>Open it</button></form>'),
+    "a form": _everywhere(
+        '<form action="http://198.51.100.7/"><input name=p><button>Open it</button></form>'
+    ),
     "entities": _everywhere("&lt;script&gt;&#60;script&#62;&amp;amp;\u0000&nbsp;"),
-    "templates": _everywhere("{{constructor.constructor('window.pwned=1')()}}${window.pwned=1}#{1}<%= 1 %>"),
+    "templates": _everywhere(
+        "{{constructor.constructor('window.pwned=1')()}}${window.pwned=1}#{1}<%= 1 %>"
+    ),
     "markdown with markup and links": _everywhere(
         f"[x](javascript:window.pwned=1) ![x](http://198.51.100.7/p.png) {_SCRIPT} "
             "<javascript:window.pwned=1>"
@@ -75,8 +85,12 @@ ARRAYS: dict[str, list[Any]] = {
     # Direction, terminals, what is not seen
     "right-to-left overrides": _everywhere(f"{_RLO}drowssap{_ISOLATE}\u2067\u200f\u061c"),
     "zero-width and tags": _everywhere(f"pass{_ZERO_WIDTH}word\ufeff\u2060\U000e0041\ufffc"),
-    "terminal escapes": _everywhere("\u001b]0;pwned\u0007\u001b[2J\u001b[31mred\u009b1m\u0008\u007f"),
-    "workflow commands and line breaks": _everywhere("a\r\n::set-output name=x::y\u2028\u2029\u0085z\u000b\u000c"),
+    "terminal escapes": _everywhere(
+        "\u001b]0;pwned\u0007\u001b[2J\u001b[31mred\u009b1m\u0008\u007f"
+    ),
+    "workflow commands and line breaks": _everywhere(
+        "a\r\n::set-output name=x::y\u2028\u2029\u0085z\u000b\u000c"
+    ),
     "half surrogate pairs": _everywhere("\ud800 and \udc00"),
     "a hundred marks on one letter": _everywhere("Z" + "\u0335\u0321\u0489" * 100),
     # Size
@@ -92,8 +106,19 @@ ARRAYS: dict[str, list[Any]] = {
         field("v", "nonsense"), {"key": ["k"], "value": True, "type": "password", "filename": {}},
     ],
     # File names
-    "file names with paths": _file("../../../etc/cron.d/pwned") + _file("C:\\Windows\\cmd.exe") + _file("/x/"),
-    "file names that are none": _file("..") + _file(".") + _file("   ") + _file("\u0000") + _file(7) + _file(""),
+    "file names with paths": [
+        *_file("../../../etc/cron.d/pwned"),
+        *_file("C:\\Windows\\cmd.exe"),
+        *_file("/x/"),
+    ],
+    "file names that are none": [
+        *_file(".."),
+        *_file("."),
+        *_file("   "),
+        *_file("\u0000"),
+        *_file(7),
+        *_file(""),
+    ],
     "file names that systems keep or shells read": [
         *_file("CON.txt"), *_file("-rf"), *_file("~/.bashrc"), *_file("%2e%2e%2fx"),
         *_file("$(id).txt"),

@@ -125,9 +125,8 @@ PICTURES = {
     "recipient-phone": Picture(_share, f"{_SHARE}login page, below each other on a phone.", PHONE),
     "submitter": Picture(
         _form,
-        "The submitter's page of a request, Access to staging: a form with a user name, a "
-        "hidden staging password and "
-        "the button Seal and send.",
+        "The submitter's page of a request, Access to staging: a form with a user name, a hidden "
+        "staging password and the button Seal and send.",
     ),
     "submitter-phone": Picture(
         _form,
@@ -140,15 +139,13 @@ PICTURES = {
     ),
     "owner": Picture(
         _submissions,
-        "The owner's page of a request: two submissions, opened in the browser, the newest "
-        "first, each with a password "
-        "behind dots.",
+        "The owner's page of a request: two submissions, opened in the browser, the newest first, "
+        "each with a password behind dots.",
     ),
     "report": Picture(
         _report,
-        "The report of a batch of six vendors: figures, a chart of the submissions over "
-        "time, and a row for each "
-        "vendor, first the one that somebody has to decide.",
+        "The report of a batch of six vendors: figures, a chart of the submissions over time, and "
+        "a row for each vendor, first the one that somebody has to decide.",
         (1000, 480),
     ),
 }

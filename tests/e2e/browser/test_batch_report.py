@@ -95,11 +95,14 @@ def on_paper(browser: Browser, size: tuple[int, int], *, dark: bool) -> None:
     browser.cdp("Emulation.setEmulatedMedia", media="print", features=scheme)
 
 
-CUT = """return [...document.querySelectorAll('main, section, .scroll, table, tbody, tbody *')].filter(each => {
+CUT = """const all = 'main, section, .scroll, table, tbody, tbody *';
+return [...document.querySelectorAll(all)].filter(each => {
     const box = each.getBoundingClientRect(), style = getComputedStyle(each);
-    return !each.checkVisibility({visibilityProperty: true, opacityProperty: true}) || box.height === 0
+    return !each.checkVisibility({visibilityProperty: true, opacityProperty: true})
+      || box.height === 0
       || box.left < 0 || box.right > document.documentElement.clientWidth + 1
-      || style.overflow !== 'visible' && (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight);
+      || style.overflow !== 'visible'
+        && (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight);
 }).map(each => each.tagName + ' ' + each.textContent.slice(0, 60))"""
 """What of the rows is hidden, has no size, sticks out of the page, or is cut."""
 
@@ -138,7 +141,8 @@ def test_on_a_phone_each_row_is_read_from_top_to_bottom(page: Browser) -> None:
     )
     assert page.run(CUT) == page.overflows() == []
     labels = page.run("""return [...document.querySelectorAll('tbody tr:first-child')].map(row =>
-        [...row.querySelectorAll('td')].map(cell => JSON.parse(getComputedStyle(cell, '::before').content)))""")
+        [...row.querySelectorAll('td')].map(cell =>
+          JSON.parse(getComputedStyle(cell, '::before').content)))""")
     assert labels == [["State", "Since", "Next step", "Submissions", "Reminders"]] * 12
     sizes = page.run(
         "return [...document.querySelectorAll('tbody *')].map(each => "

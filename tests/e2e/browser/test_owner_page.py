@@ -26,7 +26,8 @@ def submissions(browser: Browser) -> list[list[tuple[str, str]]]:
     """Every submission as it is to be seen: labels and values."""
     script = """return [...document.querySelectorAll('.submission')].map(each =>
       [...each.querySelectorAll('.field')].map(field =>
-        [field.querySelector('.label')?.textContent ?? '', field.querySelector('.value').textContent]))"""
+        [field.querySelector('.label')?.textContent ?? '',
+         field.querySelector('.value').textContent]))"""
     return [[(label, value) for label, value in each] for each in browser.run(script)]
 
 

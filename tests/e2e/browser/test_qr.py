@@ -39,9 +39,8 @@ VALUES = "return [...document.querySelectorAll('.value')].map(e => e.textContent
 
 def some_text(length: int) -> str:
     """Letters that no mode but the bytes' could hold, always the same."""
-    return "".join(
-        random.Random(length).choices("abcdefghijklmnopqrstuvwxyz0123456789/:?&=%", k=length)  # noqa: S311
-    )
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789/:?&=%"
+    return "".join(random.Random(length).choices(letters, k=length))  # noqa: S311
 
 
 @pytest.fixture

@@ -205,7 +205,9 @@ def test_a_field_without_a_key_has_no_label_but_a_name_to_the_ear(
 
 PRIVATE_KEYS = {
     "PEM": "-----BEGIN PRIVATE KEY-----\nMIGHAgEA\n-----END PRIVATE KEY-----\n",
-    "behind attributes": "Bag Attributes\n    friendlyName: ann\n-----BEGIN RSA PRIVATE KEY-----\nMIGHAgEA\n",
+    "behind attributes": (
+        "Bag Attributes\n    friendlyName: ann\n-----BEGIN RSA PRIVATE KEY-----\nMIGHAgEA\n"
+    ),
     "OpenSSH": "\r\n-----BEGIN OPENSSH PRIVATE KEY-----\r\nb3BlbnNzaA\r\n",
     "PGP": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQWGBF\n",
     "PuTTY": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n",

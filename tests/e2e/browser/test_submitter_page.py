@@ -398,7 +398,8 @@ def test_a_password_is_hidden_until_it_is_shown(browser: Browser, job: Job) -> N
 def test_several_lines_dropped_onto_an_entry_stay_several(browser: Browser, job: Job) -> None:
     asked = ask(job, fields=[("Key", "text")])
     form(browser, asked.collect_link)
-    drop = """const dataTransfer = new DataTransfer(); dataTransfer.setData("text/plain", arguments[1]);
+    drop = """const dataTransfer = new DataTransfer();
+      dataTransfer.setData("text/plain", arguments[1]);
       const event = new DragEvent("drop", {dataTransfer, bubbles: true, cancelable: true});
       return arguments[0].dispatchEvent(event)"""
     assert browser.run(drop, browser.named("Key"), "one line") is True, "left to the browser"

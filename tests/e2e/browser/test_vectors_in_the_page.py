@@ -36,7 +36,8 @@ _READERS = """{
     const plaintext = new TextEncoder().encode(v.plaintext);
     return {
       opened: hex(await wire.openEnvelope(key, v.data, v.passcode)),
-      sealed: await wire.sealEnvelope(key, plaintext, v.passcode, { salt: un(v.salt_hex), iv: un(v.iv_hex) }),
+      sealed: await wire.sealEnvelope(
+        key, plaintext, v.passcode, { salt: un(v.salt_hex), iv: un(v.iv_hex) }),
       token: await wire.accessToken(key),
       verifier: v.passcode === null ? null : await wire.passcodeVerifier(v.passcode),
       fragment: wire.encodeFragment(key),
@@ -47,13 +48,15 @@ _READERS = """{
     const seed = await wire.seedFromCustodySecret(v.custody_secret);
     const pair = await wire.keyFromSeed(seed, v.service_tag);
     const { wrap } = v;
-    const pins = { ephemeral: un(wrap.ephemeral_scalar_hex), salt: un(wrap.salt_hex), iv: un(wrap.iv_hex) };
+    const pins = {
+      ephemeral: un(wrap.ephemeral_scalar_hex), salt: un(wrap.salt_hex), iv: un(wrap.iv_hex) };
     const payload = un(wrap.content_key_hex);
     return {
       seed: hex(seed), scalar: hex(pair.scalar), point: hex(pair.publicKey),
       opened: hex(await wire.openBox(pair, wrap.item_key_wrap, v.service_tag)),
       sealed: await wire.sealBox(pair.publicKey, payload, v.service_tag, pins),
-      again: hex(await wire.openBox(pair, await wire.sealBox(pair.publicKey, payload, v.service_tag), v.service_tag)),
+      again: hex(await wire.openBox(
+        pair, await wire.sealBox(pair.publicKey, payload, v.service_tag), v.service_tag)),
     };
   },
   fragment: (wire, text, un, hex) => hex(wire.decodeFragment(text)),

@@ -277,7 +277,8 @@ import os
 from sealpipe_rehearsal.people import Submitter
 origin = os.environ["SEALPIPE_BASE_URL"].removesuffix("/v1")
 link = os.environ["SEALPIPE_LINK_BASE_URL"] + "/r/" + os.environ["REQUEST_SHORT_CODE"]
-Submitter(origin).submit(link, {{"Staging password": "{ANSWERED["password"]}", "User name": "{ANSWERED["user"]}"}})
+values = {{"Staging password": "{ANSWERED["password"]}", "User name": "{ANSWERED["user"]}"}}
+Submitter(origin).submit(link, values)
 """
 SUBMITS: dict[str, Any] = {
     "stage": "vendor",

@@ -95,7 +95,8 @@ def test_they_pass_there_with_few_calls_and_leave_nothing(
 def test_a_host_that_differs_fails_them_and_the_output_shows_no_credential(
     stand_in: RunningService, bare: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(responses.REFUSALS, "share_not_found", responses.Refusal(410, 2, "Gone"))  # type: ignore[arg-type]
+    gone = responses.Refusal(410, 2, "Gone")
+    monkeypatch.setitem(responses.REFUSALS, "share_not_found", gone)  # type: ignore[arg-type]
     api_key = stand_in.create_key()
     done = live(bare, "-vv", "--showlocals", "--full-trace", **variables(stand_in, api_key))
     assert done.code == 1

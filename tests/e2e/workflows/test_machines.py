@@ -88,7 +88,7 @@ SKIPPED [3] tests/b.py:4: node is not installed
 
 DEPENDING = (
     "tests/unit/core/test_own_environment.py::test_nothing_of_the_users_is_seen",
-    "tests/plugins/local/test_dotenv_encoder.py::test_a_client_of_docker_is_found_in_any_folder_of_the_path",
+    "tests/plugins/local/test_dotenv_encoder.py::test_a_client_of_docker_is_found_in_the_path",
     "tests/plugins/local/test_dotenv_encoder.py::test_the_fake_of_docker_reads_as_docker_does",
     *(
         f"tests/cli/scenarios/test_scenarios.py::test_scenario[{name}]"
@@ -118,7 +118,8 @@ def test_what_depends_on_the_machine_passes_on_one_that_is_unlike_in_everything(
 chmod a+rx {shlex.join(parents)}
 mkdir {there}
 cd {shlex.quote(str(ROOT))}
-git -c safe.directory='*' ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t {there}
+git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
+    xargs -0 cp --parents -t {there}
 chown -R ann: {there}
 """
     row = MACHINES.MACHINES["all-at-once"]

@@ -150,8 +150,8 @@ def test_a_green_commit_on_main_with_its_changelog_is_ready(checkout: Path) -> N
     assert ask(checkout) == (0, "ready")
     (asked,) = (checkout.parent / "asked").read_text().splitlines()
     commit = git(checkout, "rev-parse", "HEAD")
-    path = f"repos/{REPOSITORY}/actions/workflows/tests.yml/runs?head_sha={commit}&event=push&branch=main"
-    assert asked == f"api {path}"
+    runs = f"repos/{REPOSITORY}/actions/workflows/tests.yml/runs"
+    assert asked == f"api {runs}?head_sha={commit}&event=push&branch=main"
 
 
 @pytest.mark.parametrize("tag", ["v9.9.9", "0.2.0", "v0.2", "v0x2.0"])

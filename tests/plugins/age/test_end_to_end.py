@@ -105,7 +105,7 @@ def test_what_fails_is_told_apart(keys: Keys, user: Terminal, service: RunningSe
 
 
 @pytest.mark.parametrize("name", ["token.age", "none.age"])
-def test_neither_key_nor_value_shows_in_any_place(name: str, keys: Keys, user: Terminal) -> None:
+def test_neither_key_nor_value_shows(name: str, keys: Keys, user: Terminal) -> None:
     environ = {"SEALPIPE_PLUGIN_AGE__IDENTITY": keys.private}
     seen = watch(
         user,
@@ -118,7 +118,7 @@ def test_neither_key_nor_value_shows_in_any_place(name: str, keys: Keys, user: T
     assert seen.executed == []
 
 
-def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
+def test_no_file_has_what_is_collected_in_clear(job: Job) -> None:
     keys, request = Keys(job.terminal.home), asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= keys.environ()

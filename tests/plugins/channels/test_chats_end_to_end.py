@@ -82,7 +82,7 @@ Cases = dict[str, tuple[Reply | Fault | None, dict[str, str]]]
 
 
 @pytest.mark.parametrize("name", ["mattermost", "discord"])
-def test_link_and_address_show_in_no_other_place(
+def test_link_and_address_show_nowhere_else(
     name: str, chatting: Terminal, mattermost: FakeMattermost, discord: FakeDiscord
 ) -> None:
     fake = mattermost if name == "mattermost" else discord

@@ -112,7 +112,7 @@ class TestTheMessage:
 
     def test_nothing_but_the_link_is_markup_in_html(self, mailbox: Mailbox) -> None:
         email(mailbox).send(TO, share(f'<script>alert("x")</script> <img src=x>\n{LINK}'))
-        page = mailbox.received[0].mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
+        page = mailbox.received[0].body("html")
         tags = set(re.findall(r"<\s*/?([a-z!]+)", page, re.IGNORECASE))
         assert tags == {"!DOCTYPE", "html", "head", "meta", "title", "body", "p", "br", "a"}
         assert page.count("<a ") == 1
@@ -169,7 +169,7 @@ class TestTheMessage:
 
     def test_a_text_without_the_link_has_it_at_its_end(self, mailbox: Mailbox) -> None:
         email(mailbox).send(TO, share("Here you are."))
-        text = mailbox.received[0].mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+        text = mailbox.received[0].body()
         assert text.splitlines() == ["Here you are.", "", LINK]
 
 

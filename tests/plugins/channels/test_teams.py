@@ -110,8 +110,7 @@ def test_webhooks_that_cannot_be_read_are_named_and_not_shown(
     ("reply", "kind"),
     [
         (Reply(200, "Webhook message delivery failed with error: Microsoft Teams endpoint returned "
-            "HTTP error 429 "
-                    "with ContextId tcid=1"), UnavailableError),
+            "HTTP error 429 with ContextId tcid=1"), UnavailableError),
         (Reply(200, "Webhook message delivery failed with error: HTTP error 500"),
             UnknownOutcomeError),
         (Reply(429, "", {"Retry-After": "7"}), UnavailableError),

@@ -34,7 +34,11 @@ def rerouted(google: FakeSecretManager, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def environ(google: FakeSecretManager, rerouted: None, tmp_path: Path) -> dict[str, str]:  # noqa: ARG001 - for the login
+def environ(
+    google: FakeSecretManager,
+    rerouted: None,  # noqa: ARG001 - for the login
+    tmp_path: Path,
+) -> dict[str, str]:
     """The default store's login, by the variables of Google's own tools: a user's, for a key takes
     40 ms to load.
     """

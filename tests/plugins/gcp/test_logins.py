@@ -108,7 +108,8 @@ class TestFiles:
     def test_an_impersonated_account(
         self, google: FakeSecretManager, environ: dict[str, str], file: Path
     ) -> None:
-        url = f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"
+        account = f"projects/-/serviceAccounts/{EMAIL}"
+        url = f"https://iamcredentials.googleapis.com/v1/{account}:generateAccessToken"
         kind = {"type": "impersonated_service_account", "service_account_impersonation_url": url}
         file.write_text(
             json.dumps({**kind, "source_credentials": json.loads(google.credentials())})

@@ -319,9 +319,8 @@ class TestTargets:
 
     def test_it_says_what_it_would_do(self, lab: FakeGitLab, using: Storing) -> None:
         assert using.describe(TARGET) == (
-            "store variables of the project acme/sub/app at GitLab, masked and protected, "
-            "if none has this "
-            "key; its other variables stay"
+            "store variables of the project acme/sub/app at GitLab, masked and protected, if none "
+            "has this key; its other variables stay"
         )
         told = using.describe("groups/acme?environment=prod&masked=0", "merge")
         assert (

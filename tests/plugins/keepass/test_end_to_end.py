@@ -98,9 +98,7 @@ def test_what_fails_is_told_apart(team: Databases, user: Terminal, service: Runn
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "Canary-that-is-wrong"])
-def test_neither_password_nor_value_shows_in_any_place(
-    password: str, team: Databases, user: Terminal
-) -> None:
+def test_neither_password_nor_value_shows(password: str, team: Databases, user: Terminal) -> None:
     environ = {**team.environ(), f"{P}PASSWORD": password}
     seen = watch(user, [*SEALPIPE, *SHARE, "--output", "json"], environ=environ)
     assert seen.done.code == (0 if password == PASSWORD else 14), seen.done
@@ -109,7 +107,7 @@ def test_neither_password_nor_value_shows_in_any_place(
     assert seen.executed == []
 
 
-def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
+def test_no_file_has_what_is_collected_in_clear(job: Job) -> None:
     team, request = Databases(job.terminal.home), asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= team.environ()

@@ -32,13 +32,15 @@ from sealpipe.registry.sinks import write_fields
 def put(text, value, mode="create"):
     try:
         locator = registry.locate(parse(text), "sink")
-        receipt = write_fields(registry, "keyring", locator, [SinkField("", Secret(value))], mode, "m1")
+        fields = [SinkField("", Secret(value))]
+        receipt = write_fields(registry, "keyring", locator, fields, mode, "m1")
         say("already" if receipt.already else "stored")
     except PluginError as error:
         say(type(error).__name__, error.message, error.locator, bool(error.remedy))
 
 def there():
-    return sorted((item.get_attributes()["username"], item.get_secret().hex()) for item in collection().get_all_items())
+    items = collection().get_all_items()
+    return sorted((item.get_attributes()["username"], item.get_secret().hex()) for item in items)
 """
 
 

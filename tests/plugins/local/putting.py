@@ -102,7 +102,8 @@ def _main() -> None:
         put(name, str(warm / "it"), {"WARM": value}, how if mode != "merge" else "merge")
     told = json.loads(sys.stdin.readline())
     try:
-        print("already" if put(name, told["body"], told["values"], mode).already else "stored")  # type: ignore[arg-type]
+        result = put(name, told["body"], told["values"], mode)  # type: ignore[arg-type]
+        print("already" if result.already else "stored")
     except PluginError as error:
         print(f"{type(error).__name__}: {error.message} ({error.remedy})")
 

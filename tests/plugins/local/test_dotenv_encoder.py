@@ -301,7 +301,7 @@ def test_names_that_shells_keep_are_refused_and_no_others(tmp_path: Path) -> Non
     assert wrong == []
 
 
-def test_a_client_of_docker_is_found_in_any_folder_of_the_path(
+def test_a_client_of_docker_is_found_in_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = shutil.which("docker")

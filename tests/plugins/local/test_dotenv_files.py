@@ -79,7 +79,8 @@ def test_the_same_values_among_comments_are_there_already(tmp_path: Path) -> Non
     file.write_text(text)
     file.chmod(0o600)
     for mode in ("create", "replace", "merge"):
-        assert put("dotenv", str(file), {"L": "w", "K": "v"}, mode).already  # type: ignore[arg-type]
+        result = put("dotenv", str(file), {"L": "w", "K": "v"}, mode)  # type: ignore[arg-type]
+        assert result.already
     assert file.read_text() == text
 
 

@@ -85,7 +85,7 @@ def test_what_fails_is_told_apart(
         )
 
 
-def test_a_submission_shows_in_no_place_but_1password(fake: FakeConnect, job: Job) -> None:
+def test_a_submission_shows_in_1password_only(fake: FakeConnect, job: Job) -> None:
     request = asked_at_once(job)
     given = request.answer()
     job.terminal.environ |= environ(fake)

@@ -34,7 +34,8 @@ local all outsider reject
 local all all scram-sha-256
 host all all all scram-sha-256
 """
-THERE, ELSEWHERE = "0.0.0.0", "127.1"  # noqa: S104 - nobody listens there: it is where a client connects
+# Nobody listens there: it is where a client connects.
+THERE, ELSEWHERE = "0.0.0.0", "127.1"  # noqa: S104
 """Both are this machine, but not by their spelling, so TLS is verified."""
 LOGGING = (
     "logging_collector=on",
@@ -65,7 +66,8 @@ class Roles:
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement as a superuser; `{}` are names."""
-        text = sql.SQL(statement).format(*(sql.Identifier(str(each)) for each in values))  # type: ignore[arg-type]
+        names = (sql.Identifier(str(each)) for each in values)
+        text = sql.SQL(statement).format(*names)  # type: ignore[arg-type]
         cursor = self._connection.execute(text)
         return cursor.fetchall() if cursor.description else []
 
@@ -102,13 +104,14 @@ class Roles:
         return True
 
     def comment(self, name: str) -> str | None:
-        [(text,)] = self.run(
-            f"SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = '{name}'"  # noqa: S608 - ours
-        )
+        read = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles"
+        [(text,)] = self.run(f"{read} WHERE rolname = '{name}'")
         return text  # type: ignore[no-any-return]
 
     def verifier(self, name: str) -> str | None:
-        [(text,)] = self.run(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{name}'")  # noqa: S608 - ours
+        [(text,)] = self.run(
+            f"SELECT rolpassword FROM pg_authid WHERE rolname = '{name}'"  # noqa: S608
+        )
         return text  # type: ignore[no-any-return]
 
     def log(self) -> str:

@@ -148,7 +148,9 @@ class TestStores:
             ),
             (
                 {
-                    "SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": f"postgresql://u:{ADMIN_PASSWORD}@h/d?hostaddr=192.0.2.1"
+                    "SEALPIPE_PLUGIN_POSTGRES_ROLE__URL": (
+                        f"postgresql://u:{ADMIN_PASSWORD}@h/d?hostaddr=192.0.2.1"
+                    )
                 },
                 "must not have hostaddr",
             ),

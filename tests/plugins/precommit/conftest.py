@@ -56,7 +56,10 @@ def found_by() -> Mapping[str, list[str]]:
             f"https://links.example/AbC&#x00023;1{key()}",
             f"https:\\x2f\\x2flinks.example/AbC\\x231{key()}",
             f"https://elsewhere.example/?to=https%253A%252F%252Flinks.example%252FAbC%25231{key()}",
-            f"https://elsewhere.example/?to=https%2525253A%2525252F%2525252Flinks.example%2525252FAbC%252525231{key()}",
+            (
+                "https://elsewhere.example/?to=https%2525253A%2525252F%2525252Flinks.example"
+                f"%2525252FAbC%252525231{key()}"
+            ),
             f"https%253A%252F%252Flinks.example%252FAbC%25231{key()}",
             f"${{BASE_URL}}/s/AbC#1{key()}",
             f"{{{{ base }}}}/s/AbC#1{key()}",

@@ -65,9 +65,8 @@ SCANNERS: Mapping[str, Scanner] = {
     "kingfisher": Scanner(
         "kingfisher",
         "kingfisher-bin",
-        "scan --rules-path {rules} --load-builtins=false --ignore-comment {pragma} "
-        "--no-validate --no-dedup "
-        "--no-rule-cache --no-update-check --format jsonl --output {report} {folder}",
+        "scan --rules-path {rules} --load-builtins=false --ignore-comment {pragma} --no-validate "
+        "--no-dedup --no-rule-cache --no-update-check --format jsonl --output {report} {folder}",
         read_kingfisher,
         200,
     ),

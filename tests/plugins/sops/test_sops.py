@@ -243,7 +243,8 @@ def test_each_failure_reads_differently(
 
 
 KMS = """\
-a: ENC[AES256_GCM,data:6hQ5cA==,iv:5Ppq734a86PVoPMthxxT+ImqLRnPPLsjaoGcQ9pWM9Y=,tag:+2t9xUo7h4KpZk6WRJ9z3Q==,type:str]
+a: ENC[AES256_GCM,data:6hQ5cA==,iv:5Ppq734a86PVoPMthxxT+ImqLRnPPLsjaoGcQ9pWM9Y=,\
+tag:+2t9xUo7h4KpZk6WRJ9z3Q==,type:str]
 sops:
     kms:
         - arn: arn:aws:kms:us-east-1:000000000000:key/11111111-2222-3333-4444-555555555555

@@ -123,7 +123,7 @@ def test_a_library_call_reads_and_lets_go(
 
 @pytest.mark.parametrize("method", ["token", "approle", "jwt", "userpass"])
 @pytest.mark.parametrize("path", ["secret/app/e2e", "secret/other", "nowhere/at/all"])
-def test_no_login_and_no_value_shows_in_any_place(
+def test_no_login_and_no_value_shows(
     method: str, path: str, request: pytest.FixtureRequest, user: Terminal, front: FrontDoor
 ) -> None:
     login: dict[str, str] = request.getfixturevalue(method)

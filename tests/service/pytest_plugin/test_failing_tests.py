@@ -23,16 +23,19 @@ def test_it(sealpipe_rehearsal):
     environ = sealpipe_rehearsal.environ(api_key)
     merged = {"PATH": "", **environ}
     client = sealpipe_rehearsal.client(api_key)
-    share = client.share([Field("P", Secret(os.environ["VALUE"]))], passcode=Secret(os.environ["PASSCODE"]), views=2)
+    passcode = Secret(os.environ["PASSCODE"])
+    share = client.share([Field("P", Secret(os.environ["VALUE"]))], passcode=passcode, views=2)
     recipient = sealpipe_rehearsal.recipient
-    fields = recipient.open_link(share.link, Secret(os.environ["PASSCODE"]))
+    fields = recipient.open_link(share.link, passcode)
     seen = sealpipe_rehearsal.seen()
     with open(os.environ["KNOWN"], "w") as file:
         json.dump({"credential": api_key.reveal(), "link": share.link.reveal()}, file)
     %s
 """
 FAILING = {
-    "its own assertion": "assert [environ, merged, seen, fields, share, client] == sealpipe_rehearsal",
+    "its own assertion": (
+        "assert [environ, merged, seen, fields, share, client] == sealpipe_rehearsal"
+    ),
     "a link that wants a passcode": "recipient.open_link(share.link)",
     "the wrong passcode": 'recipient.open_link(share.link.reveal(), "wrong")',
     "a link cut short": "recipient.open_link(share.link.reveal()[:-1])",

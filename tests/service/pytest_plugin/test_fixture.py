@@ -62,7 +62,8 @@ import time
 from pathlib import Path
 
 def queued():
-    return sum(int(each.read_text().split()[1]) for each in Path("/proc/self/task").glob("*/schedstat")) / 1e9
+    threads = Path("/proc/self/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[1]) for each in threads) / 1e9
 
 def ran():
     return time.monotonic() - queued()
@@ -105,7 +106,8 @@ before = []
 
 @pytest.mark.parametrize("number", range(2))
 def test_it(sealpipe_rehearsal, number):
-    assert sealpipe_rehearsal.seen() == sealpipe_rehearsal.events() == sealpipe_rehearsal.notes() == []
+    it = sealpipe_rehearsal
+    assert it.seen() == it.events() == it.notes() == []
     client = sealpipe_rehearsal.client()
     assert list(client.iter_shares()) == []
     for address, api_key in before:
@@ -120,7 +122,9 @@ def test_it(sealpipe_rehearsal, number):
     assert sealpipe_rehearsal.recipient.look(share.link)
     sealpipe_rehearsal.advance(10 * 24 * 3600)
     sealpipe_rehearsal.set_account(view_protection=False)
-    sealpipe_rehearsal.faults({"fault": "refuse", "seconds": 600}, {"fault": "unauthorized", "times": "always"})
+    sealpipe_rehearsal.faults(
+        {"fault": "refuse", "seconds": 600}, {"fault": "unauthorized", "times": "always"}
+    )
     with pytest.raises(OutcomeUnknownError):
         sealpipe_rehearsal.client(deadline=3).share(["P=text:x"])
     with pytest.raises(ConnectError):

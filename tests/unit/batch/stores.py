@@ -68,8 +68,9 @@ class Place(ABC):
     @property
     def api_key(self) -> str:
         """The credential as text."""
-        parts = [self.credential.auth_secret, self.credential.custody_secret]
-        return f"svc_sk_live_{self.credential.key_id}.{'.'.join(part.reveal() for part in parts if part)}"
+        secrets = [self.credential.auth_secret, self.credential.custody_secret]
+        parts = [self.credential.key_id, *(secret.reveal() for secret in secrets if secret)]
+        return f"svc_sk_live_{'.'.join(parts)}"
 
     def database(self) -> Database:
         """One more connection."""

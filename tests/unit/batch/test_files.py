@@ -41,7 +41,10 @@ TOML = """
 name = "vendors"
 kind = "request"
 key = "name"
-request = { ask = ["Password"], send = ["email:{email}"], max-submissions = 2, title = "Floor {floor}" }
+request.ask = ["Password"]
+request.send = ["email:{email}"]
+request.max-submissions = 2
+request.title = "Floor {floor}"
 notify.send = ["slack:#x"]
 notify.rows = true
 [[row]]

@@ -17,13 +17,19 @@ import pytest
 from sealpipe import Client
 from sealpipe.api.requests import Submission
 from sealpipe.batch.database.effects import EffectStore
-from sealpipe.batch.database.records import SECOND, Batch, ConflictError, Row
+from sealpipe.batch.database.records import SECOND, Batch, ConflictError, NewRow, Row
 from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.row_outbox import RowOutbox, make_ledger_opener
 from sealpipe.collect.options import plan_collect
 from sealpipe.collect.poll import collect
-from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
+from sealpipe.errors import (
+    DeliveryError,
+    InvalidRequestError,
+    Note,
+    OutcomeUnknownError,
+    StateError,
+)
 from sealpipe.expire.request import expire_request
 from sealpipe.network.service_network import ServiceNetwork
 from sealpipe.request.create import request
@@ -33,7 +39,7 @@ from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.share.options import plan_share
 from sealpipe.share.post import share
-from sealpipe.state.entry import Entry
+from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.ledger import PendingDelete
 from sealpipe_plugins.webhook.channel import WebhookChannel
 from sealpipe_rehearsal.running_service import RunningService
@@ -310,6 +316,18 @@ def test_what_is_older_than_23_hours_is_never_sent_again(worker: Worker) -> None
     ) as refused:
         finish(worker.session, reopened)
     assert "sealpipe batch reissue vendors -- 'row 0'" in refused.value.remedy
+
+
+def test_a_row_whose_key_reads_like_a_command_is_named_as_it_is(place: Place) -> None:
+    store = place.store()
+    batch = store.add_batch("vendors", {"digest": "abc"})
+    store.add_rows(batch, [NewRow("`sealpipe resume ID`", "new", store.now(), {})])
+    entry = RowOutbox(store, batch, claim(store, batch)).add(META, b"{}")
+    with pytest.raises(StateError) as told, keep_entry_on_error(entry):
+        raise StateError("the disk is full")
+    assert Note.on(told.value) == [
+        "the row `sealpipe resume ID` is kept: `sealpipe batch run` finishes it"
+    ]
 
 
 def test_an_entry_keeps_what_files_keep_and_wraps_its_secrets(worker: Worker) -> None:

@@ -42,7 +42,8 @@ def test_over_a_network_tls_is_verified(tmp_path: Path) -> None:
     assert own["sslrootcert"] == "/own.pem"
 
 
-THERE, ELSEWHERE = "0.0.0.0", "127.1"  # noqa: S104 - nobody listens there: it is where a client connects
+# Nobody listens there: it is where a client connects.
+THERE, ELSEWHERE = "0.0.0.0", "127.1"  # noqa: S104
 """Both are this machine, but not by their spelling (`is_loopback`), so TLS is verified."""
 
 
@@ -184,7 +185,8 @@ import sys
 from pathlib import Path
 from sealpipe.batch.database.opening import open_database
 open_database(Path({str(tmp_path / "state")!r}))
-print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"psycopg", "procrastinate", "httpx", "click"}}))
+loaded = {{name.partition(".")[0] for name in sys.modules}}
+print(sorted(loaded & {{"psycopg", "procrastinate", "httpx", "click"}}))
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True

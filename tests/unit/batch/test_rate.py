@@ -5,38 +5,19 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Sequence
+import time
 
 import pytest
 
-from sealpipe.batch.database.rate import (
-    Block,
-    RateState,
-    SharedRate,
-    Slot,
-    reserve,
-    reserve_block,
-    slow_down,
-)
+from sealpipe.api.operation import Failure
+from sealpipe.batch.database.rate import Block, SharedRate, Slot, reserve_block
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine.run import MAX_THREADS, choose_threads
-from sealpipe.network.rate_limiter import MAX_RETRY_AFTER
-from unit.batch.stores import MINUTE, Place, make_credential, run_at_once
+from sealpipe.network.rate import MAX_RETRY_AFTER, RateState
+from support.rates import MINUTE, most_in_a_minute
+from unit.batch.stores import Place, make_credential, run_at_once
 
 START = 1_800_000_000 * SECOND
-
-
-def most_in_a_minute(times: Sequence[int]) -> int:
-    """The most calls that any minute has, whenever it begins."""
-    window: deque[int] = deque()
-    most = 0
-    for moment in sorted(times):
-        window.append(moment)
-        while window[0] <= moment - MINUTE:
-            window.popleft()
-        most = max(most, len(window))
-    return most
 
 
 @pytest.mark.parametrize("limit", [1, 59, 60, 100, 180, 601, 900, 6_000, 1_000_000])
@@ -53,89 +34,34 @@ def test_as_many_threads_as_keep_the_rate_busy(limit: int) -> None:
     assert 1 <= choose_threads(None) <= MAX_THREADS
 
 
-@pytest.mark.parametrize("limit", [1, 2, 10, 19, 20, 60, 100, 601, 6000])
-def test_workers_that_always_have_work_use_the_limit_and_never_exceed_it(limit: int) -> None:
-    chance, workers = random.Random(limit), [START] * 4  # noqa: S311 - a test's own times
-    state, times = RateState(per_minute=limit), []
-    while min(workers) < START + 10 * MINUTE:
-        now = min(workers)
-        state, at = reserve(state, now)
-        times.append(at)
-        workers[workers.index(now)] = at + round(chance.random() * MINUTE / limit)
-    assert most_in_a_minute(times) <= limit
-    whole = [at for at in times if at < START + 10 * MINUTE]
-    assert len(whole) >= 0.9 * limit * 10
+def test_a_429_of_one_worker_slows_those_who_sleep_in_another(place: Place) -> None:
+    waits, refused = place.store().rate, place.store().rate
+    waits.set_limit(120)
+    turn = waits.acquire().at
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        if not slept:
+            refused.slow_down(turn, 3.0)
+        slept.append(seconds)
+        time.sleep(seconds)
+
+    found = waits.wait(60.0, sleep)
+    assert isinstance(found, int)
+    assert found >= refused.read().slowed_until >= turn + 3 * SECOND
+    assert len(slept) == 2
 
 
-def test_calls_that_leave_up_to_a_slot_late_do_not_exceed_it() -> None:
-    chance, state, times = random.Random(7), RateState(per_minute=100), []  # noqa: S311 - as above
-    for _ in range(1000):
-        state, at = reserve(state, START)
-        times.append(at + round(chance.random() * 2 * state.get_spacing()))
-    assert most_in_a_minute(times) <= 100
-
-
-def test_after_a_pause_nothing_is_caught_up_with() -> None:
-    state, _ = reserve(RateState(per_minute=60), START)
-    times = []
-    for _ in range(100):
-        state, at = reserve(state, START + 60 * MINUTE)
-        times.append(at)
-    assert most_in_a_minute(times) <= 60
-
-
-def test_without_a_limit_nothing_is_delayed_until_the_first_429() -> None:
-    state = RateState()
-    for number in range(1000):
-        state, at = reserve(state, START + number)
-        assert at == START + number
-    assert state.calls_per_minute is None
-    slowed = slow_down(state, START + SECOND, at, 30.0)
-    _, at = reserve(slowed, START + 2 * SECOND)
-    assert at == START + 31 * SECOND
-    # a thousand calls at once are a burst of two minutes' worth
-    assert slowed.calls_per_minute == pytest.approx(500, rel=0.01)
-
-
-def test_one_429_slows_all_and_those_of_calls_sent_before_it_do_not_count() -> None:
-    state, first = reserve(RateState(per_minute=100), START)
-    state, second = reserve(state, START)
-    before = state.get_spacing()
-    state = slow_down(state, second + 1, first, None)
-    assert state.get_spacing() == pytest.approx(before / 0.7, rel=0.01)
-    again = slow_down(state, second + 2, second, 5.0)
-    assert again.get_spacing() == state.get_spacing()
-    assert again.slowed_until == second + 2 + 5 * SECOND
-
-
-@pytest.mark.parametrize("burst", [1, 200])
-def test_the_rate_of_a_service_that_tells_none_is_learned(burst: int) -> None:
-    limit, tokens, filled_at = 100, float(burst), START
-    state, now, allowed, refused = RateState(), START, [], 0
-    while now < START + 240 * MINUTE:
-        state, now = reserve(state, now)
-        tokens, filled_at = min(burst, tokens + (now - filled_at) / MINUTE * limit), now
-        if tokens >= 1.0:
-            tokens -= 1.0
-            allowed.append(now)
-        else:
-            refused += 1
-            state = slow_down(state, now, now, 1.0)
-    late = [at for at in allowed if at > START + 120 * MINUTE]
-    assert len(late) >= 0.75 * limit * 120
-    assert refused <= 0.07 * len(allowed)
-
-
-def test_an_absurd_retry_after_and_a_clock_that_was_set_back_block_nobody_for_good() -> None:
-    state, at = reserve(RateState(per_minute=60), START)
-    state = slow_down(state, START, at, 1e12)
-    assert state.slowed_until <= START + MAX_RETRY_AFTER * SECOND
-    assert slow_down(state, START, at, -5.0).slowed_until == state.slowed_until
-    day = 24 * 60 * MINUTE
-    _, same = reserve(state, START)
-    _, later = reserve(state, START - day)
-    assert START < same <= START + MAX_RETRY_AFTER * SECOND
-    assert later == same - day
+def test_a_call_that_would_be_too_late_reserves_nothing(place: Place) -> None:
+    rate = place.store().rate
+    rate.set_limit(60)
+    rate.acquire()
+    before = rate.read()
+    refusal = rate.wait(1.0, lambda _: pytest.fail("it waits"))
+    assert isinstance(refusal, Failure)
+    assert refusal.retry_after == pytest.approx(1.05, abs=0.1)
+    assert not refusal.sent
+    assert rate.read() == before
 
 
 def test_threads_and_workers_share_one_rate(place: Place) -> None:
@@ -163,7 +89,8 @@ from sealpipe.api.operation import Credential
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.secret import Secret
 kind, where, credential = sys.argv[1:]
-database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/"), Secret(where))
+folder, address = (where, None) if kind == "sqlite" else ("/", Secret(where))
+database = open_database(Path(folder), address)
 rate = open_store(database, Credential.parse(credential), "https://api.example/v1").rate
 sys.stdin.read(1)
 for _ in range(50):
@@ -190,7 +117,7 @@ def test_a_slot_and_what_is_known_are_in_the_database(place: Place) -> None:
     assert store.rate.read() == RateState()
     first = store.rate.acquire()
     store.rate.set_limit(60)
-    store.rate.slow_down(first, MAX_RETRY_AFTER)
+    store.rate.slow_down(first.at, MAX_RETRY_AFTER)
     found = place.store().rate.read()
     assert (found.per_minute, found.calls_per_minute) == (
         60,
@@ -206,7 +133,7 @@ def test_a_slot_and_what_is_known_are_in_the_database(place: Place) -> None:
 @pytest.mark.parametrize("limit", [100, 601, 6000, 20_000, None])
 def test_blocks_of_fast_callers_never_exceed_the_limit(limit: int | None) -> None:
     """Four workers that call as soon as they may, each a little late; now and then one pauses."""
-    chance, state = random.Random(limit), RateState(per_minute=limit)  # noqa: S311 - a test's own times
+    chance, state = random.Random(limit), RateState(per_minute=limit)  # noqa: S311
     blocks, free_at, times, reservations = [Block() for _ in range(4)], [START] * 4, [], 0
     for _ in range(3 * (limit or 6000)):
         worker = free_at.index(min(free_at))
@@ -243,5 +170,5 @@ def test_a_429_gives_up_what_was_reserved(place: Place) -> None:
     rate.set_limit(60_000)
     slots = [rate.acquire() for _ in range(20)]
     assert len({slot.at for slot in slots}) == 20
-    rate.slow_down(slots[-1], 60.0)
+    rate.slow_down(slots[-1].at, 60.0)
     assert rate.acquire().delay > 59

@@ -71,7 +71,14 @@ HOSTILE = (
 
 
 def report(*rows: RowFacts, kind: str = "request") -> BatchReport:
-    return make_report("vendors", kind, "https://api.example/v1", rows or ROWS, REMINDED, NOW)  # type: ignore[arg-type]
+    return make_report(
+        "vendors",
+        kind,  # type: ignore[arg-type]
+        "https://api.example/v1",
+        rows or ROWS,
+        REMINDED,
+        NOW,
+    )
 
 
 def test_the_numbers_are_those_of_the_rows() -> None:

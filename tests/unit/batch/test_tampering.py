@@ -180,7 +180,7 @@ def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -
 @pytest.mark.parametrize("column", ["due_at", "since", "held_until"])
 def test_a_time_that_is_none_is_refused(filled: Filled, column: str, moment: int) -> None:
     """It would end each report and list with an error that reads like a bug."""
-    filled.place.change(f"UPDATE sealpipe_rows SET {column} = :moment", moment=moment)  # noqa: S608 - ours
+    filled.place.change(f"UPDATE sealpipe_rows SET {column} = :moment", moment=moment)  # noqa: S608
     filled.assert_refuses(rows=True)
 
 

@@ -25,7 +25,8 @@ from sealpipe.state.entry import Entry
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 
 CREDENTIAL = Credential.parse(
-    "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI.NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4"
+    "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
+    ".NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4"
 )
 META = {"idempotency_key": "one", "fragment": Secret("1c4nary"), "passcode": None, "title": "t"}
 BODY = b'{"data":"ciphertext"}'

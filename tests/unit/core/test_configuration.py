@@ -249,7 +249,9 @@ def test_a_ci_run_has_a_name_of_its_own(environ: dict[str, str], run: str) -> No
 @pytest.mark.parametrize("system", RUNS)
 def test_each_part_of_a_run_tells_it_from_others(system: str) -> None:
     environ, run = RUNS[system]
-    indicators = {variable.partition("=")[0] for variable in detect_ci_system(environ).indicators}  # type: ignore[union-attr]
+    detected = detect_ci_system(environ)
+    assert detected is not None
+    indicators = {variable.partition("=")[0] for variable in detected.indicators}
     for name in environ.keys() - (indicators - {"BITBUCKET_BUILD_NUMBER", "BUILD_NUMBER"}):
         assert identify_run({**environ, name: "another"}) != run, name
 

@@ -204,7 +204,8 @@ def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(
     try:
         again = outbox.open(entry.id)
     except StateError as error:
-        assert error.exit_code == 2 and error.remedy  # noqa: PT017, PT018 - either is fine, and nothing else
+        # Either is fine, and nothing else.
+        assert error.exit_code == 2 and error.remedy  # noqa: PT017, PT018
     else:
         assert isinstance(again, Entry)
         assert again.body == BODY
@@ -232,13 +233,13 @@ def test_a_copy_under_another_id_is_damage_however_its_first_line_reads(outbox: 
         (content, f"it is a copy of entry {entry.id}"),
         (
             content.replace(entry.id.encode(), b"aaaaaaaaaaaa"),
-            "cannot be decrypted with this credential, or was modified",
+            "entry aaaaaaaaaaaa cannot be decrypted with this credential, or was modified",
         ),
     ):
         copy.write_bytes(text)
         with pytest.raises(StateError, match=why) as caught:
             outbox.open("aaaaaaaaaaaa")
-        assert "--discard" in caught.value.remedy
+        assert "`sealpipe resume aaaaaaaaaaaa --discard`" in caught.value.remedy
     copy.write_bytes(content)
     assert {listed.id: bool(listed.damage) for listed in outbox.list()} == {
         entry.id: False,

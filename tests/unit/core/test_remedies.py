@@ -125,7 +125,11 @@ def test_what_the_message_says_already_is_not_repeated() -> None:
 
 
 def test_an_error_keeps_both_texts_when_it_is_copied() -> None:
-    for made in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):  # noqa: S301 - its own
+    for made in (
+        copy.copy,
+        copy.deepcopy,
+        lambda each: pickle.loads(pickle.dumps(each)),  # noqa: S301 - its own
+    ):
         error = made(RateLimitError("no"))
         assert ("--deadline" in error.remedy, "--deadline" in error.remedy.python) == (True, False)
 

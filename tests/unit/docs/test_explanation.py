@@ -31,7 +31,8 @@ def as_run(text: str) -> tuple[str, dict[str, Any]]:
     def run(block: re.Match[str]) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(block[1], "a page of explanation", "exec"), names)  # noqa: S102 - our own page
+            # Our own page.
+            exec(compile(block[1], "a page of explanation", "exec"), names)  # noqa: S102
         shown = f"\n```text\n{printed.getvalue()}```\n" if printed.getvalue() else ""
         return f"```python\n{block[1]}```\n{shown}"
 

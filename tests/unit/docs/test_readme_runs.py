@@ -30,7 +30,9 @@ FIRST_SHELL = """set -eu
 ip link set lo up
 (exec {server}) >serve.log 2>&1 & serving=$!
 trap 'kill "$serving"; wait "$serving" || true' EXIT
-for second in $(seq 300); do grep -q '^  export SEALPIPE_API_KEY' serve.log && break; sleep 0.1; done
+for second in $(seq 300); do
+    grep -q '^  export SEALPIPE_API_KEY' serve.log && break; sleep 0.1
+done
 grep -q '^  export SEALPIPE_API_KEY' serve.log
 {share}
 """

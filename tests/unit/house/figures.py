@@ -1,7 +1,7 @@
 """The figures of the house: how it is tied together, and what a reader has to hold.
 
-    python tests/unit/house/figures.py             a table: each figure, the most that is allowed, and what it is to be
-    python tests/unit/house/figures.py NAME        where: every place that the figure counts
+    python tests/unit/house/figures.py         a table: each figure, its limit and its target
+    python tests/unit/house/figures.py NAME    every place that the figure counts
 
 They are read from the source. An import counts wherever it stands: in a function, or for types
 only.
@@ -178,7 +178,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "TYPE_CHECKING blocks": Figure(_places(find_type_only_blocks, *_PRODUCT), 85, None, _TOP),
     "long __init__.py": Figure(_long_inits, 4, 4, "move its code to a module that has a name"),
     "lines over 100 columns": Figure(
-        _places(find_texts("^.{101,}"), *_PRODUCT, "tests"), 352, 0, "wrap the line"
+        _places(find_texts("^.{101,}"), *_PRODUCT, "tests"), 0, 0, "wrap the line"
     ),
     "lines of core": Figure(_places(find_texts("^"), "core")),
     "lines of plugins": Figure(_places(find_texts("^"), "plugins")),

@@ -242,7 +242,8 @@ def test_a_planted_one_is_found(own_names: set[str], source: str, found: str) ->
     "source",
     [
         "from __future__ import annotations",
-        "from sealpipe.state.files import _link\nimport sealpipe_plugins._own",  # ruff and mypy watch our own
+        # ruff and mypy watch our own
+        "from sealpipe.state.files import _link\nimport sealpipe_plugins._own",
         "class A:\n  def __init__(self): self._mine = 1\n  def f(self, other): return other._mine",
         "def f(row): return row._replace(x=1)._asdict()",
         "import sys\n'x' in sys.modules and sys.modules['x'] and sys.modules.get('x')",

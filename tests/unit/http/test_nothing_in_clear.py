@@ -27,7 +27,8 @@ from sealpipe.registry import Registry
 from support.wires import Wire
 from unit.http.talkers import TALKERS, post, read
 
-REACHES_HERE = ("127.1", "0.0.0.0", "2130706433", "[::ffff:127.0.0.1]", "0x7f.0.0.1")  # noqa: S104 - not to listen on
+# Not to listen on.
+REACHES_HERE = ("127.1", "0.0.0.0", "2130706433", "[::ffff:127.0.0.1]", "0x7f.0.0.1")  # noqa: S104
 """Spellings that lead to a listener of this machine on most systems, and are not taken for it: none
 is the name that a certificate, a proxy's exception or another resolver would know."""
 

@@ -201,9 +201,8 @@ def test_decode_applies_to_the_document_where_a_format_is_read() -> None:
     assert pairs(coded, "env:A?decode=base64&format=json#pw") == [("pw", b"aGk=")]
 
 
-def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_says_otherwise() -> (
-    None
-):
+def test_text_that_its_source_knows_to_be_a_map_is_read_as_one() -> None:
+    """Unless the reference says otherwise."""
     known = Document('{"pw": "Zm9v", "n": 1.10}', format="json")
     read = {
         text: [opened(field) for field in select(known, parse(text))]

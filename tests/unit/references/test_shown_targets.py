@@ -15,9 +15,15 @@ SHOWN = {
     "webhook:https://host.example/a#t0ken?x": "webhook:https://host.example/a#***",
     "hook-store:HTTPS://host.example/a?for={who}": "hook-store:HTTPS://host.example/a?***",
     "webhook:https://kim:t0ken@host.example/a": "webhook:https://***@host.example/a",
-    "webhook:https://host.example/hooks/T0KEN-0123456789ab/x": "webhook:https://host.example/hooks/***/x",
-    "webhook:https://host.example/notifications-of-the-team/x": "webhook:https://host.example/notifications-of-the-team/x",
-    "webhook:https://host.example/bot123456789:AAF-t0ken/send": "webhook:https://host.example/***/send",
+    "webhook:https://host.example/hooks/T0KEN-0123456789ab/x": (
+        "webhook:https://host.example/hooks/***/x"
+    ),
+    "webhook:https://host.example/notifications-of-the-team/x": (
+        "webhook:https://host.example/notifications-of-the-team/x"
+    ),
+    "webhook:https://host.example/bot123456789:AAF-t0ken/send": (
+        "webhook:https://host.example/***/send"
+    ),
     "webhook:https://host.example/0123456789abcdef@tenant/x": "webhook:https://host.example/***/x",
     "webhook:https://host.example/a/T0KEN%2B0123456789+/=": "webhook:https://host.example/a/***/=",
     "webhook:https://host.example/aTokenWithoutDigits/x": "webhook:https://host.example/***/x",

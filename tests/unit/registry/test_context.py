@@ -26,7 +26,8 @@ class It(Source):
     def fetch(self, locator):
         code = "import json, os; print(json.dumps(sorted(os.environ)))"
         environ = self.context.child_environ()
-        done = subprocess.run([sys.executable, "-S", "-c", code], env=environ, capture_output=True, check=True)
+        command = [sys.executable, "-S", "-c", code]
+        done = subprocess.run(command, env=environ, capture_output=True, check=True)
         return Document({"names": json.loads(done.stdout)})
 """
 

@@ -45,7 +45,10 @@ def in_a_process(*texts: str, **more: object) -> bytes:
     tests = str(Path(__file__).resolve().parents[2])
     env = {**os.environ, "PYTHONPATH": tests, **more.pop("env", {})}  # type: ignore[dict-item]
     command = [sys.executable, "-c", PROGRAM, *texts]
-    return subprocess.run(command, env=env, check=True, capture_output=True, **more).stdout  # type: ignore[call-overload, no-any-return]
+    done = subprocess.run(  # type: ignore[call-overload]
+        command, env=env, check=True, capture_output=True, **more
+    )
+    return bytes(done.stdout)
 
 
 class TestEnv:

@@ -29,11 +29,14 @@ class Settings(PluginSettings):
     lock: Literal["key", "code"] = "key"
     rooms: int = 1
     token: Secret | None = None
-    own_variables = {"addr": "ATTIC_ADDR", "token": "ATTIC_TOKEN", "rooms": ("ATTIC_ROOMS", "LOFT_ROOMS")}
+    own_variables = {
+        "addr": "ATTIC_ADDR", "token": "ATTIC_TOKEN", "rooms": ("ATTIC_ROOMS", "LOFT_ROOMS")
+    }
 
 class It(Source):
     def fetch(self, locator):
-        return Document({"store": self.context.store, "named": str(self.context.named), "addr": self.settings.addr})
+        named, addr = str(self.context.named), self.settings.addr
+        return Document({"store": self.context.store, "named": named, "addr": addr})
 
 class Box(Sink):
     def describe(self, locator, mode):
@@ -136,7 +139,10 @@ def test_each_store_is_a_source_of_its_own_under_its_name() -> None:
     }
     found = registry(config, {"ATTIC_ADDR": "own"})
     wanted = {name: [found.locate(parse(f"{name}:x"))] for name in ("north", "south", "attic")}
-    told = {str(locator): answer.content for locator, answer in found.fetch(wanted).items()}  # type: ignore[union-attr]
+    told = {
+        str(locator): answer.content  # type: ignore[union-attr]
+        for locator, answer in found.fetch(wanted).items()
+    }
     assert told == {
         "north:x": {"store": "north", "named": "True", "addr": "n"},
         "south:x": {"store": "south", "named": "True", "addr": "s"},
@@ -205,8 +211,8 @@ WRONG = {
     "a mistyped store": (
         NO_ADDR, {"SEALPIPE_STORE__MY_ATIC__TOKEN": CANARY}, "attic",
         "SEALPIPE_STORE__MY_ATIC__TOKEN belongs to a store without a plugin",
-        ("did you mean SEALPIPE_STORE__MY_ATTIC__...? Else set "
-            "SEALPIPE_STORE__MY_ATIC__PLUGIN to the name of one"),
+        ("did you mean SEALPIPE_STORE__MY_ATTIC__...? Else set SEALPIPE_STORE__MY_ATIC__PLUGIN to "
+            "the name of one"),
     ),
     "a store of the file without a plugin": (
         {"stores": {"my-attic": {"addr": CANARY}}}, {}, "attic",

@@ -31,7 +31,8 @@ from sealpipe.plugin import SourceInfo, hookimpl
 
 @hookimpl
 def sealpipe_sources(register):
-    register(SourceInfo({name!r}, "a test", "{module}_source:It", params={{"level": "how far down"}}{more}))
+    params = {{"level": "how far down"}}
+    register(SourceInfo({name!r}, "a test", "{module}_source:It", params=params{more}))
 """
 SOURCE = """
 from sealpipe.plugin import *

@@ -28,7 +28,9 @@ NAMES = [name for reader in REFUSED for name in reader.names]
 EVIL = '#!/bin/sh\n: > "$RAN"\n'
 EVIL_C = """\
 #include <stdlib.h>
-__attribute__((constructor)) static void run(void) { unsetenv("LD_PRELOAD"); system(": > \\"$RAN\\""); }
+__attribute__((constructor)) static void run(void) {
+    unsetenv("LD_PRELOAD"); system(": > \\"$RAN\\"");
+}
 int sk_api_version(void) { return 0; }
 """
 EVIL_JAVA = """\
@@ -62,7 +64,8 @@ import importlib.util, os, py_compile, sys
 sys.pycache_prefix = os.path.abspath("cache")
 target = importlib.util.cache_from_source(os.path.abspath("module.py"))
 os.makedirs(os.path.dirname(target))
-py_compile.compile("evil.py", cfile=target, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+py_compile.compile("evil.py", cfile=target, invalidation_mode=unchecked)
 """,
     "gconv/gconv-modules": "module ZZ// INTERNAL zz 1\n",
     "php/php.ini": "auto_prepend_file=evil.php\n",
@@ -114,7 +117,9 @@ with socket.socket(socket.AF_UNIX) as server:
     "ruby/zz.rb": "system('./evil')\n",
     "gems/plugins/zz_plugin.rb": "system('./evil')\n",
     "node/zz/index.js": "require('child_process').execSync('./evil')\n",
-    "openssl.cnf": "openssl_conf=a\n[a]\nproviders=b\n[b]\nc=d\n[d]\nmodule={here}/evil.so\nactivate=1\n",
+    "openssl.cnf": (
+        "openssl_conf=a\n[a]\nproviders=b\n[b]\nc=d\n[d]\nmodule={here}/evil.so\nactivate=1\n"
+    ),
 }
 """Files that the programs find in their working directory."""
 

@@ -110,9 +110,10 @@ GO: Final = {
     "xml.EscapeText": (
         "func() string { var b bytes.Buffer; xml.EscapeText(&b, []byte(v)); return b.String() }()"
     ),
-    "encoding/csv": "func() string { var b bytes.Buffer; w := csv.NewWriter(&b); w.Write([]string{v, v}); "
-    "w.Flush(); "
-    "return b.String() }()",
+    "encoding/csv": (
+        "func() string { var b bytes.Buffer; w := csv.NewWriter(&b); w.Write([]string{v, v}); "
+        "w.Flush(); return b.String() }()"
+    ),
 }
 JQ: Final = {
     "@json": "@json",
@@ -299,7 +300,9 @@ def list_programs() -> dict[str, tuple[str, Callable[[list[str]], Printed]]]:
     for before in ("", "user:", "https://user:"):
         found[f"openssl base64, after {len(before)} bytes"] = (
             "openssl",
-            lambda values, b=before: Printed(print_openssl(b, values), is_plain=False),  # type: ignore[misc]
+            lambda values, b=before: Printed(  # type: ignore[misc]
+                print_openssl(b, values), is_plain=False
+            ),
         )
     for name, write in PYTHON.items():
         found[name] = (

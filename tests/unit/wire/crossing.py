@@ -27,7 +27,7 @@ class Figures:
 
 def run(program: str, count: int, seed: int) -> Figures:
     """`count` items, as many of each kind and sealed by each side as may be."""
-    chance, figures = random.Random(seed), Figures()  # noqa: S311  # repeatable, and no secret is real
+    chance, figures = random.Random(seed), Figures()  # noqa: S311
     with Node(program) as node:
         before: tuple[list[Item], Future[list[Any]]] | None = None
         for start in range(0, count, BATCH):

@@ -24,20 +24,25 @@ CHOSEN = re.findall(
     base64_three-bytes base64_the-url-safe-alphabet base64_bits-set-after-one-byte
     base64_padding-left-out-after-one-byte base64url_two-bytes base64url_the-standard-alphabet
     base64url_bits-set-after-one-byte fields_one-field fields_controls-as-a-browser-writes-them
-    fields_u-2028-del-and-slashes-as-they-are fields_a-lone-high-surrogate fields_a-member-twice fields_nan
-    fields_no-key fragment_bare fragment_with-its-sign fragment_nothing-at-all fragment_the-sign-alone
-    fragment_no-version fragment_version-2 fragment_31-bytes fragment_33-bytes fragment_the-standard-alphabet
-    fragment_a-bit-set-after-the-last-byte tokens_of-a-content-key tokens_of-a-content-key-and-a-passcode
-    tokens_a-passcode-is-used-as-typed tokens_an-empty-passcode keys_of-a-seed keys_of-a-seed-under-another-tag
-    keys_of-a-custody-secret keys_of-a-custody-secret-under-another-tag keys_a-seed-of-31-bytes
+    fields_u-2028-del-and-slashes-as-they-are fields_a-lone-high-surrogate fields_a-member-twice
+    fields_nan fields_no-key fragment_bare fragment_with-its-sign fragment_nothing-at-all
+    fragment_the-sign-alone fragment_no-version fragment_version-2 fragment_31-bytes
+    fragment_33-bytes fragment_the-standard-alphabet fragment_a-bit-set-after-the-last-byte
+    tokens_of-a-content-key tokens_of-a-content-key-and-a-passcode
+    tokens_a-passcode-is-used-as-typed tokens_an-empty-passcode keys_of-a-seed
+    keys_of-a-seed-under-another-tag keys_of-a-custody-secret
+    keys_of-a-custody-secret-under-another-tag keys_a-seed-of-31-bytes
     keys_an-empty-custody-secret seal-envelope_no-passcode seal-envelope_a-passcode
-    seal-envelope_a-passcode-is-used-as-typed seal-envelope_an-empty-passcode envelope_no-passcode envelope_a-passcode
-    envelope_a-passcode-is-used-as-typed envelope_many-blocks envelope_another-passcode envelope_the-passcode-left-out
+    seal-envelope_a-passcode-is-used-as-typed seal-envelope_an-empty-passcode
+    envelope_no-passcode envelope_a-passcode envelope_a-passcode-is-used-as-typed
+    envelope_many-blocks envelope_another-passcode envelope_the-passcode-left-out
     envelope_a-passcode-where-none-was-set envelope_the-first-bit-of-the-tag-flipped
-    envelope_the-last-bit-of-the-ciphertext-flipped envelope_43-bytes envelope_an-empty-plaintext-has-44-bytes
-    seal-box_a-submission seal-box_under-another-tag seal-box_to-a-compressed-point seal-box_to-the-point-0-0
-    box_a-submission box_a-wrapped-content-key-has-142-bytes box_opened-under-another-tag box_another-seed
-    box_the-first-bit-of-the-tag-flipped box_version-2 box_a-compressed-point-filled-up-with-zeros
+    envelope_the-last-bit-of-the-ciphertext-flipped envelope_43-bytes
+    envelope_an-empty-plaintext-has-44-bytes seal-box_a-submission seal-box_under-another-tag
+    seal-box_to-a-compressed-point seal-box_to-the-point-0-0 box_a-submission
+    box_a-wrapped-content-key-has-142-bytes box_opened-under-another-tag box_another-seed
+    box_the-first-bit-of-the-tag-flipped box_version-2
+    box_a-compressed-point-filled-up-with-zeros
 """,
 )
 

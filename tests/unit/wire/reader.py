@@ -107,7 +107,7 @@ def read_fields(given: Given) -> Result:
 
 
 def write_fields(given: Given) -> Result:
-    def field(key: Any, value: Any, type: Any, **rest: Any) -> fields.Field:  # noqa: A002  # the member's own name
+    def field(key: Any, value: Any, type: Any, **rest: Any) -> fields.Field:  # noqa: A002
         language, filename = rest.pop(fields.LANGUAGE, None), rest.pop(fields.FILENAME, None)
         return fields.Field(key, value, type, language=language, filename=filename, extra=rest)
 

@@ -88,7 +88,10 @@ def test_members_are_written_in_the_usual_order() -> None:
 
 
 def test_members_are_written_in_the_order_in_which_they_were_read() -> None:
-    data = b'[{"x":1,"filename":"f","type":"text","y":[],"value":"v","key":"k","selectedProgrammingLanguage":"l"}]'
+    data = (
+        b'[{"x":1,"filename":"f","type":"text","y":[],"value":"v","key":"k",'
+        b'"selectedProgrammingLanguage":"l"}]'
+    )
     (field,) = fields.load(data)
     assert (field.language, field.filename, dict(field.extra)) == ("l", "f", {"x": 1, "y": []})
     assert fields.dump([field]) == data

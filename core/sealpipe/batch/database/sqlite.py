@@ -145,8 +145,7 @@ class SqliteDatabase(Database):
         raise StateError(
             f"the {self.description} cannot be used: {problem}",
             remedy="free space on its disk, or wait for the process that locks it; a damaged file "
-            "is restored from a "
-            "backup, then `sealpipe batch adopt FILE` finds what was sent since",
+            "is restored from a backup, then `sealpipe batch adopt FILE` finds what was sent since",
         )
 
 

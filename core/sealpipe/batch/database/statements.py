@@ -18,15 +18,16 @@ TABLES: Final = (
     """,
     """
     CREATE TABLE IF NOT EXISTS sealpipe_batches (
-        id TEXT NOT NULL PRIMARY KEY, key_id TEXT NOT NULL, key_check TEXT NOT NULL, created_at {integer} NOT NULL,
-        version {integer} NOT NULL, blob {blob} NOT NULL
+        id TEXT NOT NULL PRIMARY KEY, key_id TEXT NOT NULL, key_check TEXT NOT NULL,
+        created_at {integer} NOT NULL, version {integer} NOT NULL, blob {blob} NOT NULL
     )
     """,
     """
     CREATE TABLE IF NOT EXISTS sealpipe_rows (
-        batch TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, due_at {integer}, since {integer} NOT NULL,
-        holder TEXT NOT NULL, held_until {integer} NOT NULL, version {integer} NOT NULL,
-        generation {integer} NOT NULL, blob {blob} NOT NULL, PRIMARY KEY (batch, id)
+        batch TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, due_at {integer},
+        since {integer} NOT NULL, holder TEXT NOT NULL, held_until {integer} NOT NULL,
+        version {integer} NOT NULL, generation {integer} NOT NULL, blob {blob} NOT NULL,
+        PRIMARY KEY (batch, id)
     )
     """,
     """
@@ -38,8 +39,9 @@ TABLES: Final = (
     """,
     """
     CREATE TABLE IF NOT EXISTS sealpipe_effects (
-        batch TEXT NOT NULL, row_id TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, at {integer} NOT NULL,
-        version {integer} NOT NULL, blob {blob} NOT NULL, PRIMARY KEY (batch, row_id, id)
+        batch TEXT NOT NULL, row_id TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL,
+        at {integer} NOT NULL, version {integer} NOT NULL, blob {blob} NOT NULL,
+        PRIMARY KEY (batch, row_id, id)
     )
     """,
     """
@@ -51,8 +53,8 @@ TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS sealpipe_rate (
         id TEXT NOT NULL PRIMARY KEY, next_at {integer} NOT NULL, slowed_until {integer} NOT NULL,
-        slowed_at {integer} NOT NULL, last_at {integer} NOT NULL, per_minute {integer}, spacing {integer},
-        recent {integer} NOT NULL, seen_at {integer} NOT NULL
+        slowed_at {integer} NOT NULL, last_at {integer} NOT NULL, per_minute {integer},
+        spacing {integer}, recent {integer} NOT NULL, seen_at {integer} NOT NULL
     )
     """,
 )
@@ -187,24 +189,25 @@ ADD_RATE = (
 PEEK_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id"
 READ_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id {lock_row}"
 SAVE_RATE = (
-    "UPDATE sealpipe_rate SET next_at = :next_at, slowed_until = :slowed_until, slowed_at "
-    "= :slowed_at, "
-    "last_at = :last_at, per_minute = :per_minute, spacing = :spacing, recent = :recent, "
-    "seen_at = :seen_at WHERE id = :id"
+    "UPDATE sealpipe_rate SET next_at = :next_at, slowed_until = :slowed_until, "
+    "slowed_at = :slowed_at, last_at = :last_at, per_minute = :per_minute, spacing = :spacing, "
+    "recent = :recent, seen_at = :seen_at WHERE id = :id"
 )
 
 _SHARED: Final = {
     "batch_columns": "id, key_id, key_check, created_at, version, blob",
     "row_columns": "batch, id, state, due_at, since, holder, held_until, version, generation",
     "effect_columns": "batch, row_id, id, state, at, version, blob",
-    "rate_columns": "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent, seen_at",
+    "rate_columns": (
+        "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent, seen_at"
+    ),
     "claim": (
         "UPDATE sealpipe_rows SET holder = :holder, held_until = :until WHERE batch = :batch AND"
     ),
     "is_free": "held_until <= :now AND due_at IS NOT NULL AND due_at <= :now",
     "is_held": "WHERE batch = :batch AND id = :row AND holder = :holder",
-    "listed": "FROM sealpipe_rows WHERE batch = :batch AND id > :after AND (:all_states = 1 OR state "
-    "IN ({states})) "
+    "listed": "FROM sealpipe_rows WHERE batch = :batch AND id > :after "
+    "AND (:all_states = 1 OR state IN ({states})) "
     "AND (CAST(:due_by AS {integer}) IS NULL OR due_at <= :due_by) ORDER BY id LIMIT :limit",
 }
 """Parts that several statements share."""

@@ -20,7 +20,8 @@ STYLE: Final = """
 body {
   max-width: 68rem; margin: 0 auto; padding: 1.5rem clamp(1rem, 4vw, 2.5rem);
   background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
-  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif;
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans",
+    sans-serif;
 }
 h1 { margin: 0; font-size: 1.75rem; line-height: 1.25; }
 h2 { margin: 0 0 1rem; font-size: 1.125rem; }
@@ -31,37 +32,63 @@ section {
   margin-top: 1.5rem; padding: 1.25rem clamp(1rem, 3vw, 1.5rem);
   border: 1px solid var(--line); border-radius: 0.75rem; background: var(--sheet);
 }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: 0.75rem; margin: 0; }
-dl div { display: flex; flex-direction: column-reverse; padding-left: 0.75rem; border-left: 3px solid var(--line); }
+dl {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr));
+  gap: 0.75rem; margin: 0;
+}
+dl div {
+  display: flex; flex-direction: column-reverse; padding-left: 0.75rem;
+  border-left: 3px solid var(--line);
+}
 dl .done { border-color: var(--accent); }
 dl .failed, dl .blocked { border-color: var(--warn); }
 dt { color: var(--quiet); font-size: 0.875rem; }
-dd { margin: 0; font-size: 1.5rem; font-weight: 600; font-variant-numeric: tabular-nums; line-height: 1.25; }
+dd {
+  margin: 0; font-size: 1.5rem; font-weight: 600; font-variant-numeric: tabular-nums;
+  line-height: 1.25;
+}
 figure { margin: 0; }
 svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--quiet); font-size: 13px; font-family: inherit; font-variant-numeric: tabular-nums; }
+svg text {
+  fill: var(--quiet); font-size: 13px; font-family: inherit;
+  font-variant-numeric: tabular-nums;
+}
 .grid { stroke: var(--line); }
 .area { fill: var(--tint); stroke: none; }
 .used { fill: none; stroke: var(--accent); stroke-width: 2.5; }
 .delivered { fill: none; stroke: var(--quiet); stroke-width: 2; stroke-dasharray: 5 4; }
 .mark {
-  display: inline-block; width: 1.5rem; margin: 0 0.375rem 0.25rem 0; border-top: 3px solid var(--accent);
+  display: inline-block; width: 1.5rem; margin: 0 0.375rem 0.25rem 0;
+  border-top: 3px solid var(--accent);
 }
 figcaption span { margin-right: 1.25rem; white-space: nowrap; }
 .mark-delivered { border-top: 2px dashed var(--quiet); }
 .scroll { overflow-x: auto; }
-.scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.scroll:focus-visible, summary:focus-visible {
+  outline: 2px solid var(--accent); outline-offset: 2px;
+}
 table { width: 100%; min-width: 40rem; border-collapse: collapse; font-size: 0.9375rem; }
 th, td { padding: 0.5rem 0.75rem 0.5rem 0; text-align: left; vertical-align: top; }
-thead th { overflow-wrap: normal; color: var(--quiet); font-weight: 600; border-bottom: 2px solid var(--line); }
+thead th {
+  overflow-wrap: normal; color: var(--quiet); font-weight: 600;
+  border-bottom: 2px solid var(--line);
+}
 tbody th { font-weight: 600; min-width: 8rem; }
 tbody + tbody { border-top: 1px solid var(--line); }
 .more td { padding-top: 0; }
 time { white-space: nowrap; font-variant-numeric: tabular-nums; }
-.state { padding: 0.0625rem 0.5rem; border: 1px solid var(--line); border-radius: 1rem; white-space: nowrap; }
+.state {
+  padding: 0.0625rem 0.5rem; border: 1px solid var(--line); border-radius: 1rem;
+  white-space: nowrap;
+}
 .state.done { border-color: var(--accent); color: var(--accent); }
-.state.failed, .state.blocked { border-color: var(--warn); background: var(--warn-tint); color: var(--warn); }
-.problem { padding: 0.5rem 0.75rem; border-left: 3px solid var(--warn); background: var(--warn-tint); }
+.state.failed, .state.blocked {
+  border-color: var(--warn); background: var(--warn-tint); color: var(--warn);
+}
+.problem {
+  padding: 0.5rem 0.75rem; border-left: 3px solid var(--warn);
+  background: var(--warn-tint);
+}
 details { font-size: 0.875rem; }
 summary { min-height: 1.5rem; color: var(--quiet); cursor: pointer; }
 ol { margin: 0.25rem 0 0.5rem; padding-left: 1.5rem; }
@@ -74,7 +101,9 @@ footer { margin-top: 1.5rem; font-size: 0.875rem; }
   tbody { padding: 0.75rem 0; }
   th, td { padding: 0.125rem 0; }
   td[data-label] { position: relative; padding-left: 7.5rem; }
-  td[data-label]::before { content: attr(data-label); position: absolute; left: 0; color: var(--quiet); }
+  td[data-label]::before {
+    content: attr(data-label); position: absolute; left: 0; color: var(--quiet);
+  }
 }
 @media print {
   :root { --paper: #fff; --sheet: #fff; --tint: #e4f0ee; }

@@ -77,11 +77,11 @@ def describe_error(error: Exception) -> tuple[str, str, int]:
     locator = getattr(error, "locator", "")
     where = f" ({locator})" if locator and locator not in error.message else ""
     problem = "; ".join((f"{error.message}{where}", *Note.on(error)))
-    # Of an outbox of files: here the next run does it.
-    is_file_based = "sealpipe resume" in f"{problem} {error.remedy}"
-    remedy = "the next run goes on with it" if is_file_based else error.remedy
-    problem = error.message if is_file_based else problem
-    return escape_text(problem, MAX_PROBLEM), escape_text(remedy, MAX_PROBLEM), error.exit_code
+    return (
+        escape_text(problem, MAX_PROBLEM),
+        escape_text(error.remedy, MAX_PROBLEM),
+        error.exit_code,
+    )
 
 
 def locate_error(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sealpipe import policy
 from sealpipe.batch.database.records import Effect, make_conflict_error
+from sealpipe.batch.steps.row_outbox import list_commands
 from sealpipe.batch.steps.row_work import RowWork, send_messages, to_datetime
 from sealpipe.delivery.recipients import Recipient, resolve_recipients
 from sealpipe.delivery.send import Deliveries, DeliveryState, TrackedDelivery
@@ -19,6 +20,7 @@ from sealpipe.request.options import RequestJob
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.share.options import ShareJob
+from sealpipe.state.entry import EntryCommands
 
 
 class EffectLog:
@@ -43,9 +45,10 @@ class EffectLog:
         }
         return states.get(effect.state, "pending")
 
-    def fill_in(self, text: str) -> str:
-        """Return a text with the command that goes on with the row."""
-        return text.replace("`sealpipe resume ID", "`sealpipe batch run")
+    @property
+    def commands(self) -> EntryCommands:
+        """The commands for the row."""
+        return list_commands(self._work.batch, self._work.row)
 
     def note_delivery(self, number: int, state: str) -> None:
         """Record the state of a message. Raises ConflictError if another worker has begun it."""

@@ -20,7 +20,14 @@ from sealpipe.batch.database.records import SECOND, Batch, Effect, Row, make_con
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
-from sealpipe.state.entry import MAX_RESEND_AGE, SECRET_MEMBERS, Entry, get_marker, wrap_secrets
+from sealpipe.state.entry import (
+    MAX_RESEND_AGE,
+    SECRET_MEMBERS,
+    Entry,
+    EntryCommands,
+    get_marker,
+    wrap_secrets,
+)
 from sealpipe.state.ledger import Ledger, LedgerOpener, identify_submission, open_ledger
 
 _NoteState = Literal["sending", "done", "failed"]
@@ -140,7 +147,7 @@ class RowOutbox:
                 "since: whether it was created is not known, and it is not sent again "
                 "under another key",
                 remedy="check `sealpipe shares list` and `sealpipe requests list`, then "
-                + _fill_in("`sealpipe resume ID --discard`", self._batch, self._row),
+                f"`{list_commands(self._batch, self._row).discard}`",
             )
         entry = self._make_entry(
             effects, content, wrap_secrets(content["meta"]), content.get("body", "").encode()
@@ -196,8 +203,9 @@ class RowEntry(Entry):
     def exists(self) -> bool:
         return not self.content.get("ended")
 
-    def fill_in(self, text: str) -> str:
-        return _fill_in(text, self.batch, self.row)
+    @property
+    def commands(self) -> EntryCommands:
+        return list_commands(self.batch, self.row)
 
     def is_too_old(self, now: datetime) -> bool:
         """Return whether the service may have forgotten the idempotency key, by the database's
@@ -314,18 +322,12 @@ def _name_event(event: Mapping[str, Any]) -> tuple[str, _NoteState]:
     raise ValueError
 
 
-def _fill_in(text: str, batch: Batch, row: Row) -> str:
-    """Return a text with the commands of a batch instead of those for a file."""
+def list_commands(batch: Batch, row: Row) -> EntryCommands:
+    """Return the commands for the entry of a row. None of them removes it alone: the row stays."""
     target = f"{batch.name} -- {shlex.quote(row.key or '')}"
-    # A row has no entry that could be removed without its share or request.
-    only_the_entry = (
-        "; if it did, `sealpipe resume ID --discard` only removes the entry, and the {} stays"
+    return EntryCommands(
+        "sealpipe batch run",
+        f"sealpipe batch remind {target}",
+        f"sealpipe batch reissue {target}",
+        keeps_link=False,
     )
-    for command, replacement in (
-        *((only_the_entry.format(kind), "") for kind in ("share", "request")),
-        ("`sealpipe resume ID --resend`", f"`sealpipe batch remind {target}`"),
-        ("`sealpipe resume ID --discard`", f"`sealpipe batch reissue {target}`"),
-        ("`sealpipe resume ID`", "`sealpipe batch run`"),
-    ):
-        text = text.replace(command, replacement)
-    return text

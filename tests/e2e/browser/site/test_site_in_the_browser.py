@@ -121,9 +121,11 @@ def test_every_block_has_its_button_and_none_covers_its_code(browser: Browser) -
     browser.look(*PHONE)
     blocks = browser.all("div.highlight")
     assert len(browser.all("div.highlight > .copy")) == len(blocks) > 5
-    hidden = """const [block] = arguments; const pre = block.querySelector('pre'); pre.scrollLeft = pre.scrollWidth;
+    hidden = """const [block] = arguments; const pre = block.querySelector('pre');
+      pre.scrollLeft = pre.scrollWidth;
       const range = document.createRange(); range.selectNodeContents(pre);
-      return range.getBoundingClientRect().right > block.querySelector('.copy').getBoundingClientRect().left"""
+      const copy = block.querySelector('.copy').getBoundingClientRect();
+      return range.getBoundingClientRect().right > copy.left"""
     wide = [block for block in blocks if browser.run("return arguments[0].scrollWidth > 0", block)]
     assert [block.text for block in wide if browser.run(hidden, block)] == []
 
@@ -135,7 +137,8 @@ def test_a_picture_of_a_terminal_does_not_move_and_is_as_large_as_code_on_a_phon
     browser.look(*PHONE)
     open_page(browser, page)
     size = """const image = document.querySelector('img[src$=".svg"]');
-      return [image.complete, image.clientWidth, image.naturalWidth, image.parentElement.tabIndex, image.src]"""
+      return [image.complete, image.clientWidth, image.naturalWidth, image.parentElement.tabIndex,
+              image.src]"""
     browser.wait(lambda: browser.run(size)[0], "the picture")
     _, width, natural, tabindex, source = browser.run(size)
     assert width == natural > PHONE[0]
@@ -151,7 +154,8 @@ def test_no_reference_table_has_to_be_scrolled_on_a_phone(browser: Browser, site
     pages = sorted(
         page.relative_to(site).as_posix() for page in (site / "reference").rglob("*.html")
     )
-    wide = """return [...document.querySelectorAll('.table-wrapper')].filter(e => e.scrollWidth > e.clientWidth)
+    wide = """return [...document.querySelectorAll('.table-wrapper')]
+      .filter(e => e.scrollWidth > e.clientWidth)
       .map(e => e.textContent.slice(0, 60))"""
     scrolled, rows = {}, 0
     for page in pages:

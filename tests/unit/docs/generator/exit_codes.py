@@ -27,37 +27,32 @@ EXIT_CODES = (
         "a bug",
         "sealpipe has a bug.",
         "perhaps something",
-        "Report it; the message names the place in the code and holds no value. `sealpipe "
-        "resume --list` shows whether "
-        "an entry is left in the outbox.",
+        "Report it; the message names the place in the code and holds no value. `sealpipe resume "
+        "--list` shows whether an entry is left in the outbox.",
     ),
     ExitCode(
         "2",
         "wrong usage",
-        "An option, a setting, a reference or the configuration is wrong, a policy refuses "
-        "the action, or local files "
-        "cannot be read or written. In a [CI system](ci-systems.md): the link or value "
-        "would appear in the log.",
+        "An option, a setting, a reference or the configuration is wrong, a policy refuses the "
+        "action, or local files cannot be read or written. In a [CI system](ci-systems.md): the "
+        "link or value would appear in the log.",
         "nothing",
         "Fix what the message names.",
     ),
     ExitCode(
         "3",
         "the credential is refused",
-        "The service refused the credential: 401, or 403 without an `error_code`. It does "
-        "not say why: the key can be "
-        "wrong or revoked, or its plan has no API access.",
+        "The service refused the credential: 401, or 403 without an `error_code`. It does not say "
+        "why: the key can be wrong or revoked, or its plan has no API access.",
         "nothing",
-        "Check that the key is complete and not revoked, that the base URL is that of its "
-        "service, and that the plan "
-        "has API access.",
+        "Check that the key is complete and not revoked, that the base URL is that of its service, "
+        "and that the plan has API access.",
     ),
     ExitCode(
         "4",
         "not permitted",
-        "The plan or the key's scopes do not allow the call, or the service could not "
-        "fulfil `--custody require` "
-        "([causes](#causes-of-exit-code-4)).",
+        "The plan or the key's scopes do not allow the call, or the service could not fulfil "
+        "`--custody require` ([causes](#causes-of-exit-code-4)).",
         "nothing",
         "Change the plan or the key; waiting does not help.",
     ),
@@ -71,9 +66,8 @@ EXIT_CODES = (
     ExitCode(
         "6",
         "not found",
-        "The share or request does not exist, has ended, or belongs to another account. "
-        "The service does not say "
-        "which.",
+        "The share or request does not exist, has ended, or belongs to another account. The "
+        "service does not say which.",
         "nothing new",
         "Check the short code, and that the credential belongs to the account that created it.",
     ),
@@ -113,33 +107,27 @@ EXIT_CODES = (
     ExitCode(
         "11",
         "not delivered",
-        "The share or request exists, but the result or a "
-        "[message](channels.md#retry-a-delivery) was not delivered. "
-        "The entry is in the outbox.",
+        "The share or request exists, but the result or a [message](channels.md#retry-a-delivery) "
+        "was not delivered. The entry is in the outbox.",
         "the share or request",
         "Run `sealpipe resume ID`, as printed.",
     ),
     ExitCode(
         "12",
         "no usable response",
-        "The response breaks the protocol (not JSON, a redirect, too long), or a request "
-        "has another public key than "
-        "the one we sent.",
+        "The response breaks the protocol (not JSON, a redirect, too long), or a request has "
+        "another public key than the one we sent.",
         "perhaps something",
-        "Check that the base URL is the service's API and that no proxy responds instead; "
-        "run `sealpipe resume ID`, if "
-        "printed.",
+        "Check that the base URL is the service's API and that no proxy responds instead; run "
+        "`sealpipe resume ID`, if printed.",
     ),
     ExitCode(
         "13",
         "not decrypted or verified",
-        "Something cannot be decrypted or verified. `collect`: a submission is unreadable "
-        "or does not fit the targets; "
-        "the others are delivered, and its ciphertext is stored. `audit verify`: the log's "
-        "chain is broken. `webhooks "
-        "verify`: the webhook is not authentic, or was not signed just now. `doctor "
-        "--conformance`: a test vector "
-        "differs.",
+        "Something cannot be decrypted or verified. `collect`: a submission is unreadable or does "
+        "not fit the targets; the others are delivered, and its ciphertext is stored. `audit "
+        "verify`: the log's chain is broken. `webhooks verify`: the webhook is not authentic, or "
+        "was not signed just now. `doctor --conformance`: a test vector differs.",
         "unchanged",
         (
             "Use the right `--key`, or ask for a new submission. Do not share with an "
@@ -149,9 +137,9 @@ EXIT_CODES = (
     ExitCode(
         "14",
         "a source, sink or channel failed",
-        "A source, sink or channel failed: a secret is missing, empty or not UTF-8, a "
-        "login was refused, a backend did "
-        "not respond, a sink did not accept a value, or a submission did not pass a check.",
+        "A source, sink or channel failed: a secret is missing, empty or not UTF-8, a login was "
+        "refused, a backend did not respond, a sink did not accept a value, or a submission did "
+        "not pass a check.",
         "nothing; `collect` has fetched the submissions",
         "Fix the backend or its settings, and run it again.",
     ),
@@ -174,18 +162,16 @@ EXIT_CODES = (
     ExitCode(
         "17",
         "too many submissions",
-        "`collect`: the request has more submissions than `--pick` accepts, or it has "
-        "ended and no submission has the "
-        "code that `--pick` names. Nothing was stored.",
+        "`collect`: the request has more submissions than `--pick` accepts, or it has ended and no "
+        "submission has the code that `--pick` names. Nothing was stored.",
         "unchanged",
         "Choose one with `--pick`.",
     ),
     ExitCode(
         "18",
         "rows failed",
-        "Rows of a batch failed or are blocked; the others went on. With `--output json`, "
-        "each row has the exit code "
-        "of its own error.",
+        "Rows of a batch failed or are blocked; the others went on. With `--output json`, each row "
+        "has the exit code of its own error.",
         "what the other rows needed",
         "`sealpipe batch status NAME` says what to do about each.",
     ),

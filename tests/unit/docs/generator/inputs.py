@@ -48,7 +48,7 @@ def _load_action(name: str) -> Mapping[str, Any]:
 
 
 def _load(text: str) -> Any:
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
 
 
 def _inputs_of_action(name: str) -> list[Input]:

@@ -95,7 +95,8 @@ def _format_parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
         stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         annotation = "" if each.annotation is each.empty else f": {_type(each.annotation)}"
         equals = " = " if annotation else "="
-        yield f"{stars}{each.name}{annotation}{'' if each.default is each.empty else equals + _value(each.default)}"
+        default = "" if each.default is each.empty else equals + _value(each.default)
+        yield f"{stars}{each.name}{annotation}{default}"
 
 
 def _type(annotation: Any) -> str:

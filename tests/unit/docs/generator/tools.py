@@ -10,31 +10,22 @@ from unit.docs.generator.markdown import code, table, wrap
 
 TOOL_ERRORS = {
     "request_secret": "exit code 14 (the sink or the channel cannot be used: nothing was created), "
-    "`DeliveryError` "
-    "(the request exists, and its link was not sent), `OutcomeUnknownError` (it may exist: "
-    "`list` finds out)",
+    "`DeliveryError` (the request exists, and its link was not sent), `OutcomeUnknownError` (it "
+    "may exist: `list` finds out)",
     "wait_for_submission": "`NotFoundError` (this server made no such request)",
-    "collect_secret": "`NotFoundError`, `PendingError` (there is no submission yet), `NoSubmissionError` (it "
-    "expired "
-    "without one), `UnreadableSubmissionError`, exit code 14 (the sink failed: nothing is "
-    "lost, and the call can be "
-    "repeated)",
+    "collect_secret": "`NotFoundError`, `PendingError` (there is no submission yet), "
+    "`NoSubmissionError` (it expired without one), `UnreadableSubmissionError`, exit code 14 (the "
+    "sink failed: nothing is lost, and the call can be repeated)",
     "share_secret": "exit code 14 (a source or the channel cannot be used: nothing was sent), "
-    "`DeliveryError` (the "
-    "share exists, and its link was not sent or may have arrived; `detail` has its short "
-    "code and the `sealpipe "
-    "resume` for a person; the same call sends what was certainly not sent), "
-    "`OutcomeUnknownError` (the same call "
-    "finds out)",
-    "run_with_secrets": "`UsageError` (there is no such program, a loader or a shell obeys the variable, or a "
-    "secret "
-    "has less than 4 characters and could not be redacted), exit code 14 (a source cannot "
-    "be read); nothing was "
-    "started",
+    "`DeliveryError` (the share exists, and its link was not sent or may have arrived; `detail` "
+    "has its short code and the `sealpipe resume` for a person; the same call sends what was "
+    "certainly not sent), `OutcomeUnknownError` (the same call finds out)",
+    "run_with_secrets": "`UsageError` (there is no such program, a loader or a shell obeys the "
+    "variable, or a secret has less than 4 characters and could not be redacted), exit code 14 (a "
+    "source cannot be read); nothing was started",
     "status": "`NotFoundError` (this server did not make it)",
     "expire": "`NotFoundError` (this server did not make it), `UsageError` (the request has a "
-    "submission), "
-    "`OutcomeUnknownError` (the call can be repeated: it sends no second DELETE)",
+    "submission), `OutcomeUnknownError` (the call can be repeated: it sends no second DELETE)",
 }
 """Errors of a tool that not every tool has."""
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from unit.docs.generator.tree import Node, shown
 
 METAVARS: Mapping[str, str] = {
-    "[ID=]PROMPT[:TYPE]": "a prompt, with the id that targets name it by, and the type of its field: "
-    "[prompts](../how-to/request-secrets.md)",
+    "[ID=]PROMPT[:TYPE]": "a prompt, with the id that targets name it by, and the type of its "
+    "field: [prompts](../how-to/request-secrets.md)",
     "[LABEL[:TYPE]=]REF": "a [reference](references.md), with the label that the recipient sees, "
     "and its type: `Login page:url=env:PAGE`",
     "127.0.0.1:PORT": "a free port of this machine's own address",
@@ -77,7 +77,9 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     },
     "tools": {"TOOL": "the tool's name"},
     "unseal": {
-        "[SEALED]": "the sealed link, or `-` for stdin; default: the variable `SEALPIPE_SEALED_LINK`"
+        "[SEALED]": (
+            "the sealed link, or `-` for stdin; default: the variable `SEALPIPE_SEALED_LINK`"
+        )
     },
 }
 """Arguments by the first word of the command; links are from docs/reference/commands."""
