@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sealpipe import actions, policy
 from sealpipe.api import requests as api
@@ -51,11 +50,10 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UsageError,
 )
+from sealpipe.expire.request import EndedRequest, RequestExpiry, lock_record
 from sealpipe.session import Session
 from sealpipe.sinks.write import SinkWrite, describe_writes, write_to_sink
-
-if TYPE_CHECKING:  # most submissions are printed, and need no ledger
-    from sealpipe.state.ledger import Ledger
+from sealpipe.state.ledger import Ledger
 
 
 class RequestCollector:
@@ -232,8 +230,6 @@ class RequestCollector:
             self._keep_ciphertext(record, result, self._submissions.select_unusable(left))
 
     def _expire_request(self, record: Ledger, result: CollectResult) -> None:
-        from sealpipe.expire.request import EndedRequest, RequestExpiry
-
         try:
             action = actions.describe_ending(self._session, "expire", "request", self.short_code)
 
@@ -289,8 +285,6 @@ class RequestCollector:
         return result
 
     def _open_record(self) -> Ledger:
-        from sealpipe.expire.request import lock_record
-
         return lock_record(self._session, self.short_code, self._plan.state)
 
     def _keep_everything(self, budget: Budget) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sealpipe.api.responses import escape_text
 from sealpipe.collect.results import OnProgress, OpenedSubmission, describe_no_match
@@ -22,19 +23,17 @@ from sealpipe.errors import (
 )
 from sealpipe.parsing import NAME_PLACEHOLDER, as_seconds, fill_name
 from sealpipe.plugin import Mode, SinkField
+from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference, parse
 from sealpipe.requirements import Need
 from sealpipe.secret import Secret
 from sealpipe.share.options import list_needs
 from sealpipe.sinks.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.sinks.write import SinkWrite, merge_writes
+from sealpipe.state.ledger import LedgerOpener
+from sealpipe.state.receipt import Receipt
 from sealpipe.wire.keys import KeyPair
 from sealpipe.wire.link import called
-
-if TYPE_CHECKING:
-    from sealpipe.prompts import Prompt
-    from sealpipe.state.ledger import LedgerOpener
-    from sealpipe.state.receipt import Receipt
 
 PICK_RULES = ("only", "newest", "oldest", "each")
 """The words for `pick`; anything else is the short code of a submission, or its marker."""
@@ -83,7 +82,6 @@ def check_pick(rule: str) -> None:
     """
     if rule in PICK_RULES:
         return
-    from difflib import get_close_matches  # mistyped words are rare
 
     word = rule.lower()
     # A code that looks like one of our words can still be named by its marker, which contains a

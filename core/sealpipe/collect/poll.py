@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sealpipe import actions, policy
+from sealpipe.collect.check import load_check
 from sealpipe.collect.collection import RequestCollector
 from sealpipe.collect.open import OpeningKey, load_keys
 from sealpipe.collect.options import CollectPlan, SubmissionCheck, plan_sample_writes
@@ -24,6 +25,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import CALLER
 from sealpipe.reference import parse
+from sealpipe.requirements import check_needs
 from sealpipe.session import Session
 from sealpipe.sinks.write import describe_writes
 
@@ -53,8 +55,6 @@ def collect(
     session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))
     check = None
     if plan.check is not None:
-        from sealpipe.collect.check import load_check  # most submissions are not checked
-
         check = load_check(session.registry, plan.check)
 
     def work(session: Session) -> list[CollectResult]:
@@ -151,8 +151,6 @@ def _start_collectors(
 ) -> list[RequestCollector]:
     """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
     if len(plan.needs) > 1:
-        from sealpipe.requirements import check_needs  # most submissions go to one sink
-
         check_needs(session.registry, plan.needs)
     for job in plan.jobs:
         describe_writes(session, plan_sample_writes(job))

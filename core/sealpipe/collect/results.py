@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sealpipe.api.responses import escape_text
 from sealpipe.cancellation import current
@@ -17,12 +17,9 @@ from sealpipe.errors import (
     SealpipeError,
     UnreadableSubmissionError,
 )
+from sealpipe.expire.request import EndedRequest
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
-
-if TYPE_CHECKING:
-    from sealpipe.expire.request import EndedRequest
-
 
 Status = Literal["collected", "pending", "expired", "failed"]
 Identity = tuple[str | None, str | None]

@@ -5,7 +5,7 @@ before sending.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sealpipe.delivery.messages import parse_message_template
 from sealpipe.errors import PluginError, Remedy, UsageError
@@ -13,11 +13,9 @@ from sealpipe.parsing import redact_address
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
+from sealpipe.registry import Registry
+from sealpipe.registry.channels import check_recipient
 from sealpipe.sources.resolve import Cache, resolve_value
-
-if TYPE_CHECKING:
-    from sealpipe.registry import Registry
-
 
 Content = Literal["link", "passcode"]
 
@@ -170,8 +168,6 @@ def check_targets(
 
     Sends nothing. Raises UsageError, PluginError.
     """
-    from sealpipe.registry.channels import check_recipient
-
     plugins = registry()
     recipients: dict[tuple[str, str], Recipient] = {}
     for content, target, pattern in targets:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from sealpipe import policy
 from sealpipe.api.responses import escape_text
@@ -29,12 +29,11 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.plugin import Message
+from sealpipe.registry.channels import confirms_delivery, send_message
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.sources.resolve import MAX_TRIES
-
-if TYPE_CHECKING:
-    from sealpipe.state.entry import Entry
+from sealpipe.state.entry import Entry
 
 DeliveryState = Literal["pending", "sending", "sent", "failed"]
 
@@ -158,8 +157,6 @@ def _deliver_one(
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal."""
-    from sealpipe.registry.channels import send_message
-
     assert share.deliveries is not None  # noqa: S101 - as above
     delivery = share.deliveries.items[number]
     registry, recipient = session.registry(), delivery.recipient
@@ -174,8 +171,6 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
 
 
 def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
-    from sealpipe.registry.channels import confirms_delivery
-
     return confirms_delivery(session.registry(), delivery.recipient.channel)
 
 

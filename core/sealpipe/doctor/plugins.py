@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,6 @@ _MAX_NAME_SHOWN = 40  # a longer text is not a name, and may be a secret typed b
 
 def find_missing_requirements(needs: Sequence[str]) -> list[str]:
     """Return the requirements whose distribution is not installed in any version."""
-    from importlib.metadata import PackageNotFoundError, version
-
     missing = []
     for need in needs:
         try:

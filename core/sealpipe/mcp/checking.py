@@ -14,6 +14,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field
 
 from sealpipe.api.responses import escape_text
+from sealpipe.client_base import registry
+from sealpipe.doctor.everything import check_everything
+from sealpipe.doctor.machine import GivenSetting
 from sealpipe.mcp.models import Model, Nothing, Text
 from sealpipe.mcp.tools import TOOLS, Answer, Call, Tool, Use
 from sealpipe.settings import GLOBAL
@@ -82,9 +85,6 @@ def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str])
 
 def _find_states(call: Call) -> dict[str, State]:
     """Return the worst state of each check, by its name. Blocks."""
-    from sealpipe.client_base import registry
-    from sealpipe.doctor.everything import check_everything
-    from sealpipe.doctor.machine import GivenSetting
 
     names = [setting.name for setting in GLOBAL if not setting.secret]
     settings = {name: GivenSetting(call.values.get(name), "") for name in names}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,11 +22,13 @@ from sealpipe.errors import UsageError
 from sealpipe.mcp.models import MAX_TEXT, Model, Untrusted
 from sealpipe.mcp.secret_guard import neutralize
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.run.variables import Variable, parse_variable
-
-if TYPE_CHECKING:
-    from sealpipe.run.capture import Captured, Stop
-    from sealpipe.sources.resolve import Value
+from sealpipe.plugin.context import COMMAND
+from sealpipe.run.capture import Captured, Excerpt, Stop, capture_command
+from sealpipe.run.program import find_command
+from sealpipe.run.use_values import use_values
+from sealpipe.run.variables import Variable, make_environment, parse_variable
+from sealpipe.sources.resolve import Value
+from sealpipe.spellings import Finder, is_searchable
 
 _LONGEST: Final = 20_000
 """Characters of output that are returned, of both streams together."""
@@ -85,9 +87,6 @@ class Wanted(NamedTuple):
 
 async def run_command(call: Call, wanted: Wanted) -> Answer:
     """Run the command. Raises UsageError, PolicyError and PluginError: then it was not started."""
-    from sealpipe.plugin.context import COMMAND
-    from sealpipe.run.program import find_command
-    from sealpipe.run.use_values import use_values
 
     program = find_command(wanted.command, _make_environ())
 
@@ -129,8 +128,6 @@ def _make_harmless(text: str) -> tuple[str, bool]:
     """Return output that nothing obeys, and whether some of it was left out: what is escaped is
     longer.
     """
-    from sealpipe.run.capture import Excerpt
-
     excerpt = Excerpt(_LONGEST // 2)
     excerpt.add(neutralize(text, 10 * _LONGEST).encode())
     return excerpt.read()
@@ -145,8 +142,6 @@ async def _follow(
     call: Call, program: str, wanted: Wanted, values: Mapping[str, Value]
 ) -> Captured:
     """Run it in a thread of its own, report its progress, and stop it if we are cancelled."""
-    from sealpipe.run.capture import Stop
-
     with Stop() as stop, ThreadPoolExecutor(1) as pool:
         work = partial(_capture, program, wanted, values, stop)
         running = asyncio.get_running_loop().run_in_executor(pool, work)
@@ -170,9 +165,6 @@ async def _follow(
 
 
 def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: Stop) -> Captured:
-    from sealpipe.run.capture import capture_command
-    from sealpipe.run.variables import make_environment
-    from sealpipe.spellings import Finder, is_searchable
 
     environ = make_environment(
         _make_environ(), {name: value.data.reveal_bytes() for name, value in values.items()}

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
 from sealpipe import budget
+from sealpipe.api import requests, shares
+from sealpipe.api.pages import Page
 from sealpipe.errors import PermissionDeniedError, UsageError
+from sealpipe.expire.request import expire_request
 from sealpipe.mcp.models import Code, CodeArguments, Count, Model, Nothing, Text, Time, Untrusted
 from sealpipe.mcp.records import Record, find_record, list_records, settle
 from sealpipe.mcp.secret_guard import untrusted
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.session import Session
 from sealpipe.state.creations import Kind
-
-if TYPE_CHECKING:
-    from sealpipe.api.pages import Page
-    from sealpipe.session import Session
 
 _MOST: Final = 100
 """Shares and requests in a list: the newest."""
@@ -147,8 +147,6 @@ def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
     """Return the state of each: active ones are in the service's lists, which are read as far as
     needed.
     """
-    from sealpipe.api import requests, shares
-
     lists: Mapping[Kind, Callable[..., Any]] = {
         "share": shares.list_page,
         "request": requests.list_page,
@@ -194,10 +192,8 @@ def _has_passed(record: Record, now: datetime) -> bool:
 
 def _look_at_request(session: Session, code: str) -> tuple[State, int]:
     """Return the state of a request and its number of submissions."""
-    from sealpipe.api import requests as api
-
-    info = budget.call(api.get(code), session.start_budget())
-    listed = budget.call(api.list_submissions(code), session.start_budget())
+    info = budget.call(requests.get(code), session.start_budget())
+    listed = budget.call(requests.list_submissions(code), session.start_budget())
     return "ended" if info.has_ended else "active", listed.total
 
 
@@ -205,8 +201,6 @@ def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, in
     """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as
     ciphertext here.
     """
-    from sealpipe.expire.request import expire_request
-
     state, submissions = _look_at_request(session, code)
     if state == "active" and submissions:
         raise UsageError(

@@ -20,27 +20,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import Field, ValidationError
 
+from sealpipe.delivery.send import deliver
 from sealpipe.errors import NotFoundError, ProtocolError, SealpipeError, StateError
 from sealpipe.expire.share import was_expired
 from sealpipe.mcp.models import Model
 from sealpipe.prompts import Prompt
+from sealpipe.request.create import SecureRequest
 from sealpipe.resume import finish_entry
 from sealpipe.session import Session
+from sealpipe.share.post import Share
 from sealpipe.state.creations import Creation, Kind, list_creations, note_creation
 from sealpipe.state.entry import Entry, EntryStore, keep_entry_on_error
 from sealpipe.state.files import identify_run
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt
 
-if TYPE_CHECKING:
-    from sealpipe.request.create import SecureRequest
-    from sealpipe.share.post import Share
-
-    Created = TypeVar("Created", bound=Share | SecureRequest)
+Created = TypeVar("Created", bound=Share | SecureRequest)
 
 _PREFIX: Final = "mcp-"
 _CODE: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
@@ -258,8 +257,6 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
     )
     note_creation(folder.parent / "created", known)
     if created.deliveries is not None:
-        from sealpipe.delivery.send import deliver  # most have no messages
-
         deliver(session, created)
     with suppress(StateError):  # everything is done: the next call ends the entry
         created.delivered()

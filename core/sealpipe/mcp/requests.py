@@ -7,12 +7,18 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
 
 from sealpipe import budget
+from sealpipe.api import requests as api
 from sealpipe.cancellation import current
+from sealpipe.collect import poll
+from sealpipe.collect.options import CollectPlan, plan_collect, plan_sample_writes
+from sealpipe.collect.poll import TRANSIENT, choose_interval
+from sealpipe.collect.results import CollectResult
 from sealpipe.errors import SealpipeError, StateError, UsageError
 from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Count, Model, Text, Time
@@ -20,15 +26,12 @@ from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.parsing import parse_duration
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.request import create
+from sealpipe.request.options import plan_request
+from sealpipe.session import Session
+from sealpipe.sinks.write import describe_writes
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire.fields import TYPES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sealpipe.collect.options import CollectPlan
-    from sealpipe.collect.results import CollectResult
-    from sealpipe.session import Session
 
 _MAX_QUOTED: Final = 60
 """Longest `to` that an error quotes."""
@@ -193,8 +196,6 @@ def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = No
     """Return how the one submission is collected: stored where the request said, then the request
     is expired.
     """
-    from sealpipe.collect.options import plan_collect
-
     return plan_collect([receipt], to=[to], pick="only", mode="create", after="expire", state=state)
 
 
@@ -212,8 +213,6 @@ async def _request(call: Call, request: Request) -> Answer:
 
 
 def _make_request(session: Session, call: Call, request: Request) -> records.Record:
-    from sealpipe.request import create as creating
-    from sealpipe.request.options import plan_request
 
     notes = records.Notes(
         client=call.client_name,
@@ -237,7 +236,7 @@ def _make_request(session: Session, call: Call, request: Request) -> records.Rec
         session,
         call.state,
         made_id,
-        lambda outbox: creating.request(session, job, outbox, notes=notes.model_dump()),
+        lambda outbox: create.request(session, job, outbox, notes=notes.model_dump()),
     )
 
 
@@ -245,8 +244,6 @@ def _check_sink(session: Session, plan: CollectPlan) -> None:
     """Check that the sink understands what will be written: nobody is asked for what cannot be
     stored.
     """
-    from sealpipe.collect.options import plan_sample_writes
-    from sealpipe.sinks.write import describe_writes
 
     for job in plan.jobs:
         describe_writes(session, plan_sample_writes(job))
@@ -273,8 +270,6 @@ def _poll(
     """Poll at the intervals of `collect` until there is a submission, there can be none, or the
     time is up.
     """
-    from sealpipe.api import requests as api
-    from sealpipe.collect.poll import TRANSIENT, choose_interval
 
     started = time.monotonic()
     while True:
@@ -315,8 +310,6 @@ async def _collect(call: Call, given: CollectArguments) -> Answer:
 
 
 def _store(session: Session, call: Call, known: records.Record) -> CollectResult:
-    from sealpipe.collect import poll
-
     if known.notes.sink is None:
         raise StateError("the record of this request does not say where its submission is stored")
     options = _plan_collect(known.receipt, known.notes.sink, call.state.parent / "requests")

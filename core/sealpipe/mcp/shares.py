@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -23,9 +23,9 @@ from sealpipe.mcp.models import Code, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.parsing import parse_duration
 from sealpipe.reference import FieldSpec, Target, parse, parse_target
-
-if TYPE_CHECKING:
-    from sealpipe.session import Session
+from sealpipe.session import Session
+from sealpipe.share.options import plan_share
+from sealpipe.share.post import share
 
 _DEFAULT_EXPIRY: Final = "24h"
 _SAME: Final = timedelta(minutes=10)
@@ -179,8 +179,6 @@ def share_once(
 def _create(
     session: Session, folder: Path, made_id: str, client: str, wanted: Wanted
 ) -> records.Record:
-    from sealpipe.share.options import plan_share
-    from sealpipe.share.post import share
 
     job = plan_share(
         wanted.fields,

@@ -11,28 +11,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from sealpipe import actions, policy
 from sealpipe.api import requests as api
 from sealpipe.api.requests import CreatedRequest
 from sealpipe.budget import Budget, call
+from sealpipe.delivery.recipients import Recipient, resolve_recipients
+from sealpipe.delivery.send import Deliveries
 from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
+from sealpipe.lookup import find_created_request
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.prompts import Prompt
 from sealpipe.request.options import ChosenKey, RequestJob, choose_key, store_seed
+from sealpipe.requirements import check_needs
 from sealpipe.secret import Secret
 from sealpipe.session import Session
+from sealpipe.sources.passcode import resolve_passcode
 from sealpipe.sources.resolve import Cache
 from sealpipe.state.entry import Entry, EntryStore, JournaledLink, keep_entry_on_error, settle_entry
 from sealpipe.state.receipt import Receipt, RequestKey
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
-
-if TYPE_CHECKING:
-    from sealpipe.delivery.recipients import Recipient
-    from sealpipe.delivery.send import Deliveries
 
 
 @dataclass(slots=True)
@@ -139,22 +140,13 @@ def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
     if session.policy_hooks:
         policy.check_policies(session, describe_request(session, job))
     if len(job.needs) > 1:
-        from sealpipe.requirements import check_needs  # most requests need nothing
-
         check_needs(session.registry, job.needs)
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if job.delivery is not None:
-        # Most requests have no recipient.
-        from sealpipe.delivery.recipients import (
-            resolve_recipients,
-        )
-
         recipients = resolve_recipients(job.delivery, session.registry, cache)
     passcode: Secret | None = None
     if job.passcode is not None:
-        from sealpipe.sources.passcode import resolve_passcode  # most requests have none
-
         passcode = resolve_passcode(job.passcode, session.registry, cache)
     session.check_clear(
         None if passcode is None else passcode.reveal(), *(each.address for each in recipients)
@@ -241,8 +233,6 @@ def post(
         except ServiceError as error:
             if not error.unclear:
                 raise
-            from sealpipe.lookup import find_created_request  # most responses arrive
-
             created = find_created_request(session, meta, error)
         if entry is not None:
             _note_response(entry, created)

@@ -11,8 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from ipaddress import ip_network
+from typing import Final, NamedTuple
 
+from sealpipe.delivery.recipients import DeliveryPlan, Params
 from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageError
 from sealpipe.parsing import parse_name
 from sealpipe.plugin import SinkField
@@ -24,14 +26,12 @@ from sealpipe.session import Session
 from sealpipe.share.options import list_needs, plan_optional_delivery, resolve_expiry
 from sealpipe.sinks.targets import SinkTarget, map_keys, parse_targets
 from sealpipe.sinks.write import SinkWrite, describe_writes, is_write_only, write_to_sink
+from sealpipe.sources.passcode import parse_passcode
 from sealpipe.sources.resolve import resolve_value
+from sealpipe.state.receipt import RequestKey
+from sealpipe.wire import keys
 from sealpipe.wire.encoding import encode_base64url
-
-if TYPE_CHECKING:
-    from sealpipe.delivery.recipients import DeliveryPlan, Params
-    from sealpipe.state.receipt import RequestKey
-    from sealpipe.wire.keys import KeyPair
-
+from sealpipe.wire.keys import KeyPair
 
 _DOMAIN: Final = re.compile(
     r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -111,8 +111,6 @@ def plan_request(
     )
     code: Secret | Reference | None = None
     if passcode is not None:
-        from sealpipe.sources.passcode import parse_passcode  # most requests have none
-
         code = parse_passcode(
             passcode, "name one that you know, such as env:CODE, and tell it to the person"
         )
@@ -157,8 +155,6 @@ def parse_address(text: str) -> str:
 
     Raises UsageError.
     """
-    from ipaddress import ip_network  # most requests are not restricted
-
     try:
         # A zone is only valid on one machine.
         network = ip_network("" if "%" in text else text, strict=True)
@@ -219,8 +215,6 @@ def choose_key(job: RequestJob, session: Session) -> ChosenKey:
     """Choose the key pair of a request. Nothing is stored yet. Raises UsageError."""
     if job.key_pair is not None:
         return ChosenKey(job.key_pair)
-    from sealpipe.wire import keys  # loads elliptic curves, which ending a request does not need
-
     tag = session.credential.tag
     if job.key == "new":
         if job.seed_target is not None:

@@ -22,6 +22,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
+from sealpipe.registry.sinks import describe_write, write_fields
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.sinks.targets import (
@@ -133,8 +134,6 @@ def is_write_only(session: Session, ref: Reference) -> bool:
 
 
 def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
-    from sealpipe.registry.sinks import describe_write
-
     registry = session.registry()
     return [
         describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode)
@@ -143,8 +142,6 @@ def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
 
 
 def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> WriteResult:
-    from sealpipe.registry.sinks import write_fields
-
     registry, locator = session.registry(), locate_sink(session, write.ref)
     registry.sink(write.ref.name)  # raises for missing settings before the write is noted
     is_write_only_sink = ledger is not None and is_write_only(session, write.ref)
