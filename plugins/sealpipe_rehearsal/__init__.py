@@ -12,8 +12,8 @@ links.
     commands/            `sealpipe rehearse` and `sealpipe rehearsal ...`
     pytest_plugin.py     the fixture `sealpipe_rehearsal`
 
-Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded on first
-use.
+Importing this package loads nothing else; `Rehearsal`, `Recipient`, `Submitter` and
+`LinkRefusedError` are loaded on first use.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from __future__ import annotations
 TYPE_CHECKING = False  # the same form as in typing
 if TYPE_CHECKING:
     from sealpipe_rehearsal.people import LinkRefusedError as LinkRefusedError
+    from sealpipe_rehearsal.people import Recipient as Recipient
+    from sealpipe_rehearsal.people import Submitter as Submitter
     from sealpipe_rehearsal.pytest_plugin import Rehearsal as Rehearsal
 
 _MODULES = {
     "LinkRefusedError": "sealpipe_rehearsal.people",
+    "Recipient": "sealpipe_rehearsal.people",
+    "Submitter": "sealpipe_rehearsal.people",
     "Rehearsal": "sealpipe_rehearsal.pytest_plugin",
 }
 
-__all__ = ["LinkRefusedError", "Rehearsal"]
+__all__ = ["LinkRefusedError", "Recipient", "Rehearsal", "Submitter"]
 
 
 if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any

@@ -62,6 +62,22 @@ BREAKS = {
             "test_a_backend_that_turns_it_away_is_unavailable[503]",
         },
     ),
+    "what somebody changed since is overwritten": (
+        "sink.py",
+        "marked=before.label == marker",
+        "marked=False",
+        {"test_what_was_rotated_since_is_left_alone"},
+    ),
+    "the mode is not asked": (
+        "sink.py",
+        "wanted, mode=mode,",
+        'wanted, mode="merge",',
+        {
+            "test_a_value_shows_in_no_repr_error_or_log",
+            "test_create_never_replaces",
+            "test_replace_leaves_nothing_else_and_merge_leaves_everything_else",
+        },
+    ),
     "a recipient is matched at its beginning only": (
         "channel.py",
         "re.fullmatch",
@@ -190,6 +206,7 @@ def test_it_is_listed_with_its_distribution(installed: Installed, bare: Terminal
     assert (done.code, done.err) == (0, "")
     assert [row[:4] for row in rows] == [
         ["channel", "shelf", "sealpipe-shelf", "1.0"],
+        ["sink", "shelf", "sealpipe-shelf", "1.0"],
         ["source", "shelf", "sealpipe-shelf", "1.0"],
     ]
 

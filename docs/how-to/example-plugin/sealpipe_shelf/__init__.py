@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sealpipe.plugin import ChannelInfo, SourceInfo, hookimpl
+from sealpipe.plugin import ChannelInfo, SinkInfo, SourceInfo, hookimpl
 
 SETTINGS = "sealpipe_shelf.shelf:ShelfSettings"
 
@@ -14,6 +14,12 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "shelf", "an item on a shelf: shelf:NAME", "sealpipe_shelf.source:ShelfSource", SETTINGS
         )
     )
+
+
+@hookimpl
+def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
+    about = "an item on a shelf: shelf:NAME#KEY=PROMPT"
+    register(SinkInfo("shelf", about, "sealpipe_shelf.sink:ShelfSink", SETTINGS))
 
 
 @hookimpl

@@ -1,7 +1,9 @@
-"""The settings and the HTTP client of Shelf, for the source and the channel."""
+"""The settings and the HTTP client of Shelf, for the source, the sink and the channel."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -27,10 +29,13 @@ class ShelfSettings(PluginSettings):
     own_variables = {"url": "SHELF_URL", "token": "SHELF_TOKEN"}
 
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
 REFUSALS: dict[int, tuple[type[PluginError], str, str]] = {
     401: (BackendAuthError, "Shelf refused the token", "get a new one, and set SHELF_TOKEN"),
     403: (AccessDeniedError, "the token is not allowed to do that", "ask the owner of the shelf"),
     404: (SecretNotFoundError, "no such item on the shelf", "check the name"),
+    412: (UnavailableError, "another writer was faster", "run it again"),
 }
 """For each status: the error, the reason and what to do. Never text from the response."""
 
@@ -42,15 +47,18 @@ class Shelf:
         self._settings = settings
         self._context = context
 
-    def call(self, method: str, path: str, json: Any = None) -> httpx.Response:
+    def call(
+        self, method: str, path: str, json: Any = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> httpx.Response:
         """Send one request.
 
         If a write has an unknown outcome, raise UnknownOutcomeError, not UnavailableError.
         """
-        headers = {"authorization": f"Bearer {self._settings.token.reveal()}"}
+        url = self._settings.url + path
+        headers = {**headers, "authorization": f"Bearer {self._settings.token.reveal()}"}
         try:
             http = self._context.network.http()  # with the user's proxy and certificates
-            response = http.request(method, self._settings.url + path, headers=headers, json=json)
+            response = http.request(method, url, headers=headers, json=json)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError):
             raise UnavailableError("Shelf cannot be reached", remedy="check its address") from None
         except httpx.TransportError:

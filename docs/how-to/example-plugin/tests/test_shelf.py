@@ -1,4 +1,4 @@
-"""The contract tests of both plugins, and what the contract cannot know."""
+"""The contract tests of the three plugins, and what the contract cannot know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import shelf_service
 from sealpipe.plugin import BackendAuthError, ReferenceValueError
 from sealpipe.registry import Registry
-from sealpipe.testing import ChannelContract, SourceContract
+from sealpipe.testing import ChannelContract, SinkContract, SourceContract
 
 
 class OnShelf:
@@ -51,6 +51,21 @@ class TestSource(OnShelf, SourceContract):
         error = self.get(self.registry_in({**environ, "SHELF_TOKEN": "another"}), "nothing")
         assert isinstance(error, BackendAuthError)
         assert "SHELF_TOKEN" in error.remedy
+
+
+class TestSink(OnShelf, SinkContract):
+    name = "shelf"
+    number = 0
+
+    def target(self) -> str:
+        self.number += 1
+        return f"new-{self.number}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        return self.shelf.read(body)
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        self.shelf.change(body, key, value)
 
 
 class TestChannel(OnShelf, ChannelContract):
