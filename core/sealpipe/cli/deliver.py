@@ -184,8 +184,9 @@ def finish(
     as_json: bool,
     resend: bool = False,
 ) -> None:
-    """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and
-    one link.
+    """Announce, deliver, print, then remove the entry.
+
+    A kill at any moment leads to one share and one link.
 
     A share's link goes to stdout only through `leave`. A failed delivery does not stop the others;
     its error is raised last, and the entry stays in the outbox. `created` is the folder of what

@@ -1,6 +1,4 @@
-"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, several by names and CI
-runs, or all.
-"""
+"""`sealpipe shares expire` and `sealpipe requests expire`, by codes, names or CI runs, or all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Serves one client on stdin and stdout: messages are lines of JSON, and nothing else gets to
-stdout.
+"""Serves one client on stdin and stdout.
+
+Messages are lines of JSON, and nothing else gets to stdout.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ async def serve_stdio(setup: Setup) -> None:
 
 
 class BoundedLines(io.TextIOWrapper):
-    """Text of which a line that is too long is never in memory, and is read as one that is no
-    message.
-    """
+    """Lines of text: one that is too long is never in memory, and is read as no message."""
 
     def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # there is one limit
         """Return the next line; empty at the end."""
@@ -50,8 +49,9 @@ class BoundedLines(io.TextIOWrapper):
 
 
 def _claim_stdin() -> BinaryIO:
-    """Return what was stdin, which is empty from now on: what a tool starts must not read the
-    client's messages.
+    """Return what was stdin, which is empty from now on.
+
+    What a tool starts must not read the client's messages.
     """
     sys.stdin.flush()
     messages = os.fdopen(os.dup(0), "rb", closefd=False)

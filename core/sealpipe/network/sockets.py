@@ -1,5 +1,6 @@
-"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a
-protocol themselves.
+"""Sockets with a wall-clock deadline, for plugins that implement a protocol themselves.
+
+They refuse to send a credential of the service.
 
 An exchange begins with the connection, and again with the first write after a read: a peer that
 sends slowly hits the deadline, a connection that is reused for the next call does not. The deadline
@@ -51,9 +52,7 @@ class _Bounded(_Base):
     _has_received = False
 
     def set_deadline(self, seconds: float, step: float | None) -> None:
-        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and
-        write.
-        """
+        """From now on allow `seconds` for an exchange, and `step` seconds for a read or write."""
         self._seconds, self._step, self._end, self._has_received = (
             seconds,
             step,

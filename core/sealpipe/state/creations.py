@@ -1,5 +1,6 @@
-"""What this machine knows of the shares and requests that it created: name, title, collect link and
-CI run.
+"""What this machine knows of the shares and requests that it created.
+
+Name, title, collect link and CI run.
 
 Each is a small 0600 file of one JSON line in a 0700 folder, written once, as soon as the service
 has responded. None holds a secret: a collect link has no key. Lists show them, and shares and

@@ -46,8 +46,9 @@ _OPTIONAL: Final = ("seed", "name", "link", "run")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a
-    fresh key's seed.
+    """A request to collect.
+
+    `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed.
 
     `name` is the owner's, `link` the collect link, `run` the CI run that created it. Older receipts
     have none of them.
@@ -95,9 +96,7 @@ class Receipt:
 
 
 def identify_file(members: object, expected: str) -> tuple[str, str] | None:
-    """Return what other JSON file than the expected kind a command of ours wrote, and what takes
-    it; None if none.
-    """
+    """Return which other command's JSON file this is, and what takes it; None if unknown."""
     kind = members.get("kind") if isinstance(members, Mapping) and "schema" in members else None
     return _TAKEN_BY.get(str(kind)) if kind != expected else None
 
