@@ -92,6 +92,33 @@ def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) 
     assert (tmp_path / "stderr").read_text() == "sealpipe: interrupted\n"
 
 
+def test_a_line_that_is_no_message_gets_an_error_and_the_next_one_is_answered(job: Job) -> None:
+    lines = {
+        '{"jsonrpc": "2.0", "id": 1, canary': -32700,
+        "canary": -32700,
+        "[" * 100_000: -32700,
+        "": None,
+        " \t": None,
+        "{}": -32600,
+        '["canary"]': -32600,
+        '{"jsonrpc": "1.0", "id": "canary", "method": "ping"}': -32600,
+    }
+    text = "".join(f"{line}\n" for line in lines) + json.dumps(PING) + "\n"
+    done = subprocess.run(
+        [*SEALPIPE, "mcp"],
+        input=text.encode(),
+        capture_output=True,
+        env=job.terminal.with_environ({}),
+        check=True,
+        timeout=PATIENCE,
+    )
+    *refused, last = map(json.loads, done.stdout.splitlines())
+    assert [each["id"] for each in refused] == [None] * 6
+    assert [each["error"]["code"] for each in refused] == [code for code in lines.values() if code]
+    assert last["id"] == PING["id"]
+    assert b"canary" not in done.stdout + done.stderr
+
+
 def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
     environ = job.terminal.with_environ({})
     with subprocess.Popen(
@@ -103,6 +130,8 @@ def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
             server.stdin.write(b"x" * 1024 * 1024)
         server.stdin.write(f"\n{json.dumps(PING)}\n".encode())
         server.stdin.flush()
+        refused = json.loads(server.stdout.readline())
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
         assert json.loads(server.stdout.readline())["id"] == PING["id"]
         (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.pid}/status").read_text())
         server.stdin.close()
