@@ -185,22 +185,19 @@ class Policy:
             )
 
     def _refuse_tool(self, tool: str) -> NoReturn:
-        shown = _shorten(json.dumps(tool))
+        if tool not in TOOLS:  # its name is not ours to repeat
+            raise PolicyError("there is no such tool", remedy=f"the tools are {', '.join(TOOLS)}")
         if self.path is None:
             raise PolicyError(
-                f"there is no policy, so {shown} is not offered",
+                f'there is no policy, so "{tool}" is not offered',
                 remedy=(
                     "ask the owner of this machine to run `sealpipe mcp policy init`, and to "
                     "edit the file"
                 ),
             )
-        if tool not in TOOLS:
-            raise PolicyError(
-                f"there is no tool {shown}", remedy=f"the tools are {', '.join(TOOLS)}"
-            )
         tables = " or ".join(f"[{each}]" for each in TOOLS[tool].tables)
         raise PolicyError(
-            f"the policy has no {tables}, so {shown} is not offered",
+            f'the policy has no {tables}, so "{tool}" is not offered',
             remedy=f"ask the owner of {self.path} to add {tables}",
         )
 
