@@ -234,7 +234,7 @@ def _note_creation(session: Session, share: Created, folder: Path) -> None:
     described = (share.expires_at, share.name, share.title, run, *links)
     notes = {} if share.entry is None else share.entry.meta.get("notes", {})
     creation = Creation(
-        kind, session.base_url, share.short_code, created_at, *described, notes=notes
+        kind, session.base_url, share.short_code, *described, created_at=created_at, notes=notes
     )
     try:
         note_creation(folder, creation)

@@ -176,7 +176,7 @@ def list_records(session: Session, folder: Path) -> list[Record]:
     begun = [each for each in _list_begun(session, folder) if each.known.name not in names]
     return sorted(
         [*created, *begun],
-        key=lambda each: (each.known.created_at or datetime.min, each.known.name),
+        key=lambda each: (each.known.created_at, each.known.name),
         reverse=True,
     )
 
@@ -250,12 +250,12 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
         "request" if is_request else "share",
         session.base_url,
         created.short_code,
-        entry.created_at,
         created.expires_at,
         created.name,
         created.title,
         entry.run,
         *links,
+        created_at=entry.created_at,
         notes=entry.meta["notes"],
     )
     note_creation(folder.parent / "created", known)
@@ -287,8 +287,12 @@ class _EntryOfCall:
             entry = _open_outbox(self.session, self.folder).add(meta, body, entry_id=self.made_id)
         except FileExistsError:
             raise AlreadyBegunError("the same call has just begun") from None
-        # And has ended since we looked.
-        if _find_created(self.session, self.folder, self.made_id) is not None:
+        try:
+            has_ended = _find_created(self.session, self.folder, self.made_id) is not None
+        except BaseException:
+            entry.end()
+            raise
+        if has_ended:  # since we looked
             entry.end()
             raise AlreadyBegunError("the same call has just ended")
         return entry
@@ -322,10 +326,9 @@ def _list_begun(session: Session, folder: Path) -> Iterator[Record]:
             kind,
             session.base_url,
             "",
-            created_at,
-            None,
-            meta["name"],
-            meta["title"],
+            name=meta["name"],
+            title=meta["title"],
+            created_at=created_at,
             notes=meta["notes"],
         )
         with suppress(ValidationError):

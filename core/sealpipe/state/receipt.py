@@ -22,7 +22,7 @@ from sealpipe.parsing import (
     parse_time,
 )
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.state.creations import Creation
+from sealpipe.state.creations import KnownLink
 from sealpipe.state.files import refuse_newer
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
@@ -80,10 +80,10 @@ class Receipt:
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return members | {name: value for name, value in optional.items() if value is not None}
 
-    def to_creation(self) -> Creation:
+    def to_creation(self) -> KnownLink:
         """Return what it says about the request's creation. It does not name the service."""
         known = (self.expires_at, self.name, self.title, self.run or "", self.link, self.public_key)
-        return Creation("request", "", self.short_code, None, *known)
+        return KnownLink("request", "", self.short_code, *known)
 
     @staticmethod
     def load(text: str) -> Receipt:
@@ -165,7 +165,7 @@ def _suggest(path: Path) -> str:
     return f"did you mean {near}? Else " if near else "check the path; "
 
 
-def read_share_receipt(path: Path) -> Creation:
+def read_share_receipt(path: Path) -> KnownLink:
     """Read the file that `share --receipt` wrote.
 
     Raises UsageError, which shows nothing of the text.
@@ -179,7 +179,7 @@ def read_share_receipt(path: Path) -> Creation:
             name, title = (
                 members.get(each) and _read_text(members, each) for each in ("name", "title")
             )
-            return Creation(
+            return KnownLink(
                 "share",
                 "",
                 _read_code(members),
