@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
@@ -20,8 +21,6 @@ from pydantic import ValidationError
 from sealpipe.mcp.server import make_server
 
 if TYPE_CHECKING:
-    from mcp.shared._stream_protocols import ReadStream, WriteStream
-
     from sealpipe.mcp.server import Setup
 
 MAX_LINE: Final = 1024 * 1024
@@ -44,7 +43,7 @@ async def serve_stdio(setup: Setup) -> None:
     server = make_server(setup)
     lines = BoundedLines(_claim_stdin(), encoding="utf-8", errors="replace")
     async with stdio_server(anyio.wrap_file(lines)) as (reading, writing):
-        messages = AnsweredMessages(reading, writing)
+        messages = AnsweredMessages(reading.receive, writing.send, reading.aclose)
         await server.run(messages, writing, server.create_initialization_options())
 
 
@@ -55,25 +54,27 @@ class AnsweredMessages:
 
     def __init__(
         self,
-        reading: ReadStream[SessionMessage | Exception],
-        writing: WriteStream[SessionMessage],
+        receive: Callable[[], Awaitable[SessionMessage | Exception]],
+        send: Callable[[SessionMessage], Awaitable[None]],
+        close: Callable[[], Awaitable[None]],
     ) -> None:
-        self._reading = reading
-        self._writing = writing
+        self._receive = receive
+        self._send = send
+        self._close = close
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message. Raises anyio.EndOfStream after the last."""
-        while isinstance(message := await self._reading.receive(), Exception):
+        while isinstance(message := await self._receive(), Exception):
             error = _find_error(message)
             if error is not None:
-                await self._writing.send(
+                await self._send(
                     SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error))
                 )
         return message
 
     async def aclose(self) -> None:
         """Close the stream."""
-        await self._reading.aclose()
+        await self._close()
 
     def __aiter__(self) -> Self:
         return self
