@@ -104,19 +104,25 @@ def test_a_line_that_is_no_message_gets_an_error_and_the_next_one_is_answered(jo
         '{"jsonrpc": "1.0", "id": "canary", "method": "ping"}': -32600,
     }
     text = "".join(f"{line}\n" for line in lines) + json.dumps(PING) + "\n"
-    done = subprocess.run(
+    codes = [code for code in lines.values() if code]
+    with subprocess.Popen(
         [*SEALPIPE, "mcp"],
-        input=text.encode(),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=job.terminal.with_environ({}),
-        check=True,
-        timeout=PATIENCE,
-    )
-    *refused, last = map(json.loads, done.stdout.splitlines())
-    assert [each["id"] for each in refused] == [None] * 6
-    assert [each["error"]["code"] for each in refused] == [code for code in lines.values() if code]
-    assert last["id"] == PING["id"]
-    assert b"canary" not in done.stdout + done.stderr
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(text.encode())
+        server.stdin.flush()  # and stays open: at its end, the server answers nothing more
+        received = [server.stdout.readline() for _ in (*codes, PING)]
+        rest, said = server.communicate(timeout=PATIENCE)
+    answers = [json.loads(line) for line in received]
+    assert [each["id"] for each in answers] == [None] * len(codes) + [PING["id"]]
+    assert [each["error"]["code"] for each in answers[:-1]] == codes
+    assert b"canary" not in b"".join(received) + said
+    assert (rest, server.returncode) == (b"", 0)
 
 
 def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
