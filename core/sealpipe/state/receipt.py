@@ -28,13 +28,13 @@ from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
+"""Maximum size in bytes of a receipt."""
 _TAKEN_BY: Final[Mapping[str, tuple[str, str]]] = {
     "request": ("a request receipt", "give it to `sealpipe collect` or `sealpipe requests expire`"),
     "share": ("a share receipt", "give it to `sealpipe shares expire`"),
     "batch-plan": ("the plan of a batch", "give it to `sealpipe batch run FILE` with --plan"),
 }
 """JSON files that our commands write, by their `kind`: what they are, and what takes them."""
-"""Maximum size in bytes of a receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
 """The key that a request is sealed to: the credential's, a fresh one, or the caller's."""
