@@ -33,6 +33,9 @@ for number, handler in (
 # hypothesis would import trio and what else brings it strategies, half a second for each worker: no
 # test draws them.
 os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
+# So that a contract that fails says what differs. Where sealpipe is installed from a wheel, its
+# entry point for pytest does the same.
+pytest.register_assert_rewrite("sealpipe.testing")
 retry_at_once()
 
 

@@ -19,8 +19,9 @@ Imports make many objects and no garbage (Python's default is 700).
 
 
 def main() -> None:
-    """Run the command line. `--version` does not load it, because scripts often ask for the version
-    first.
+    """Run the command line.
+
+    `--version` does not load it, because scripts often ask for the version first.
     """
     if sys.argv[1:] == ["--version"]:
         from sealpipe.version import __version__
@@ -51,8 +52,7 @@ started with.
 
 
 def harden() -> None:
-    """Erase the credential from the visible environment, then deny access to other processes of the
-    same user.
+    """Erase the credential from the visible environment, and deny access to other processes.
 
     Skips what the system does not support. `os.environ` keeps its own copy.
     """

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> OutgoingAction:
-    """Describe what is about to end: `kind` is `expire` or `purge`, `subject` is `share` or
-    `request`.
+    """Describe what is about to end.
+
+    `kind` is `expire` or `purge`, `subject` is `share` or `request`.
     """
     return OutgoingAction(
         kind, short_codes=(short_code,), subject=subject, service=session.base_url
@@ -78,9 +79,7 @@ def describe_new(
     title: str | None,
     passcode: object = None,
 ) -> OutgoingAction:
-    """Describe what is about to be created, before anything is read: its sources, and its channels'
-    names.
-    """
+    """Describe what is about to be created: its sources and channels, before anything is read."""
     codes = () if passcode is None else (passcode,)
     params = () if delivery is None else delivery.params.values()
     channels = () if delivery is None else [each.target.name for each in delivery.targets]
@@ -125,9 +124,7 @@ def identify_all(session: Session, kind: str, names: Iterable[str]) -> tuple[str
 
 
 def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:
-    """Return the messages recorded in an entry's notes, with their states; None if there are
-    none.
-    """
+    """Return the messages in an entry's notes with their states, or None."""
     if not meta.get("recipients"):
         return None
     from sealpipe.delivery.send import restore_deliveries  # most shares have no deliveries

@@ -1,6 +1,4 @@
-"""What the arguments of calls from Python must be, by name and by type: a name means the same in
-every call.
-"""
+"""The rules for arguments of Python calls, by name and type: a name means the same everywhere."""
 
 from __future__ import annotations
 
@@ -345,8 +343,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Check the values of a function's arguments before each call, and strip the frames of what it
-    raises.
+    """Check a function's arguments before each call, and strip the frames of what it raises.
 
     The wrong value is a UsageError; an argument that is missing or unknown is Python's own
     TypeError.
@@ -381,9 +378,7 @@ def check_argument(call: str, argument: str, annotation: str, value: object) -> 
 
 
 def find_rule(call: str, argument: str, annotation: str) -> Rule | None:
-    """Find the rule for an argument of a call: by its name, else by its type, as its signature has
-    it.
-    """
+    """Find the rule for an argument: by its name, else by its type in the signature."""
     by_type = BY_TYPE.get(annotation.removesuffix(" | None"))
     return RULES_BY_CALL.get((call, argument)) or RULES.get(argument) or by_type
 

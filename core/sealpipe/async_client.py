@@ -69,8 +69,7 @@ class AsyncClient(ClientSetup):
                 await self.close()
 
     async def close(self) -> None:
-        """End the calls that are at work, as if their tasks were cancelled, and close the
-        connections.
+        """End the running calls as if their tasks were cancelled, and close the connections.
 
         These calls raise ConnectError; OutcomeUnknownError where a change had begun.
         """
@@ -147,9 +146,7 @@ class AsyncClient(ClientSetup):
     def iter_share_log(
         self, short_code: str, *, since: datetime | None = None, until: datetime | None = None
     ) -> AsyncIterator[Access]:
-        """Iterate over a share's access log, page by page; yields nothing if the service does not
-        have one.
-        """
+        """Iterate over a share's access log; nothing if the service does not have one."""
         return self._iterate(lookup.walk_share_log(self.session, short_code, since, until))
 
 

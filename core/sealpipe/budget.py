@@ -97,8 +97,9 @@ class Budget:
         return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
 
     def draw_backoff(self, tries: int) -> float:
-        """Return a delay in seconds with full jitter: a random part of a bound that doubles with
-        every attempt.
+        """Return a delay in seconds with full jitter.
+
+        A random part of a bound that doubles with every attempt.
         """
         from random import random  # most calls succeed at once
 
@@ -121,8 +122,7 @@ class _FailedTry(NamedTuple):
 def call(
     operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES
 ) -> T:
-    """Send an operation until it is settled, at most `max_tries` times, and return its decoded
-    response.
+    """Send an operation until it is settled, at most `max_tries` times; decode its response.
 
     With `unclear`, an earlier process may have completed it. Raises ServiceError, whose class shows
     what is known of the outcome; its `unclear` says the same of this process.

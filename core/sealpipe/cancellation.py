@@ -124,9 +124,7 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("sealpipe cancellation", 
 
 
 def current() -> Cancellation:
-    """Return the cancellation of the call that this thread works for; where there is none, one that
-    nobody cancels.
-    """
+    """Return the cancellation of this thread's call, or one that nobody cancels."""
     return _CURRENT.get() or _NOBODYS
 
 

@@ -1,5 +1,6 @@
-"""What a job tells its runner: masks, outputs and annotations, and whether the runner reads stderr
-at all.
+"""What a job tells its runner.
+
+Masks, outputs and annotations, and whether the runner reads stderr at all.
 
 Like `ci_systems`, it imports only the standard library, because `actions/_run` uses it with any
 Python.
@@ -22,8 +23,9 @@ def make_annotation(level: str) -> RunnerCommand:
 
 
 def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """Return an entry for GITHUB_OUTPUT. Raises ValueError, with the name, if the runner would
-    parse it differently.
+    """Return an entry for GITHUB_OUTPUT.
+
+    Raises ValueError, with the name, if the runner would parse it differently.
 
     `delimiter` is random, except in tests.
     """
@@ -41,9 +43,7 @@ MIN_MASK_LENGTH: Final = 4
 
 
 def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
-    """Return the values and each of their lines, at every kind of line break; and how many are too
-    short to mask.
-    """
+    """Return values and each of their lines, and how many are too short to mask."""
     parts = [
         part
         for value in values
@@ -62,9 +62,7 @@ def write_stderr(data: bytes) -> None:
 
 
 def is_stderr_readable() -> bool:
-    """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a
-    reader.
-    """
+    """Whether stderr may reach a runner: no file, no device, no pipe without a reader."""
     try:
         mode = os.fstat(2).st_mode
         if stat.S_ISFIFO(mode):

@@ -1,5 +1,6 @@
-"""The one table of CI systems: how to detect each, how it masks a value in its log, and what it
-offers to its jobs.
+"""The one table of CI systems.
+
+How to detect each, how it masks a value in its log, and what it offers to its jobs.
 
 Code, tests and documentation use it. So does `actions/_run`, with any Python from 3.9 on: it
 imports only the standard library. A variable counts as set unless its value is one of
@@ -36,8 +37,9 @@ SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
 
 
 class Job(NamedTuple):
-    """What a system offers to its jobs, by documented variables and programs; what is empty, it
-    lacks.
+    """What a system offers to its jobs, by documented variables and programs.
+
+    What is empty, it lacks.
 
     `mask_program` reads values to mask as JSON on stdin. `output` sets an output: a variable with
     the name of a file, a command in the log, a program that reads the value on stdin, or GitLab's

@@ -318,8 +318,7 @@ class Client(ClientSetup):
 
     @checks_arguments
     def resume(self, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
-        """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same
-        link.
+        """Finish an entry of an `Outbox` (`outbox.open(id)`): same share or request, same link.
 
         Sends the remaining messages. With `resend`, also sends those that may have arrived, and
         repeats writes to sinks that cannot be read back. Raises DeliveryError.
@@ -435,8 +434,9 @@ class Client(ClientSetup):
 
     @checks_arguments
     def list_submissions(self, short_code: str) -> Submissions:
-        """List all submissions, as ciphertext (specification: GET
-        /v1/requests/{shortCode}/submissions).
+        """List all submissions, as ciphertext.
+
+        Specification: GET /v1/requests/{shortCode}/submissions.
 
         `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not
         authenticated. Raises NotFoundError.
@@ -689,8 +689,9 @@ class Client(ClientSetup):
 
     @checks_arguments
     def get_stats(self) -> Stats:
-        """Get the number of shares, and their views on each of the last 14 days (specification: GET
-        /v1/stats).
+        """Get the number of shares, and their views on each of the last 14 days.
+
+        Specification: GET /v1/stats.
         """
         return call(account_api.get_stats(), self.session.start_budget())
 
@@ -717,9 +718,7 @@ class Client(ClientSetup):
 
     @checks_arguments
     def get_capabilities(self) -> Capabilities | None:
-        """Get the capabilities of the key and the plan; None if the service does not have this
-        endpoint.
-        """
+        """Get the capabilities of key and plan, or None if the service has no such endpoint."""
         return lookup.find_capabilities(self.session)
 
     @checks_arguments
@@ -732,8 +731,7 @@ class Client(ClientSetup):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AccessLog | None:
-        """Get a page of a share's access log (scope `audit:read`); None if the service does not
-        have one.
+        """Get a page of a share's access log (scope `audit:read`), or None if not offered.
 
         `limit` is at most 100, `cursor` the `next_cursor` of the previous page. `since` and `until`
         have a time zone. Raises NotFoundError.
@@ -747,9 +745,7 @@ class Client(ClientSetup):
     def iter_share_log(
         self, short_code: str, *, since: datetime | None = None, until: datetime | None = None
     ) -> Iterator[Access]:
-        """Iterate over a share's access log, page by page; yields nothing if the service does not
-        have one.
-        """
+        """Iterate over a share's access log; nothing if the service does not have one."""
         return _iterate_rows(lookup.walk_share_log(self.session, short_code, since, until))
 
     def _open_outbox(self, folder: str | Path | None) -> Outbox | None:
@@ -775,8 +771,7 @@ def _iterate_rows(pages: lookup.PageIterator[T]) -> Iterator[T]:
 
 @checks_arguments
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
-    """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in the same
-    order.
+    """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in order.
 
     Needs no client. Reads every document once, and several stores at the same time. Raises
     ReferenceSyntaxError, SettingError, PluginError.

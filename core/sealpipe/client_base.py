@@ -1,5 +1,6 @@
-"""What both clients and the command line open: the registry of plugins, and a session with its
-connections.
+"""What both clients and the command line open.
+
+The registry of plugins, and a session with its connections.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The configuration of a run: the environment, both config files and the credential, each read
-once.
+"""The configuration of a run.
+
+The environment, both config files and the credential, each read once.
 
 Options come on top: click (`cli`) and the pydantic-settings model (`settings_model.py`) both take
 their defaults from `Config.user`.
@@ -52,8 +53,9 @@ class Config:
 
     @cached_property
     def path(self) -> Path | None:
-        """The user's config file: SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml; None
-        if missing.
+        """The user's config file, or None if missing.
+
+        SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml.
         """
         named = self.environ.get("SEALPIPE_CONFIG")
         if named:
@@ -81,8 +83,9 @@ class Config:
         return self._user_file[0]
 
     def add_mistakes(self, error: UsageError, known: tuple[str, ...]) -> UsageError:
-        """Add the config file's other mistakes to an error, as notes; one of `known` begins the
-        message of its own.
+        """Add the config file's other mistakes to an error, as notes.
+
+        One of `known` begins the message of its own.
         """
         for each in [*self.errors, *self.find_invalid_values()]:
             if not each.message.startswith(known):
@@ -92,9 +95,7 @@ class Config:
         return error
 
     def find_invalid_values(self) -> Iterator[SettingError]:
-        """Find values of the config file that their options would refuse, in the tables of all
-        commands.
-        """
+        """Find values of the config file that the options of any command would refuse."""
         from sealpipe.config_file import check_value, get_command_table  # for an error only
 
         user = self.usable_user
@@ -141,8 +142,7 @@ class Config:
 
     @property
     def batch_rows_per_hour(self) -> int | None:
-        """For how many rows of batches the machine lets something be created in an hour; None for
-        any number.
+        """How many rows of batches an hour the machine lets create something, or None.
 
         Raises SettingError.
         """
@@ -163,8 +163,7 @@ class Config:
         )
 
     def read_api_key(self, file: str | None) -> Secret | None:
-        """Return the credential from SEALPIPE_API_KEY or a file, without one final newline; None if
-        neither is set.
+        """Return the credential of SEALPIPE_API_KEY or its file (less one newline), or None.
 
         Raises SettingError if both are set, CredentialError if the file cannot be used.
         """
@@ -237,8 +236,7 @@ class Config:
 
 
 def find_config_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's folder of config files, which may not exist; None if the environment names
-    none.
+    """Return the user's config folder, which may not exist, or None if none is named.
 
     Ignores a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the
     working directory.

@@ -38,8 +38,9 @@ def parse_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 class TomlFlaw(NamedTuple):
-    """A syntax error: where it is, in words and as line and column (0: unknown), and whether it
-    repeats a name.
+    """A syntax error.
+
+    Where it is, in words and as line and column (0: unknown), and whether it repeats a name.
     """
 
     location: str
@@ -49,8 +50,9 @@ class TomlFlaw(NamedTuple):
 
 
 def load_toml(content: bytes) -> dict[str, Any] | TomlFlaw:
-    """Parse TOML; a flaw has the place of a syntax error, and nothing of the text, which can hold a
-    secret.
+    """Parse TOML; a flaw has the place of a syntax error, and none of the text.
+
+    The text can hold a secret.
     """
     try:
         return tomllib.loads(content.decode("utf-8"))
@@ -229,8 +231,9 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 def enforce_service(
     machine: Mapping[str, Any], requested: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return base URL, link base URL and CA file: as `requested`, overridden by the machine's
-    config.
+    """Return base URL, link base URL and CA file.
+
+    As `requested`, overridden by the machine's config.
 
     Raises PolicyError if a requested value differs from an enforced one, SettingError if the table
     is invalid.
@@ -323,8 +326,9 @@ def check_value(setting: Setting, value: object, where: str) -> None:
 
 
 def _strip_quotes(text: str, message: str) -> str:
-    """Remove the value from a message: others read reports, and the value may be a misplaced
-    secret.
+    """Remove the value from a message.
+
+    Others read reports, and the value may be a misplaced secret.
     """
     quoted = text[:20]
     for form in (repr(quoted), quoted):
@@ -334,8 +338,9 @@ def _strip_quotes(text: str, message: str) -> str:
 
 
 def _split_texts(setting: Setting, value: object) -> list[str]:
-    """Return the value's texts: one, or for a repeatable setting one for each line or list
-    element.
+    """Return the value's texts.
+
+    One, or for a repeatable setting one for each line or list element.
     """
     values = value if isinstance(value, list) else [value]
     texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]

@@ -1,5 +1,4 @@
-"""Keeps the secrets of a credential out of everything that is sent, and takes them out of what
-comes back.
+"""Keeps a credential's secrets out of all that is sent, and redacts them in what comes back.
 
 What is promised is what is searched, in data of any size: **the custody secret and the auth secret,
 the first or the last 24 characters of one alone, and base64 and hex of the bytes that one encodes,
@@ -45,8 +44,9 @@ _QUOTED: Final = Pattern(rb"=(?:([0-9A-F]{2})|\r?\n[ \t]*)")
 
 
 class CustodyGate:
-    """The check of everything that is sent: no custody secret in any spelling; the auth secret only
-    in its header.
+    """The check of everything that is sent: no custody secret in any spelling.
+
+    The auth secret only in its header.
     """
 
     def __init__(self, *credentials: Credential | None) -> None:
@@ -107,8 +107,9 @@ class CustodyGate:
             raise credential_leak_error(what)
 
     def find(self, data: bytes) -> list[Span]:
-        """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones
-        as they are.
+        """Return the spans of the secrets in the bytes, sorted and disjoint.
+
+        Also of truncated ones as they are.
         """
         decoded = (
             found.span() for each in self._decoded for found in re.finditer(re.escape(each), data)
@@ -122,8 +123,9 @@ class CustodyGate:
         return merge_spans([*self._finder.find(data), *decoded, *cut])
 
     def may_hold(self, data: bytes) -> bool:
-        """Return whether `find` could find something: a quick look at data that mostly holds
-        nothing.
+        """Return whether `find` could find something.
+
+        A quick look at data that mostly holds nothing.
         """
         for needle in self._begun:
             if needle in data:
@@ -141,8 +143,9 @@ class CustodyGate:
 
 
 def credential_leak_error(what: str) -> UsageError:
-    """Make the error for data that must not be sent: it names what contains a secret, and shows
-    none of it.
+    """Make the error for data that must not be sent.
+
+    It names what contains a secret, and shows none of it.
     """
     return UsageError(
         f"{what} holds the credential: nothing was sent",
@@ -173,9 +176,7 @@ def _list_needles(secret: bytes) -> Iterator[Needle]:
 
 
 def _list_ends(secret: bytes) -> tuple[bytes, bytes]:
-    """Return the first and the last characters of a secret, without its very last, whose bits are
-    not all used.
-    """
+    """Return a secret's first and last characters, but for the very last (not all bits count)."""
     return secret[:_END], secret[-_END - 1 : -1]
 
 
@@ -184,8 +185,9 @@ def _unquote(found: re.Match[bytes]) -> bytes:
 
 
 def _find_run_end(data: bytes, at: int, parts: int) -> int:
-    """Return the end of a run of base64url at `at`; with two `parts`, of a second run after a
-    dot.
+    """Return the end of a run of base64url at `at`.
+
+    With two `parts`, of a second run after a dot.
     """
     end = at
     for part in range(parts):

@@ -121,9 +121,7 @@ class UsageError(SealpipeError):
 
 
 class ReferenceSyntaxError(UsageError):
-    """A reference does not follow the grammar (`sealpipe.reference`), or names an unknown
-    source.
-    """
+    """A reference breaks the grammar (`sealpipe.reference`), or names an unknown source."""
 
 
 class SettingError(UsageError):
@@ -333,8 +331,9 @@ class ServiceError(SealpipeError):
 
 
 class AuthenticationError(ServiceError):
-    """The gateway does not accept the credential; it gives no cause (specification:
-    Authentication).
+    """The gateway does not accept the credential.
+
+    It gives no cause (specification: Authentication).
     """
 
     exit_code = 3
@@ -416,8 +415,9 @@ class ToolError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """1, 70: not on this account, never existed, or already expired; the service does not say
-    which.
+    """1, 70: not on this account, never existed, or already expired.
+
+    The service does not say which.
     """
 
     exit_code = 6
@@ -474,8 +474,9 @@ class ConnectError(ServiceError):
 
 
 class ProtocolError(ServiceError):
-    """The response breaks the protocol: not JSON, wrong types, a redirect, another encoding, too
-    long.
+    """The response breaks the protocol.
+
+    Not JSON, wrong types, a redirect, another encoding, too long.
     """
 
     exit_code = 12

@@ -1,5 +1,6 @@
-"""How often something may still be done within an hour, by the times at which it was: calls of a
-tool, rows of a batch.
+"""How often something may still be done within an hour, by the times at which it was.
+
+Calls of a tool, rows of a batch.
 
 Pure. Times are numbers of one unit, and `hour` is an hour in it. Where they are kept is the
 caller's: a file that all servers of a machine share, or the histories of a database that all

@@ -1,5 +1,6 @@
-"""The command that installs packages where sealpipe is installed: by pip, pipx or uv, or in its
-image.
+"""The command that installs packages where sealpipe is installed.
+
+By pip, pipx or uv, or in its image.
 
 Each is told by the file that it documents in the environment: pipx `pipx_metadata.json`, `uv tool`
 `uv-receipt.toml`, `uv venv` a key in `pyvenv.cfg`, and our image `sealpipe-image`. Nothing is run.
@@ -67,8 +68,9 @@ def _format_command(packages: Sequence[str], prefix: str | None, *, has_pip: boo
 
 
 def _format_build(packages: Sequence[str]) -> str:
-    """Return what adds the packages to the image: its extras are chosen when it is built, and it
-    has no pip.
+    """Return what adds the packages to the image.
+
+    Its extras are chosen when it is built, and it has no pip.
     """
     extras = [match[1] for each in packages if (match := _EXTRA.fullmatch(each))]
     if len(extras) == len(packages):

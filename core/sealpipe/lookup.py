@@ -1,5 +1,6 @@
-"""Look things up at the service: the pages of a list, and the share or request that a short code
-names.
+"""Look things up at the service.
+
+The pages of a list, and the share or request that a short code names.
 
 A word on a command line is a short code, or its encoded form. Most words can be only one of the
 two, and the service is not asked. A word such as `a%2Fb` may be the code `a%2Fb` or the encoded
@@ -123,9 +124,7 @@ def walk_shares(session: Session, limit: int) -> PageWalk[ShareInfo]:
 def walk_requests(
     session: Session, limit: int, status: Literal["expired"] | None = None
 ) -> PageWalk[RequestInfo]:
-    """Return the pages of all active requests, or of the expired ones, newest first, of so many
-    rows each.
-    """
+    """Return pages of all active or expired requests, newest first."""
     return PageWalk(
         lambda page: call(requests.list_page(page, limit, status), session.start_budget()),
         lambda row: row.short_code,

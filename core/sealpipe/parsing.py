@@ -1,5 +1,6 @@
-"""Parses and formats values as people write them: durations, times, URLs and hosts, counts, short
-codes, events.
+"""Parses and formats values as people write them.
+
+Durations, times, URLs and hosts, counts, short codes, events.
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ def fill_name(path: str, name: str | None, option: str) -> str:
 
 
 def begins_special(before: str, text: str) -> bool:
-    """Return whether a text that is filled in after `before` begins a part of a path with `.`, `-`
-    or `~`.
+    """Return whether filled-in text begins a path part with `.`, `-` or `~` (after `before`).
 
     Programs obey such names: files such as `.bashrc`, an option such as `-rf`, and the home folder
     `~root`.
@@ -72,9 +72,7 @@ def begins_special(before: str, text: str) -> bool:
 
 
 def find_nearest_file(path: Path) -> Path | None:
-    """Return what has the nearest name in the folder of a path where nothing is; None if nothing is
-    near.
-    """
+    """Return the nearest name in the folder of a path where nothing is, or None."""
     from difflib import get_close_matches  # for an error only
 
     try:
@@ -154,8 +152,7 @@ _IPV4: Final = re.compile(rf"127(?:\.{_OCTET}){{3}}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine: `localhost`, `::1`, or 127.0.0.0 to 127.255.255.255
-    in full.
+    """Whether a host can only be this machine: `localhost`, `::1`, or 127.x.x.x in full.
 
     Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) do
     not count: resolvers disagree about them. `host` is as a URL parser returns it: in lower case,
@@ -165,9 +162,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_cleartext(scheme: str, host: str) -> bool:
-    """Return whether others could read what is sent: anything but https, unless the host is
-    loopback.
-    """
+    """Return whether others could read what is sent: neither https nor to loopback."""
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
@@ -238,8 +233,9 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_bind_text(text: str) -> str:
-    """Check the text that a sealed link is bound to: one printable line of at most 512
-    characters.
+    """Check the text that a sealed link is bound to.
+
+    One printable line of at most 512 characters.
     """
     if not text.strip():
         raise UsageError(
@@ -294,8 +290,9 @@ _TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
 
 
 def redact_address(target: str) -> str:
-    """A target as messages, lists and the audit log show it: an address without what may be a
-    credential.
+    """A target as messages, lists and the audit log show it.
+
+    An address without what may be a credential.
 
     That is a user, a query, a fragment, and long segments of the path with a digit or a capital
     letter.

@@ -1,5 +1,4 @@
-"""Check whether other users of this machine can write or replace a file, and refuse files that
-expose processes.
+"""Checks whether others can write or replace a file, and refuses files that expose processes.
 
 Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: there are no
 other users. Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this
@@ -46,8 +45,7 @@ _MAX_LINKS = 40
 def find_file_flaw(
     path: Path, status: os.stat_result, what: str, environ: Mapping[str, str], mode: str = "go-w"
 ) -> tuple[str, str] | None:
-    """Return why others could have written a file, and the command that corrects it; None if they
-    could not.
+    """Return why others could have written a file and what corrects it, or None.
 
     `status` is its fstat result, `mode` the argument for chmod. Pipes and devices are not checked.
     """
@@ -63,9 +61,7 @@ def find_file_flaw(
 
 
 def is_readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether other users can read a file with a secret, unless a CI system or the like
-    created it that way.
-    """
+    """Return whether others can read a secret's file, unless a CI system made it so."""
     try:
         status = path.stat()
     except OSError:
@@ -78,8 +74,7 @@ def is_readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tuple[str, str] | None:
-    """Return which folder on the path lets others replace `what`, and the command that corrects it;
-    None if none does.
+    """Return which folder lets others replace `what` and what corrects it, or None.
 
     Checks every folder on the path, also behind links. Skips missing ones.
     """
@@ -127,8 +122,9 @@ def _list_own_folders(environ: Mapping[str, str], *others: tuple[str, str, str])
 
 
 def _stat_folders(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield these folders with their status, up to the first that we cannot read: nothing below it
-    is usable.
+    """Yield these folders with their status, up to the first that we cannot read.
+
+    Nothing below it is usable.
     """
     with suppress(OSError):
         for current in _walk_folders(folder):
@@ -159,8 +155,9 @@ def _walk_folders(folder: Path) -> Iterator[Path]:
 
 
 def _is_group_writable(path: Path, status: os.stat_result) -> bool:
-    """Return whether others can write through the group: not through root's group or the owner's
-    private group.
+    """Return whether others can write through the group.
+
+    Not through root's group or the owner's private group.
 
     With an access control list, the group bit covers everyone in the list.
     """
@@ -179,8 +176,9 @@ def _has_acl(path: Path) -> bool:
 
 
 def _is_private_group(user: int, group: int) -> bool:
-    """Whether a group has only this user: by its name and members, or by its number if it has no
-    name.
+    """Whether a group has only this user.
+
+    By its name and members, or by its number if it has no name.
     """
     import grp
     import pwd
@@ -201,9 +199,7 @@ def _is_trusted(user: int) -> bool:
 
 
 def _is_outside_namespace(user: int) -> bool:
-    """Return whether the id stands for users outside this user namespace, such as the host's
-    root.
-    """
+    """Return whether the id is outside this user namespace, such as the host's root."""
     try:
         overflow_uid = int(Path("/proc/sys/fs/overflowuid").read_text())
         mapping = Path("/proc/self/uid_map").read_text().split()
@@ -229,8 +225,7 @@ _REPLACED_ERRORS: Final = frozenset({errno.ELOOP, errno.ENXIO})
 
 
 def has_content(path: str | Path, expected: bytes, *, folder: int | None = None) -> bool:
-    """Return whether a plain file contains exactly `expected`; False if there is none, or a link, a
-    pipe or a device.
+    """Return whether a plain file (no link, pipe or device) contains exactly `expected`.
 
     Never waits, and does not read a larger file to its end. A relative path starts at `folder`, an
     open directory, if given. Raises OSError if the file cannot be read.
@@ -277,8 +272,9 @@ def open_file(path: str | Path, what: object) -> BinaryIO:
 
 
 def refuse_process_file(descriptor: int, what: object) -> None:
-    """Raise ReferenceValueError, naming `what`, if an open file is one in which the kernel exposes
-    processes.
+    """Raise ReferenceValueError for an open file that exposes processes.
+
+    `what` names it.
     """
     if _is_process_file(descriptor):
         raise ReferenceValueError(

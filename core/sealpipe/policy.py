@@ -111,8 +111,7 @@ def run_under_policy(
     work: Callable[[AnyContext], T],
     describe: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
 ) -> T:
-    """Ask every policy, notify every observer, do the work, and report its outcome, which
-    `describe` gives.
+    """Ask every policy, notify observers, do the work, and report the outcome of `describe`.
 
     The work gets a session that may send the operations of this action, and no others that
     `session` may send. If `describe` returns None, the work has reported itself. Each event is
@@ -238,8 +237,9 @@ _CREATIONS = ("share", "request")
 
 
 def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
-    """Return a plan as the members of an event: all members for a creation, otherwise only those
-    that are set.
+    """Return a plan as the members of an event.
+
+    All members for a creation, otherwise only those that are set.
     """
     members = {
         "labels": [label for label, _ in plan.labels],

@@ -51,8 +51,9 @@ def parse_prompt(text: str) -> Prompt:
 
 
 def split_type(text: str) -> tuple[str, str | None]:
-    """Split `TEXT[:TYPE]`, a prompt or a label: one word after the last `:` is a type, known or
-    not.
+    """Split `TEXT[:TYPE]`, a prompt or a label.
+
+    One word after the last `:` is a type, known or not.
     """
     before, colon, word = text.rpartition(":")
     return (before, word) if colon and _WORD.fullmatch(word) else (text, None)

@@ -1,5 +1,6 @@
-"""Everything that a command lacks is reported at once: settings, the credential, and packages of
-its stores.
+"""Everything that a command lacks is reported at once.
+
+Settings, the credential, and packages of its stores.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Finish what an outbox entry holds: the same share or request, the same link, and the messages
-that remain.
+"""Finish what an outbox entry holds.
+
+The same share or request, the same link, and the messages that remain.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def send_messages(session: Session, created: Created, *, resend: bool = False) -
 
 
 def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
-    """Finish an open entry: return its share or request, as recorded or by sending the same bytes
-    again.
+    """Finish an open entry.
+
+    Return its share or request, as recorded or by sending the same bytes again.
 
     With `resend`, repeats a write that may have reached a sink that cannot be read back. Raises
     StateError if the entry belongs to another service, OutcomeUnknownError if it is too old to be

@@ -1,6 +1,4 @@
-"""`Secret`, a value that only `reveal()` shows, and exceptions without the frames whose locals may
-hold one.
-"""
+"""`Secret`, a value that only `reveal()` shows, and exceptions without frames that may hold one."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ class Secret:
             watch(self)
 
     def reveal(self) -> str:
-        """Return the text. Raises UnicodeDecodeError if it was made from bytes that are not
-        UTF-8.
+        """Return the text.
+
+        Raises UnicodeDecodeError if it was made from bytes that are not UTF-8.
         """
         value = self.__value
         return value if isinstance(value, str) else value.decode("utf-8")

@@ -49,8 +49,9 @@ class Limiter(Protocol):
     """Decides when a request may be sent, for all who share it."""
 
     def wait(self, timeout: float, sleep: Callable[[float], object]) -> int | Failure:
-        """Sleep until a request may be sent, and return its turn; its failure if that cannot be
-        within `timeout` seconds.
+        """Sleep until a request may be sent, and return its turn.
+
+        Its failure if that cannot be within `timeout` seconds.
         """
 
     def slow_down(self, turn: int, retry_after: float | None) -> None:
@@ -74,8 +75,9 @@ class Network(Protocol):
 
 
 class Transport:
-    """The connections of a session, opened when first used; threads share them, and their rate
-    limiter.
+    """The connections of a session, opened when first used.
+
+    Threads share them, and their rate limiter.
     """
 
     open_network: Callable[[Session], Network] | None = None
@@ -208,17 +210,13 @@ class Session:
         budget.wait(seconds)
 
     def clear(self, operations: Collection[str]) -> Session:
-        """Return this session for work that policies have allowed, with its operations
-        (`sealpipe.policy`).
-        """
+        """Return this session, cleared for the operations that policies have allowed."""
         session = copy(self)  # it shares the gate, which is slow to make
         object.__setattr__(session, "cleared", operations)
         return session
 
     def make_entry_meta(self, kind: str) -> dict[str, Any]:
-        """Return the notes that an outbox entry of any kind begins with, with a new idempotency
-        key.
-        """
+        """Return the notes that every outbox entry begins with, with a new idempotency key."""
         from uuid import uuid4  # most commands create nothing
 
         addresses = {"base_url": self.base_url, "link_base_url": self.link_base_url}
@@ -249,9 +247,7 @@ class Session:
 
     @property
     def lacks_custody(self) -> bool:
-        """Whether the service said lately that this key has no custody level, so that it refuses
-        every wrap.
-        """
+        """Whether the service said lately that this key has no custody level."""
         return self.custody_levels.is_none(self.base_url, self.credential.key_id)
 
     def note_custody(self, *, has_custody: bool | None) -> None:
@@ -268,8 +264,9 @@ class Session:
         return replace(self, transport=transport)
 
     def after_waiting(self, seconds: float) -> Session:
-        """Return this session for a call that has waited so long: its deadline is that much
-        sooner.
+        """Return this session for a call that has waited so long.
+
+        Its deadline is that much sooner.
         """
         if not seconds:
             return self
@@ -286,8 +283,9 @@ class Session:
 
 
 def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
-    """Parse the credential. SettingError if it is missing, malformed or contradicts the service
-    tag.
+    """Parse the credential.
+
+    SettingError if it is missing, malformed or contradicts the service tag.
     """
     if not api_key:
         raise SettingError(
@@ -316,8 +314,7 @@ def open_session(
     needs: Iterable[tuple[str, str]] = (),
     custody_levels: CustodyLevels | None = None,
 ) -> Session:
-    """Open a session from the settings, the policies of both config files, and what the machine's
-    enforces.
+    """Open a session from the settings, the config files' policies and the machine's.
 
     `registry` gets the CA file, the gate and the deadline in seconds. `needs` are the stores that
     the session is for: if a setting is missing, the error also says what they lack. Raises

@@ -1,5 +1,6 @@
-"""Settings: names, types, defaults and help; the tables of what is global, and of `share`,
-`request` and `collect`.
+"""Settings: names, types, defaults and help.
+
+The tables of what is global, and of `share`, `request` and `collect`.
 
 click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both
 made from them. A value comes from the flag, otherwise the environment, the user's config file, or
@@ -38,9 +39,7 @@ class Setting(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
     def get_variable(self, command: str = "") -> str:
-        """Return its environment variable, such as SEALPIPE_BASE_URL or
-        SEALPIPE_SHARE_EXPIRES_IN.
-        """
+        """Return the environment variable, such as SEALPIPE_SHARE_EXPIRES_IN."""
         return "_".join(
             part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part
         ).upper()

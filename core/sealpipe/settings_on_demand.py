@@ -1,6 +1,4 @@
-"""The tables of settings of all commands but `share`, `request` and `collect`, which a share does
-not load.
-"""
+"""The settings of all commands but `share`, `request` and `collect`; a share loads none of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""SIGINT and SIGTERM: at any moment they end a command with one line, and exit code 128 plus the
-signal's number.
+"""SIGINT and SIGTERM.
+
+At any moment they end a command with one line, and exit code 128 plus the signal's number.
 
 A signal that is ignored when the command starts stays ignored. Loaded before click, so it imports
 little.
@@ -27,8 +28,9 @@ _interrupted: tuple[int, float] | None = None
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM. It may be raised anywhere: what is on disk is consistent at every
-    moment.
+    """SIGINT or SIGTERM.
+
+    It may be raised anywhere: what is on disk is consistent at every moment.
     """
 
     def __init__(self, number: int) -> None:
@@ -37,22 +39,25 @@ class Interrupted(BaseException):
 
 
 def exit_on_signals() -> None:
-    """End the process at once on a signal from now on: nothing has begun, or everything is
-    finished.
+    """End the process at once on a signal from now on.
+
+    Nothing has begun, or everything is finished.
     """
     _handle(_exit)
 
 
 def raise_on_signals() -> None:
-    """Raise `Interrupted` once on a signal from now on. click would replace a KeyboardInterrupt,
-    and lose its notes.
+    """Raise `Interrupted` once on a signal from now on.
+
+    click would replace a KeyboardInterrupt, and lose its notes.
     """
     _handle(_raise)
 
 
 def call_on_signal(callback: Callable[[], object]) -> None:
-    """Call this on the first signal from now on, instead of raising; the next one raises
-    `Interrupted` again.
+    """Call this on the first signal from now on, instead of raising.
+
+    The next one raises `Interrupted` again.
     """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -68,9 +73,7 @@ def was_interrupted() -> bool:
 
 
 def exit_without_threads(code: int) -> NoReturn:
-    """End the process after its clean-ups (`atexit`), but do not wait for its threads, which may
-    hang.
-    """
+    """End the process after its clean-ups (`atexit`), without waiting for its threads."""
     try:
         _handle(signal.SIG_IGN)
         from threading import Thread

@@ -1,5 +1,6 @@
-"""Verify the signature of a webhook: HMAC-SHA-256 of its time and raw body, in a header of the
-service.
+"""Verify the signature of a webhook.
+
+HMAC-SHA-256 of its time and raw body, in a header of the service.
 
     from sealpipe import WebhookError, webhooks
 

@@ -1,5 +1,6 @@
-"""What `*` stands for in every pattern of sealpipe: any number of characters, or none, of those
-that its place allows.
+"""What `*` stands for in every pattern of sealpipe.
+
+Any number of characters, or none, of those that its place allows.
 
     names       all characters: names of this machine, stores, recipients and tools (`matches_name`)
     words       those of `is_word`: recipients, arguments and variables of an assistant's policy
@@ -41,9 +42,7 @@ def matches_name(name: str, pattern: str) -> bool:
 
 
 def is_word(character: str) -> bool:
-    """Return whether `*` stands for a character in recipients, arguments, variables and
-    parameters.
-    """
+    """Return whether `*` matches a character in recipients, arguments, variables, parameters."""
     return character in _WORD
 
 
@@ -53,8 +52,7 @@ def is_segment(character: str) -> bool:
 
 
 class Wildcard:
-    """A text in which each `*` stands for any number of characters of one kind, and everything else
-    for itself.
+    """A text in which each `*` stands for any number of characters of one kind.
 
     A part of a path that begins with `*` matches none that begins with `.`, `-` or `~`
     (`begins_special`).
@@ -94,8 +92,9 @@ class Wildcard:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether text stands for itself only: normalized (NFKC), without outer spaces and
-    without `.` and `..`.
+    """Return whether text stands for itself only.
+
+    Normalized (NFKC), without outer spaces and without `.` and `..`.
     """
     is_normal = bool(text) and text == text.strip() and unicodedata.normalize("NFKC", text) == text
     return is_normal and not {".", ".."} & set(text.split("/"))

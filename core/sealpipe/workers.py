@@ -1,5 +1,6 @@
-"""Worker threads for asyncio: each call of a task blocks in a thread of its own, and so many are at
-work at once.
+"""Worker threads for asyncio.
+
+Each call of a task blocks in a thread of its own, and so many are at work at once.
 
 The threads are daemons: a source that hangs must not delay the end of Python.
 """
@@ -118,9 +119,7 @@ class Workers:
             raise
 
     async def end_calls(self) -> None:
-        """End the calls of other tasks, as if these were cancelled, and wait until they have
-        ended.
-        """
+        """End other tasks' calls as if they were cancelled, and wait for their end."""
         calls = [each for each in self._calls if each.task is not asyncio.current_task()]
         for call in calls:  # all of them, before one gets the turn of another
             call.end()
@@ -237,9 +236,7 @@ class Call(Cancellation):
             self.loop.call_soon_threadsafe(cancel)
 
     def raise_if_ended(self) -> None:
-        """Raise ConnectError or OutcomeUnknownError if `end`, and nothing else, has cancelled the
-        task.
-        """
+        """Raise ConnectError or OutcomeUnknownError if only `end` has cancelled the task."""
         if not self._is_ended_by_other or self.task is None or self.task.uncancel() > self._cancels:
             return
         problem = "the client was closed while this call was at work"
@@ -250,8 +247,9 @@ class Call(Cancellation):
         raise ConnectError(problem, remedy="await all calls before you close the client") from None
 
     async def leave(self, grace: float) -> None:
-        """Cancel, and let the thread end: within `grace` seconds if a change is under way, else at
-        once.
+        """Cancel, and let the thread end.
+
+        Within `grace` seconds if a change is under way, else at once.
         """
         is_changing = self.cancel()
         while not self._messages.empty():
@@ -373,8 +371,9 @@ class _Slots:
         """
 
     def take(self, wake: Callable[[], object], *, is_first: bool = False) -> bool:
-        """Take a place. False if none is free: `wake` will be called once there is one, and has
-        been taken.
+        """Take a place.
+
+        False if none is free: `wake` will be called once there is one, and has been taken.
         """
         with self._lock:
             if self._free:

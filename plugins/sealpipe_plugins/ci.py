@@ -95,8 +95,9 @@ _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
 
 
 def name_variable(name: str, where: str, prefix: str = "") -> str:
-    """Return an output's name as a variable: SHORT_CODE. PluginError says that it cannot be written
-    to `where`.
+    """Return an output's name as a variable: SHORT_CODE.
+
+    PluginError says that it cannot be written to `where`.
     """
     variable = prefix + name.upper().replace("-", "_")
     if not _VARIABLE.fullmatch(variable):
@@ -116,8 +117,9 @@ def _output_error(what: str, where: str) -> PluginError:
 
 
 def read_audiences(token: str) -> list[Any]:
-    """Return the audiences of a token; empty if it is not a JWT. It is not verified, so no JWT
-    library is needed.
+    """Return the audiences of a token; empty if it is not a JWT.
+
+    It is not verified, so no JWT library is needed.
     """
     try:
         part = token.split(".")[1]
@@ -132,8 +134,9 @@ _NO_TOKEN: Final = "authenticate another way: with a token, or AppRole"  # noqa:
 
 
 class JobCI(CI):
-    """A job of a system that the table knows, as far as the table says all: the run, and a token in
-    a variable.
+    """A job of a system that the table knows, as far as the table says all.
+
+    The run, and a token in a variable.
     """
 
     def __init__(self, settings: Any, context: Context) -> None:
@@ -191,8 +194,9 @@ class JobCI(CI):
         return getattr(self.settings, "id_token_variable", "") or self.job.oidc
 
     def check_audience(self, token: str, audience: str | None, name: str) -> Secret:
-        """Return the token if it is for the audience; otherwise NotConfiguredError says which it is
-        for.
+        """Return the token if it is for the audience.
+
+        Otherwise NotConfiguredError says which it is for.
         """
         audiences = read_audiences(token)
         if audience is None or audience in audiences:
@@ -204,8 +208,9 @@ class JobCI(CI):
         )
 
     def _make_link(self) -> str:
-        """Return the run's address; empty if a variable is missing, or the result is no web
-        address.
+        """Return the run's address.
+
+        Empty if a variable is missing, or the result is no web address.
         """
         env = self.context.environ
         missing = [name for name in re.findall(r"\{(\w+)\}", self.job.link) if not env.get(name)]

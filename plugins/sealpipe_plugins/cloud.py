@@ -1,5 +1,6 @@
-"""What the stores of the clouds share: logged-in calls, what their refusals mean, and sinks that
-add versions.
+"""What the stores of the clouds share.
+
+Logged-in calls, what their refusals mean, and sinks that add versions.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class LoginSender:
     def exchange(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str] | None
     ) -> Reply:
-        """Send one request. Raises PluginError if there is no response, or one that asks to try
-        again.
+        """Send one request.
+
+        Raises PluginError if there is no response, or one that asks to try again.
         """
         parts = urlsplit(url)
         address = f"{parts.scheme}://{parts.netloc}"

@@ -96,9 +96,7 @@ def _deliver(thread: Thread, body: str) -> Delivery:
 
 
 def search_start() -> str:
-    """Return the start of the time range in which comments are searched, in the format of both
-    systems.
-    """
+    """Return where the search for comments starts in time, in the format of both systems."""
     return (datetime.now(UTC) - _SEARCH_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -121,8 +119,9 @@ def comment_id(reply: Reply) -> str:
 
 
 def _read_if_possible(request: Callable[[], T]) -> T | None:
-    """Return the comment that was read, or None if reading failed: the comment exists either
-    way.
+    """Return the comment that was read, or None if reading failed.
+
+    The comment exists either way.
     """
     try:
         return request()

@@ -1,5 +1,6 @@
-"""The write loop of every network sink: read, write what is missing, read again if the outcome is
-unknown.
+"""The write loop of every network sink.
+
+Read, write what is missing, read again if the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ MAX_BACKOFF: Final = 0.5
 
 
 class Snapshot(NamedTuple):
-    """The state of a target: `values` (None: it does not exist), its list of `markers`, the sink's
-    own `raw` data.
+    """The state of a target.
+
+    `values` (None: it does not exist), its list of `markers`, the sink's own `raw` data.
     """
 
     values: Mapping[str, bytes] | None
@@ -90,8 +92,9 @@ def store_and_confirm(
 def entries_snapshot(
     present: Mapping[str, bytes], wanted: Mapping[str, bytes], raw: Any
 ) -> Snapshot:
-    """Return the snapshot of a target whose keys are entries of their own: its other entries do not
-    matter.
+    """Return the snapshot of a target whose keys are entries of their own.
+
+    Its other entries do not matter.
 
     `present` has those keys of `wanted` that exist. What is missing beside equal values is no
     conflict.

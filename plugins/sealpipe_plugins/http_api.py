@@ -1,5 +1,6 @@
-"""The client for JSON over HTTPS. After a write, the outcome is known: done, not done, or
-unknown.
+"""The client for JSON over HTTPS.
+
+After a write, the outcome is known: done, not done, or unknown.
 """
 
 from __future__ import annotations
@@ -210,9 +211,7 @@ class _BodyTooLongError(httpx.ReadError):
 
 
 class _HiddenURL(httpx.URL):
-    """An address whose text contains only its host, because httpx logs the address of every
-    request.
-    """
+    """An address whose text has only its host: httpx logs the address of every request."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/"

@@ -64,8 +64,9 @@ def explain_redirects(what: str, kind: type[PluginError] = SecretNotFoundError) 
 
 
 def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
-    """Return a 2xx reply. Raise an error for any other status: from `refusals`, otherwise by its
-    usual meaning.
+    """Return a 2xx reply.
+
+    Raise an error for any other status: from `refusals`, otherwise by its usual meaning.
     """
     status, system = reply.status, reply.system
     if 200 <= status < 300:

@@ -98,8 +98,9 @@ class WebhookSettingsBase(PluginSettings):
 
 
 class WebhookChannel(Channel):
-    """A channel whose recipients are webhooks only: `scheme:` is the unnamed one, `scheme:NAME` a
-    named one.
+    """A channel whose recipients are webhooks only.
+
+    `scheme:` is the unnamed one, `scheme:NAME` a named one.
     """
 
     settings: WebhookSettingsBase

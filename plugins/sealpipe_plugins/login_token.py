@@ -1,5 +1,6 @@
-"""A token from a login: made when it is first needed, and again before it expires; and requests
-that bear it.
+"""A token from a login: made when it is first needed, and again before it expires.
+
+Requests that bear it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Asks the service that a cloud offers its machines: without TLS and without a proxy, as the
-cloud's own tools do.
+"""Asks the service that a cloud offers its machines.
+
+Without TLS and without a proxy, as the cloud's own tools do.
 """
 
 from __future__ import annotations

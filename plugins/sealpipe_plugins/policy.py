@@ -56,9 +56,7 @@ def sealpipe_check_outgoing(
     config: Mapping[str, Any],
     enforced: bool,  # noqa: FBT001 - pluggy
 ) -> None:
-    """Raise VetoError for the first broken rule, NotConfiguredError if the policy itself cannot be
-    read.
-    """
+    """Raise VetoError for a broken rule, NotConfiguredError if the policy cannot be read."""
     rules = _load_rules(config, enforced=enforced)
     for name, value in rules.items():
         if plan.complete or name in _EARLY_RULES:

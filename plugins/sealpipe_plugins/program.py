@@ -34,9 +34,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 class ProgramResult(NamedTuple):
-    """A program's exit status (negative: its signal), its output, and the beginning of its
-    stderr.
-    """
+    """A program's exit status (negative: its signal), output, and beginning of stderr."""
 
     status: int
     out: bytes
@@ -223,8 +221,9 @@ def _exchange(
 
 
 def _write_some(descriptor: int, content: memoryview) -> memoryview:
-    """Write as much as the pipe takes, and return the rest; nothing is left if the program reads no
-    more.
+    """Write as much as the pipe takes, and return the rest.
+
+    Nothing is left if the program reads no more.
     """
     try:
         return content[os.write(descriptor, content[:_CHUNK]) :]

@@ -1,5 +1,6 @@
-"""What sources have in common whose values refer to others: `raw=1`, and a remark on hidden
-values.
+"""What sources have in common whose values refer to others.
+
+`raw=1`, and a remark on hidden values.
 """
 
 from __future__ import annotations

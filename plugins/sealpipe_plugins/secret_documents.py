@@ -27,8 +27,9 @@ Stored = str | bytes
 
 
 def make_source_document(stored: Stored, locator: Locator) -> Document:
-    """Return the document of a source whose references have the parameter `raw`: an object is
-    parsed without raw=1.
+    """Return the document of a source whose references have the parameter `raw`.
+
+    An object is parsed without raw=1.
     """
     raw = locator.param("raw", "0")
     if raw not in ("0", "1"):
@@ -79,8 +80,9 @@ def next_document(
 
 
 def make_document(text: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Stored:
-    """Return what to store: the value alone, or the values set into the JSON object `text` (None: a
-    new one).
+    """Return what to store.
+
+    The value alone, or the values set into the JSON object `text` (None: a new one).
     """
     if "" in wanted:
         return as_stored(wanted[""])
@@ -94,8 +96,9 @@ def make_document(text: str | None, wanted: Mapping[str, bytes], locator: Locato
 
 
 def read_values(stored: Stored, *, whole: bool) -> dict[str, bytes]:
-    """Return a secret's values: the whole content under an empty key, or each member under its
-    key.
+    """Return a secret's values.
+
+    The whole content under an empty key, or each member under its key.
     """
     existing_members = None if whole or isinstance(stored, bytes) else find_members(stored)
     if existing_members is None or isinstance(stored, bytes):

@@ -11,8 +11,9 @@ PACKAGE = "sealpipe_plugins"
 
 
 class Backend(TypedDict, total=False):
-    """What the source and the sink of a backend have in common; the members are those of their
-    descriptors.
+    """What the source and the sink of a backend have in common.
+
+    The members are those of their descriptors.
     """
 
     settings: str

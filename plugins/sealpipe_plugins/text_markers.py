@@ -17,8 +17,9 @@ def split_markers(text: str) -> tuple[str, list[str]]:
 
 
 def append_marker(text: str, marker: str, limit: int) -> str:
-    """Append a marker and drop the oldest ones if necessary; unchanged if it does not fit into
-    `limit` characters.
+    """Append a marker and drop the oldest ones if necessary.
+
+    Unchanged if it does not fit into `limit` characters.
     """
     own_text, markers = split_markers(text)
     markers = [*(each for each in markers if each != marker), marker]

@@ -1,5 +1,6 @@
-"""A message's text in the formats of the channels: everything but the secret is escaped, the secret
-is exact.
+"""A message's text in the formats of the channels.
+
+Everything but the secret is escaped, the secret is exact.
 
 The text is untrusted (a title from a pull request, say): it cannot become markup, mentions or
 commands.

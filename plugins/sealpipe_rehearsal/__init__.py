@@ -1,5 +1,4 @@
-"""The rehearsal: a faithful local copy of the service, with a recipient and a submitter for its
-links.
+"""The rehearsal: a faithful local copy of the service, and people who open its links.
 
     service/             the service: a second reading of the specification; imports nothing of ours
     page/                the web pages at its links: a third reading, in WebCrypto

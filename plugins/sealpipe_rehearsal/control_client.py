@@ -83,8 +83,9 @@ def call_control_api(base: str, method: str, path: str, members: object = None) 
 
 @dataclass(frozen=True)
 class MintedKey:
-    """A new credential, and the values derived from it that a service may know; the last one only a
-    rehearsal.
+    """A new credential, and the values derived from it that a service may know.
+
+    The last one only a rehearsal.
     """
 
     credential: Secret
@@ -97,8 +98,9 @@ class MintedKey:
 def mint(
     tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes
 ) -> MintedKey:
-    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes
-    (specification: Credential).
+    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes.
+
+    Specification: Credential.
 
     The service gets only the key id, the SHA-256 (hex) of both secrets (of the custody secret only
     a rehearsal, which keeps it out of its log), and the custody public key (base64url of 65 bytes).

@@ -160,8 +160,9 @@ class Submitter:
 
     @strips_frames
     def send(self, collect_link: str | Secret, data: str, **identity: Any) -> str:
-        """Send `data` (standard base64) unchanged, sealed or not; return the submission's short
-        code.
+        """Send `data` (standard base64) unchanged, sealed or not.
+
+        Return the submission's short code.
         """
         origin, path, _ = _split_link(collect_link, self.origin, "requests")
         code: str = _check_response(

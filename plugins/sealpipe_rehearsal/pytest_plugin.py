@@ -131,10 +131,11 @@ class Rehearsal:
     def set_account(
         self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int
     ) -> None:
-        """Change an account: `plan` (`business`, `enterprise`, `none`), `requests_per_minute`,
-        `api_keys`, `shares`, `view_protection`, `zero_knowledge_enrolled`,
-        `zero_knowledge_feature`. With `at_once=False` calls see the change up to 30 s later by the
-        service's clock.
+        """Change an account.
+
+        `plan` (`business`, `enterprise`, `none`), `requests_per_minute`, `api_keys`, `shares`,
+        `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False`
+        calls see the change up to 30 s later by the service's clock.
         """
         self._running.set_account(name, at_once=at_once, **changes)
 
@@ -148,16 +149,16 @@ class Rehearsal:
         return self._exit_stack.enter_context(Client(**self._arguments(api_key), **options))
 
     def async_client(self, api_key: Secret | None = None, **options: Any) -> AsyncClient:
-        """Like `client`, for asyncio; close it yourself: `async with
-        sealpipe_rehearsal.async_client() as client`.
+        """Like `client`, for asyncio.
+
+        Close it yourself: `async with sealpipe_rehearsal.async_client() as client`.
         """
         from sealpipe import AsyncClient
 
         return AsyncClient(**self._arguments(api_key), **options)
 
     def environ(self, api_key: Secret | None = None) -> dict[str, str]:
-        """Return SEALPIPE_* variables that point a program at this service (for
-        `monkeypatch.setenv` or a child).
+        """Return SEALPIPE_* variables of this service (for `monkeypatch.setenv` or a child).
 
 
         They name an empty config file and an empty state directory. Other SEALPIPE_* variables of
@@ -176,15 +177,17 @@ class Rehearsal:
 
     @property
     def recipient(self) -> Recipient:
-        """A person who has been sent a link: `.open_link(link, passcode=None)` returns its
-        fields.
+        """A person who has been sent a link.
+
+        `.open_link(link, passcode=None)` returns its fields.
         """
         return self._running.recipient()
 
     @property
     def submitter(self) -> Submitter:
-        """A person who has been sent a collect link: `.submit(link, {prompt: value})` fills it
-        in.
+        """A person who has been sent a collect link.
+
+        `.submit(link, {prompt: value})` fills it in.
         """
         return self._running.submitter()
 
@@ -196,8 +199,7 @@ class Rehearsal:
         self._running.advance(time.total_seconds() if isinstance(time, timedelta) else time)
 
     def faults(self, *rows: Mapping[str, object]) -> None:
-        """Inject these faults from now on, instead of earlier ones: `{"fault": "reset",
-        "after_commit": True}`, ...
+        """Inject these faults from now on, instead of earlier ones, such as `{"fault": "reset"}`.
 
         A row affects the next matching request, unless `times`, `skip` or `when` say otherwise.
         Without rows, faults end. The names are in `service.faults.FAULTS`; ValueError suggests the
@@ -206,9 +208,7 @@ class Rehearsal:
         self._running.set_faults(*rows)
 
     def extend(self) -> None:
-        """From now on, offer the newer endpoints that the specification omits: access log,
-        capabilities and more.
-        """
+        """From now on, offer newer endpoints too, such as access log and capabilities."""
         self._running.service.extended = True
 
     def webhook(self, url: str, *, account: str = "default") -> Webhook:
@@ -223,7 +223,8 @@ class Rehearsal:
         return self._running.deliveries()
 
     def seen(self) -> list[LoggedRequest]:
-        """Return the requests that the service received in this test, oldest first;
+        """Return the requests that the service received in this test, oldest first.
+
         `bytes(request)` is a whole one.
         """
         return self._running.seen()
@@ -251,9 +252,7 @@ class Rehearsal:
 
 
 class HiddenText(str):
-    """Text whose repr hides it, so that a failing test does not print it, not even inside a
-    dict.
-    """
+    """Text whose repr hides it, so that no failing test prints it, not even inside a dict."""
 
     __slots__ = ()
 

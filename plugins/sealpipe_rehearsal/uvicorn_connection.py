@@ -1,6 +1,4 @@
-"""uvicorn's HTTP/1.1 connection with raw access for faults, which may send bytes that are not
-HTTP.
-"""
+"""uvicorn's HTTP/1.1 connection with raw access, for faults that send no valid HTTP."""
 
 from __future__ import annotations
 

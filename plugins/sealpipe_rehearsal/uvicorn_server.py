@@ -141,8 +141,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture no signals: uvicorn would raise them again when it ends, which would kill the
-        process.
+        """Capture no signals.
+
+        uvicorn would raise them again when it ends, which would kill the process.
         """
         yield
 

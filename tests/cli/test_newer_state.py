@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_newer_ledger_is_refused_and_stays(tmp_path: Path) -> None:
 
 
 def test_what_is_known_of_a_newer_creation_is_left_out_and_stays(tmp_path: Path) -> None:
-    creation = Creation("request", BASE_URL, CODE)
+    creation = Creation("request", BASE_URL, CODE, created_at=datetime(2026, 11, 23, tzinfo=UTC))
     note_creation(tmp_path, creation)
     (file,) = tmp_path.iterdir()
     newer = file.read_bytes().replace(b'"schema":1', b'"schema":2')

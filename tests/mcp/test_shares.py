@@ -142,12 +142,20 @@ def test_what_was_not_sent_of_a_share_that_has_ended_is_dropped(
     assert job.entries() == []
 
 
-def test_a_record_that_cannot_be_read_is_named(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+def test_a_damaged_record_is_named_and_set_aside_and_stops_one_call_only(
+    assistant: Any, job: Job, mailbox: Mailbox
+) -> None:
     assistant.call("share_secret", **ONE)
     (record,) = (job.state / "created").iterdir()
     record.write_bytes(b"{")
-    assert record.name in str(assistant.fail("share_secret", **ONE))
-    assert len(mailbox.received) == 1
+    failed = str(assistant.fail("share_secret", **ONE))
+    assert record.name in failed
+    assert "nothing was sent" in failed
+    assert (len(mailbox.received), job.entries()) == (1, [])
+    assert record.with_name(f"{record.name}.damaged").read_bytes() == b"{"
+    for _ in range(2):  # the second finds the first
+        assistant.call("share_secret", **ONE)
+    assert len(mailbox.received) == 2
 
 
 def test_what_may_have_arrived_is_not_sent_again(

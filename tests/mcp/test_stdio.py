@@ -92,6 +92,39 @@ def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) 
     assert (tmp_path / "stderr").read_text() == "sealpipe: interrupted\n"
 
 
+def test_a_line_that_is_no_message_gets_an_error_and_the_next_one_is_answered(job: Job) -> None:
+    lines = {
+        '{"jsonrpc": "2.0", "id": 1, canary': -32700,
+        "canary": -32700,
+        "[" * 100_000: -32700,
+        "": None,
+        " \t": None,
+        "{}": -32600,
+        '["canary"]': -32600,
+        '{"jsonrpc": "1.0", "id": "canary", "method": "ping"}': -32600,
+    }
+    text = "".join(f"{line}\n" for line in lines) + json.dumps(PING) + "\n"
+    codes = [code for code in lines.values() if code]
+    with subprocess.Popen(
+        [*SEALPIPE, "mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=job.terminal.with_environ({}),
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(text.encode())
+        server.stdin.flush()  # and stays open: at its end, the server answers nothing more
+        received = [server.stdout.readline() for _ in (*codes, PING)]
+        rest, said = server.communicate(timeout=PATIENCE)
+    answers = [json.loads(line) for line in received]
+    assert [each["id"] for each in answers] == [None] * len(codes) + [PING["id"]]
+    assert [each["error"]["code"] for each in answers[:-1]] == codes
+    assert b"canary" not in b"".join(received) + said
+    assert (rest, server.returncode) == (b"", 0)
+
+
 def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
     environ = job.terminal.with_environ({})
     with subprocess.Popen(
@@ -103,6 +136,8 @@ def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
             server.stdin.write(b"x" * 1024 * 1024)
         server.stdin.write(f"\n{json.dumps(PING)}\n".encode())
         server.stdin.flush()
+        refused = json.loads(server.stdout.readline())
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
         assert json.loads(server.stdout.readline())["id"] == PING["id"]
         (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.pid}/status").read_text())
         server.stdin.close()

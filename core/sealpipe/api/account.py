@@ -1,5 +1,4 @@
-"""What owners can read about their account: lists page by page, stats, capabilities and a share's
-access log.
+"""What owners read about their account: lists by page, stats, capabilities, access logs.
 
 The specification has neither capabilities nor access log: not every service offers them. A service
 without them responds with 404 without an `error_code`, or its gateway responds instead. Both mean
@@ -99,8 +98,9 @@ def get_access_log(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Operation[AccessLog | None]:
-    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None if it is not
-    offered.
+    """GET /v1/shares/{shortCode}/access-log: one page, or None if it is not offered.
+
+    Scope `audit:read`.
     """
     filters = {
         "limit": None if limit is None else str(limit),
@@ -191,9 +191,7 @@ def _decode_capabilities(members: dict[str, Any]) -> Capabilities:
 
 
 class DailyViews(NamedTuple):
-    """How often shares were viewed on one day of the service's calendar; None if the service did
-    not say.
-    """
+    """The views of shares on one day of the service's calendar, or None if it is not known."""
 
     day: date | None
     views: int | None

@@ -1,5 +1,6 @@
-"""The hosted MCP endpoint: tools as operations, and JSON-RPC 2.0 in an HTTP response (an object or
-an event stream).
+"""The hosted MCP endpoint: tools as operations, and JSON-RPC 2.0 in an HTTP response.
+
+The response is an object or an event stream.
 """
 
 from __future__ import annotations
@@ -102,16 +103,12 @@ def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | No
 
 
 def is_streamed(http_response: Response, number: int) -> bool:
-    """Return whether a stream contains the response to request `number`: nothing after it
-    matters.
-    """
+    """Return whether a stream has the response to request `number`; what follows is ignored."""
     return _is_stream(http_response) and find_response(http_response, number) is not None
 
 
 def is_error_response(http_response: Response, number: int) -> bool:
-    """Return whether a failure status comes with a JSON-RPC error, which is more specific than the
-    status.
-    """
+    """Return whether a failure comes with a JSON-RPC error, which says more than its status."""
     if not 400 <= http_response.status < 500 or http_response.status in (401, 403, 429):
         return False
     try:
@@ -187,8 +184,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool. `content` has its blocks as they came (`{"type": "text", "text": ...}`
-    and others).
+    """The result of a tool.
+
+    `content` has its blocks as they came (`{"type": "text", "text": ...}` and others).
     """
 
     content: tuple[Mapping[str, Any], ...]

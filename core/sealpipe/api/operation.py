@@ -175,9 +175,7 @@ class Operation(Generic[T]):
 
     @property
     def subject(self) -> str:
-        """The share or request that the path names, with its code as in the path; empty for
-        none.
-        """
+        """The share or request that the path names, with its code as in the path, or empty."""
         resource, *rest = self.path.removeprefix("/").split("/")
         kind = {"shares": "share", "requests": "request"}.get(resource)
         return f"{kind} {rest[0]}" if kind and rest else ""

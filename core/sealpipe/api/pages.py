@@ -14,9 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pagination:
-    """The position of a page in its list (specification: Pagination object); None if the service
-    did not say.
-    """
+    """The position of a page in its list, or None (specification: Pagination object)."""
 
     page: int | None = None
     limit: int | None = None

@@ -1,6 +1,4 @@
-"""The request endpoints as operations, and their results (specification: POST/GET/DELETE
-/v1/requests).
-"""
+"""The request endpoints as operations, and their results (specification: /v1/requests)."""
 
 from __future__ import annotations
 
@@ -109,9 +107,7 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRequest:
-    """The effect of a DELETE on a request: `expired` (it was active) or `deleted` (it had expired:
-    all is gone).
-    """
+    """The effect of a DELETE on a request: `expired` (was active) or `deleted` (all is gone)."""
 
     short_code: str
     outcome: str
@@ -120,9 +116,7 @@ class DeletedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RequestMembers:
-    """The members of the create body, as arguments of `Client.create_request`, in the same
-    order.
-    """
+    """The members of the create body, in the order of `Client.create_request`'s arguments."""
 
     title: str
     public_key: bytes
@@ -230,8 +224,9 @@ def list_submissions(short_code: str) -> Operation[Submissions]:
 
 
 def delete(short_code: str) -> Operation[DeletedRequest]:
-    """DELETE /v1/requests/{shortCode}. Sent only once: a second one destroys the submissions for
-    good.
+    """DELETE /v1/requests/{shortCode}.
+
+    Sent only once: a second one destroys the submissions for good.
 
     It has a connection of its own: a reused one could be half closed, and then it is unknown
     whether the call arrived.

@@ -1,5 +1,4 @@
-"""Reads the service's responses: JSON bodies strictly, because they are untrusted, and the meaning
-of a refusal.
+"""Reads the service's untrusted responses: strict JSON bodies, and what a refusal means.
 
 Every `read_*` function raises ProtocolError for a value of another type. Refusals are mapped by
 status and `error_code` (specification: Errors), never by `message`; the exception has the exit
@@ -220,9 +219,7 @@ def make_service_error(
 
 
 def read_error_code(response: Response) -> int | None:
-    """Return the `error_code` of a response's body; None if it has none: then the service itself
-    did not send it.
-    """
+    """Return a body's `error_code`, or None: then the service itself did not send it."""
     return _read_code(_parse_members(response.body))
 
 
@@ -267,9 +264,7 @@ def _describe_refusal(response: Response, members: Mapping[str, Any], code: int 
 
 
 def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
-    """Return the seconds to wait from a Retry-After header: digits or an HTTP date; None for
-    anything else.
-    """
+    """Return the seconds of a Retry-After header (digits or an HTTP date), or None."""
     if text is None:
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
@@ -308,9 +303,7 @@ def escape_text(text: str, limit: int = 500) -> str:
 
 
 def _parse_members(body: bytes) -> Mapping[str, Any]:
-    """Return the members of an error's body; none if it is not a JSON object (such as a gateway's
-    HTML, or empty).
-    """
+    """Return the members of an error's body, or none if it is not a JSON object."""
     try:
         # Only UTF-8, as in `parse_object`. What JSON cannot express again becomes text.
         value = json.loads(

@@ -40,9 +40,7 @@ ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ShareMembers:
-    """The members sent with the ciphertext of a share, as arguments of `Client.create_share`, in
-    the same order.
-    """
+    """The members sent with a share's ciphertext, as `Client.create_share` orders them."""
 
     access_token: str
     passcode_verifier: str | None = None
@@ -63,8 +61,7 @@ _AFTER_DATA: Final = b'","access_token":'
 def build_body(
     append_data: Callable[[bytearray], object], sent: ShareMembers
 ) -> tuple[bytearray, int | None]:
-    """Build the create body, and return it with the offset of its `item_key_wrap` (None without
-    one).
+    """Build the create body; return it and the offset of its `item_key_wrap`, or None.
 
     `append_data` appends the envelope's base64 text, so that a large one is never copied.
     `item_key_wrap` is the last member, so that `without_wrap` can cut it off without encrypting
@@ -117,9 +114,7 @@ def create(
 
 
 def _find_data(body: bytes | bytearray) -> tuple[int, int] | None:
-    """Return where the envelope's base64 text is in a body of `build_body`: large ones are not read
-    for that.
-    """
+    """Return where the envelope's base64 text is in a body of `build_body`, without reading it."""
     # JSON escapes the quotes of a text that has the same words.
     start, end = (
         len(_BEFORE_DATA),

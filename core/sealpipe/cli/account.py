@@ -1,5 +1,6 @@
-"""The commands for the account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted
-MCP endpoint.
+"""The commands for the account.
+
+`sealpipe stats`, and `sealpipe tools list | call` for the hosted MCP endpoint.
 """
 
 from __future__ import annotations

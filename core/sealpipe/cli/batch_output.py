@@ -124,8 +124,9 @@ def draw_bar(counts: Mapping[Any, int]) -> str:
 
 
 def format_row(report: BatchReport, row: ReportedRow) -> str:
-    """Return a row of a batch as a line: key, state, since, next step, problem and remedy, with
-    tabs between.
+    """Return a row of a batch as a line.
+
+    Key, state, since, next step, problem and remedy, with tabs between.
     """
     step = name_step(report, row)
     if row.next_at is not None:
@@ -143,8 +144,9 @@ def format_row(report: BatchReport, row: ReportedRow) -> str:
 
 
 def warn_of_others(others: Mapping[str, int]) -> None:
-    """Say which batches are passed over, by the id of their API key: somebody may have rotated
-    it.
+    """Say which batches are passed over, by the id of their API key.
+
+    Somebody may have rotated it.
     """
     if not others:
         return
@@ -194,8 +196,9 @@ def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[st
 
 
 def check_result(result: RunResult, *, detailed: bool) -> None:
-    """Raise FailedRowsError if rows failed or are blocked; PendingError if rows still wait, if that
-    is asked for.
+    """Raise FailedRowsError if rows failed or are blocked.
+
+    PendingError if rows still wait, if that is asked for.
     """
     status = f"`sealpipe batch status {result.batch}` shows each row"
     if result.stopped is not None:

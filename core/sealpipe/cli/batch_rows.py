@@ -289,9 +289,7 @@ def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
 
 
 def _estimate_round(engine: Engine, report: BatchReport) -> float:
-    """Return the seconds between two looks at a row, if looks at all rows that are not over take
-    half of the rate.
-    """
+    """Return the seconds between two looks at a row if looks take half of the rate."""
     from sealpipe.batch.engine.advance import DEFAULT_RATE
 
     per_minute = engine.store.rate.read().calls_per_minute or DEFAULT_RATE

@@ -1,5 +1,6 @@
-"""Parts of every `sealpipe batch` command: its database, a batch by its name, and files that it
-writes.
+"""Parts of every `sealpipe batch` command.
+
+Its database, a batch by its name, and files that it writes.
 """
 
 from __future__ import annotations
@@ -93,8 +94,7 @@ def _make_file_error(file: str) -> UsageError:
 
 
 def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str] | None:
-    """Return the batch and the key of the row whose request this is, for a command that is not
-    about batches.
+    """Return the batch and the row key of a request, for a command that is not about batches.
 
     None if no batch has it in the database that is set here, or there is no such database.
     """

@@ -71,8 +71,9 @@ def _is_option(word: str) -> bool:
 
 
 def names_receipt(word: str) -> bool:
-    """Return whether a word is the path of a receipt file rather than a short code: it has a slash
-    or a dot.
+    """Return whether a word is the path of a receipt file rather than a short code.
+
+    It has a slash or a dot.
     """
     return not word.startswith("code:") and ("/" in word or "." in word.strip("."))
 

@@ -175,9 +175,7 @@ def _is_link(word: str) -> bool:
 
 
 def _check_link(word: str, link_base_url: str) -> None:
-    """Raise UsageError if a collect link does not begin with the address of this service's
-    links.
-    """
+    """Raise UsageError for a collect link of another service."""
     from sealpipe.parsing import parse_link_base_url
     from sealpipe.wire.link import split_collect_link
 

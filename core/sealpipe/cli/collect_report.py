@@ -1,5 +1,6 @@
-"""What `collect` prints: progress on stderr; on stdout the submitted values, or where they are
-stored.
+"""What `collect` prints: progress on stderr.
+
+On stdout the submitted values, or where they are stored.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class ProgressReport:
             self._has_status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
-        """Return whether this problem was not printed recently: an outage recurs every 15
-        seconds.
+        """Return whether this problem was not printed recently.
+
+        An outage recurs every 15 seconds.
         """
         last_detail, printed_at = self._failures.get(code, ("", -_QUIET_INTERVAL))
         if detail == last_detail and time.monotonic() - printed_at < _QUIET_INTERVAL:
@@ -106,8 +108,9 @@ def print_warnings(result: CollectResult) -> None:
 
 
 def print_late_arrivals(result: CollectResult) -> None:
-    """Print how many submissions arrived while the request expired; `--pick each` stores these,
-    too.
+    """Print how many submissions arrived while the request expired.
+
+    `--pick each` stores these, too.
     """
     if result.late:
         code, is_stored = (

@@ -1,5 +1,6 @@
-"""Parts of every command: options from the table in `settings.py`; session, client and outbox from
-their values.
+"""Parts of every command: options from the table in `settings.py`.
+
+Session, client and outbox from their values.
 
 These modules are imported inside the functions: `--help` needs none of them.
 """
@@ -51,8 +52,9 @@ OFFLINE = ("output",)
 
 
 class Command(click.Command):
-    """A command that does not echo an unexpected argument: it may be a secret whose option is
-    missing.
+    """A command that does not echo an unexpected argument.
+
+    It may be a secret whose option is missing.
     """
 
     allow_extra_args = True
@@ -60,8 +62,9 @@ class Command(click.Command):
     """What to do about an unexpected argument, for a command that knows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse an option that takes one value and is given twice: click would take the last
-        without a word.
+        """Refuse an option that takes one value and is given twice.
+
+        click would take the last without a word.
 
         An unknown option is told those that begin like it, and every error of the parser which
         command it is about.
@@ -116,9 +119,7 @@ class Command(click.Command):
 
 
 class SettingsGroup(Group):
-    """A group whose commands all read the group's table in the config file, and their own if they
-    have one.
-    """
+    """A group whose commands read its table in the config file, and their own if they have one."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
@@ -139,8 +140,9 @@ else:
 
 
 class OneOf(click.Choice[str]):
-    """One of a few words. An invalid value is not echoed: it may be a secret, such as a seed after
-    `request --key`.
+    """One of a few words.
+
+    An invalid value is not echoed: it may be a secret, such as a seed after `request --key`.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -187,8 +189,9 @@ class SettingType(AnyType):
 def _name_origin(
     error: UsageError, setting: Setting, param: click.Parameter | None, ctx: click.Context | None
 ) -> UsageError:
-    """Name where a value comes from: the option, the variable or the config file, with its other
-    mistakes.
+    """Name where a value comes from.
+
+    The option, the variable or the config file, with its other mistakes.
     """
     source = (
         ctx.get_parameter_source(param.name)
@@ -217,9 +220,7 @@ def _name_origin(
 def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
-    """Add a command's options (`only` these, or its whole table) and global options (those in
-    `common`, or all).
-    """
+    """Add a command's options (`only` these, or all) and global options (`common`, or all)."""
     command_settings = [
         setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only
     ]
@@ -265,8 +266,9 @@ EXPIRY = ("expires_in", "expires_at")
 def choose_expiry(
     ctx: click.Context, values: Mapping[str, Any], names: Sequence[str] = EXPIRY
 ) -> dict[str, Any]:
-    """Choose one of the expiry settings: a flag overrides the environment, which overrides the
-    config file.
+    """Choose one of the expiry settings.
+
+    A flag overrides the environment, which overrides the config file.
     """
     nearest = list_nearest(ctx, values, names)
     if len(nearest) > 1:
@@ -278,8 +280,9 @@ def choose_expiry(
 
 
 def list_nearest(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """List which of the settings are given by the same, the nearest source; those of sources behind
-    it do not count.
+    """List which of the settings are given by the same, the nearest source.
+
+    Those of sources behind it do not count.
     """
     sources = {name: ctx.get_parameter_source(name) for name in names if values[name]}
     nearest = min(sources.values(), key=SOURCE_PRIORITY.index, default=None)

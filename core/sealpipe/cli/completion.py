@@ -56,8 +56,9 @@ def completion(shell: str) -> None:
 
 
 class _Answer(NamedTuple):
-    """What a shell offers. `kind` says how: `words` (then a space), `open` (then none), `names`,
-    `file` or `dir`.
+    """What a shell offers.
+
+    `kind` says how: `words` (then a space), `open` (then none), `names`, `file` or `dir`.
     """
 
     kind: str
@@ -87,8 +88,9 @@ def print_answer(
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line as a shell does, up to the cursor at its end: the last word is incomplete, and
-    may be empty.
+    """Split a line as a shell does, up to the cursor at its end.
+
+    The last word is incomplete, and may be empty.
     """
     lexer = shlex.shlex(line + _END, posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -138,8 +140,9 @@ def _complete(
 
 
 class _Completed(AnyType):
-    """A parameter's type with values that this machine knows; `chosen` gets the kind of the
-    answer.
+    """A parameter's type with values that this machine knows.
+
+    `chosen` gets the kind of the answer.
     """
 
     name = "text"
@@ -272,9 +275,7 @@ _BY_METAVAR: Final[Mapping[str, Completion]] = {
 
 
 def _list_names(kind: str) -> dict[str, str]:
-    """Return the built-in plugins of a kind, and the stores of the user's config file, each with
-    its summary.
-    """
+    """Return the built-in plugins of a kind and the configured stores, with their summaries."""
     names: dict[str, str] = {}
 
     def register(info: Info) -> None:
@@ -318,8 +319,9 @@ def _list_newest(folder: Path, ending: str) -> list[os.DirEntry[str]]:
 
 
 def _read_code(file: os.DirEntry[str], kind: str) -> tuple[str, str]:
-    """Return the short code in a file's first line, and its name or title; empty if it is of
-    another kind.
+    """Return the short code in a file's first line, and its name or title.
+
+    Empty if it is of another kind.
     """
     with (
         suppress(OSError, ValueError, KeyError, TypeError),

@@ -184,8 +184,9 @@ def finish(
     as_json: bool,
     resend: bool = False,
 ) -> None:
-    """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and
-    one link.
+    """Announce, deliver, print, then remove the entry.
+
+    A kill at any moment leads to one share and one link.
 
     A share's link goes to stdout only through `leave`. A failed delivery does not stop the others;
     its error is raised last, and the entry stays in the outbox. `created` is the folder of what
@@ -233,7 +234,7 @@ def _note_creation(session: Session, share: Created, folder: Path) -> None:
     described = (share.expires_at, share.name, share.title, run, *links)
     notes = {} if share.entry is None else share.entry.meta.get("notes", {})
     creation = Creation(
-        kind, session.base_url, share.short_code, created_at, *described, notes=notes
+        kind, session.base_url, share.short_code, *described, created_at=created_at, notes=notes
     )
     try:
         note_creation(folder, creation)

@@ -1,5 +1,6 @@
-"""The only gate for links and values on stdout; also masks, step outputs and annotations of the CI
-system.
+"""The only gate for links and values on stdout.
+
+Also masks, step outputs and annotations of the CI system.
 
 A command asks the gate before it sends or fetches anything, and writes the secret through the
 returned `Disclosure`. In CI, everyone who can read the log can read stdout. So the caller must
@@ -138,8 +139,9 @@ def mask_ahead(
 
 
 def list_link_parts(link: Secret) -> list[Secret]:
-    """Return the parts of a link to mask: the link, its fragment, and the fragment without its
-    leading `1`.
+    """Return the parts of a link to mask.
+
+    The link, its fragment, and the fragment without its leading `1`.
     """
     fragment = link.reveal().partition("#")[2]
     return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
@@ -217,7 +219,8 @@ def _mask(ci: CI, values: Iterable[Secret]) -> None:
 
 
 def get_ci(registry: Callable[[], Registry]) -> CI | None:
-    """Return the CI system's plugin; None outside of CI. SettingError, PluginError if it cannot be
-    used.
+    """Return the CI system's plugin; None outside of CI.
+
+    SettingError, PluginError if it cannot be used.
     """
     return registry().ci() if detect_ci_system(os.environ) is not None else None

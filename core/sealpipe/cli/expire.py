@@ -1,6 +1,4 @@
-"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, several by names and CI
-runs, or all.
-"""
+"""`sealpipe shares expire` and `sealpipe requests expire`, by codes, names or CI runs, or all."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from sealpipe.cli.command import COMMON, find_state_folder, open_client, options
 from sealpipe.cli.known_names import KnownNames, find_notes_folder
 from sealpipe.errors import NotFoundError, SealpipeError, UsageError
 from sealpipe.parsing import format_time
-from sealpipe.state.creations import Creation
+from sealpipe.state.creations import KnownLink
 from sealpipe.wildcards import matches_name
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ class Ending(NamedTuple):
     list_active: Callable[[Client], list[str]]
     """Lists the short codes of all that is active in the account."""
     expire_one: Callable[[Client, str, Path | None], dict[str, Any]]
-    is_over: Callable[[Path | None, Creation], bool]
+    is_over: Callable[[Path | None, KnownLink], bool]
 
 
 @click.command("expire", cls=CodeCommand)
@@ -106,8 +104,8 @@ def _expire(
     with open_client(values) as client:
         names = KnownNames(values, ending.kind, client.session.base_url)
 
-        def describe(code: str) -> Creation:
-            return names.find(code) or Creation(ending.kind, client.session.base_url, code)
+        def describe(code: str) -> KnownLink:
+            return names.find(code) or KnownLink(ending.kind, client.session.base_url, code)
 
         if is_all:
             known = [describe(code) for code in ending.list_active(client)]
@@ -136,7 +134,7 @@ def _expire(
         raise _summarize(errors)
 
 
-def _read_word(kind: Kind, word: str) -> str | Creation:
+def _read_word(kind: Kind, word: str) -> str | KnownLink:
     """Return what a receipt's file says; else the word, a code.
 
     A code may look like a path: then there is no file.
@@ -151,7 +149,7 @@ def _read_word(kind: Kind, word: str) -> str | Creation:
 
 def _list_created(
     ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]
-) -> list[Creation]:
+) -> list[KnownLink]:
     """List what this machine created and may still be active."""
     from sealpipe.state.creations import list_creations
 
@@ -162,8 +160,8 @@ def _list_created(
 
 
 def select_created(
-    known: Sequence[Creation], pattern: str | None, run: str | None
-) -> list[Creation]:
+    known: Sequence[KnownLink], pattern: str | None, run: str | None
+) -> list[KnownLink]:
     """Return those whose name matches the pattern, and that belong to the run. None: any."""
     named = [
         each
@@ -173,7 +171,9 @@ def select_created(
     return [each for each in named if run is None or each.is_of_run(run)]
 
 
-def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]) -> list[Creation]:
+def _choose(
+    ending: Ending, known: Sequence[KnownLink], values: Mapping[str, Any]
+) -> list[KnownLink]:
     chosen = select_created(known, values["name"], values["created_by_run"])
     if not chosen:
         raise NotFoundError(
@@ -188,7 +188,9 @@ def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]
     return chosen
 
 
-def _confirm(kind: Kind, codes: Sequence[str], known: Mapping[str, Creation], *, yes: bool) -> None:
+def _confirm(
+    kind: Kind, codes: Sequence[str], known: Mapping[str, KnownLink], *, yes: bool
+) -> None:
     """List what would be expired, and ask.
 
     Raises UsageError if nobody agrees: then nothing was sent.
@@ -270,7 +272,7 @@ def _list_active_requests(client: Client) -> list[str]:
     return [row.short_code for row in client.iter_requests() if not row.has_ended]
 
 
-def _is_expired_share(keep: Path | None, known: Creation) -> bool:
+def _is_expired_share(keep: Path | None, known: KnownLink) -> bool:
     from sealpipe.expire.share import was_expired
 
     return keep is not None and was_expired(keep, known.base_url, known.short_code)

@@ -1,5 +1,6 @@
-"""What this machine knows of shares and requests, beside what the service lists: name, title,
-state.
+"""What this machine knows of shares and requests, beside what the service lists.
+
+Name, title, state.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ UNKNOWN = "-"
 
 
 def find_notes_folder(values: Mapping[str, Any], name: str) -> Path | None:
-    """Return the folder where this machine notes what it created or expired; None if there is no
-    state directory.
-    """
+    """Return the folder of notes on what this machine created or expired, or None."""
     try:
         return find_state_folder(values, name)
     except StateError:

@@ -194,9 +194,7 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def _describe_missing(error: click.UsageError) -> str:
-    """Return what to write for a missing argument; empty for any other error, and one that has a
-    name of its own.
-    """
+    """Return what to write for a missing argument; empty for any other or a named error."""
     if (
         isinstance(error, click.MissingParameter)
         and isinstance(error.param, click.Argument)
@@ -277,17 +275,16 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _open_standard_streams() -> None:
-    """Open the null device on closed standard streams, so that no other file gets their
-    descriptors.
-    """
+    """Open the null device on closed standard streams, so that no file gets their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 def _print_bug(error: Exception, *, as_json: bool) -> None:
-    """Print the type and the place of an unexpected error, not its message or values: they may hold
-    a secret.
+    """Print the type and the place of an unexpected error, not its message or values.
+
+    They may hold a secret.
     """
 
     places = [

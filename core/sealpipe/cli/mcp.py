@@ -80,9 +80,7 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _end_on_hangup() -> None:
-    """Let a terminal that is closed end the server as SIGTERM does, with the commands that it
-    runs.
-    """
+    """Let the end of the terminal end the server and its commands, as SIGTERM does."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 

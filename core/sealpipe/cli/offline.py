@@ -1,5 +1,6 @@
-"""Commands that never connect: `plugins`, `audit` and `custody`; and the search for plugin
-commands.
+"""Commands that never connect: `plugins`, `audit` and `custody`.
+
+The search for plugin commands.
 """
 
 from __future__ import annotations
@@ -139,8 +140,9 @@ def print_problems(registry: Registry) -> None:
 
 
 def wrap_error(name: str, error: Exception) -> PluginError:
-    """Wrap an error of a plugin command: with its message if that is meant for users, otherwise
-    with its type.
+    """Wrap an error of a plugin command.
+
+    With its message if that is meant for users, otherwise with its type.
     """
     if isinstance(error, click.ClickException):
         return PluginError(render.escape(error.format_message()))

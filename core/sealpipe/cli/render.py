@@ -48,15 +48,14 @@ def print_bytes(data: bytes) -> None:
 
 
 def print_lines(rows: Iterable[str]) -> None:
-    """Print lines on stdout, escaped so that external text controls neither a terminal nor a CI
-    system.
-    """
+    """Print lines on stdout, escaped so that they control neither a terminal nor a CI system."""
     print_result("".join(f"{_escape_line(row)}\n" for row in rows))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows with tabs between their cells; on a terminal aligned, below the names of the
-    columns.
+    """Print rows with tabs between their cells.
+
+    On a terminal aligned, below the names of the columns.
     """
     if not (sys.stdout is not None and sys.stdout.isatty()):
         print_lines(map("\t".join, rows))

@@ -173,8 +173,9 @@ def _build_link(short_code: str, link_base_url: str | None) -> str:
 
 
 def _refuse_second(outbox: Outbox, short_code: str) -> None:
-    """Raise DeliveryError if an earlier reminder of the request is not finished: its message may
-    have arrived.
+    """Raise DeliveryError if an earlier reminder of the request is not finished.
+
+    Its message may have arrived.
     """
     for listed in outbox.list(every_run=True):
         if listed.damage or listed.key_id != outbox.credential.key_id:

@@ -1,6 +1,4 @@
-"""`sealpipe requests list`: active or expired requests, and with --sealed-to those that still need
-a key.
-"""
+"""`sealpipe requests list`, also of those that still need a key (`--sealed-to`)."""
 
 from __future__ import annotations
 
@@ -62,8 +60,9 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
 
 
 class KnownRequests:
-    """What this environment knows of requests: the keys of its credentials, and names that this
-    machine gave.
+    """What this environment knows of requests.
+
+    The keys of its credentials, and names that this machine gave.
     """
 
     def __init__(self, client: Client, values: Mapping[str, Any]) -> None:
@@ -225,9 +224,7 @@ def _select_sealed(
 def _find_key_of_expired(
     client: Client, short_code: str, keys: tuple[OpeningKey, ...]
 ) -> str | None:
-    """Return the public key of the key pair that opens a submission of a request; None if none
-    does.
-    """
+    """Return the public key of the pair that opens a submission of a request, or None."""
     from sealpipe.collect.open import open_submission
     from sealpipe.collect.results import OpenedSubmission
 

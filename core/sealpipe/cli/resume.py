@@ -1,6 +1,4 @@
-"""`sealpipe resume`: finish, list or discard the outbox entries of interrupted shares and
-requests.
-"""
+"""`sealpipe resume`: finish, list or discard entries of interrupted shares and requests."""
 
 from __future__ import annotations
 
@@ -208,8 +206,9 @@ def _read_sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
 
 
 def _list_unfinished(entry: Entry) -> list[dict[str, str]]:
-    """Return the unfinished steps: the share or request itself, its messages, its files or its line
-    on stdout.
+    """Return the unfinished steps.
+
+    The share or request itself, its messages, its files or its line on stdout.
     """
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]

@@ -102,9 +102,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
-    """Tell a person at a terminal what becomes of a `text:` without a label, which would say that
-    it is no secret.
-    """
+    """Tell a person at a terminal what becomes of a `text:` without a label."""
     if render.is_terminal() and any(
         isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs
     ):

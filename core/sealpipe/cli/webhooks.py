@@ -97,9 +97,7 @@ _DONE: Final = {"outcome": "done"}
 
 
 def _read_header(path: str, name: str | None) -> str | None:
-    """Return the value of the signature header in a file with one header per line; None if there is
-    none.
-    """
+    """Return the signature header in a file with one header per line, or None."""
     try:
         with Path(path).open("rb") as file:
             lines = file.read(_MAX_HEADERS).decode("latin-1").splitlines()

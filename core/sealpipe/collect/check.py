@@ -1,5 +1,4 @@
-"""Check submissions with a command of the user's config file before anything of them is stored
-(`collect --check`).
+"""Checks submissions with the user's own command before they are stored (`collect --check`).
 
 The command gets the submission's fields as JSON on standard input, and the environment without
 SEALPIPE_* variables. Only its exit status counts. Nothing that it prints is shown: it may print
@@ -32,9 +31,7 @@ _HOW: Final = 'write [checks.NAME] with argv = ["/path/of/program", ...] into th
 
 
 class _Check(NamedTuple):
-    """A check: its name, the program's path with its arguments, its environment, and its time limit
-    in seconds.
-    """
+    """The name, program, arguments, environment and time limit (seconds) of a check."""
 
     name: str
     argv: tuple[str, ...]

@@ -1,5 +1,6 @@
-"""Collect one request: poll until there is a submission, then decrypt it, store it and, on request,
-expire the request.
+"""Collect one request.
+
+Poll until there is a submission, then decrypt it, store it and, on request, expire the request.
 
 poll     GET: is the key ours, and can the request still get submissions? then the submissions
 open     each once; one that cannot be decrypted, or does not fit the targets, does not stop the
@@ -185,9 +186,7 @@ class RequestCollector:
     def _run_check(
         self, chosen: Sequence[OpenedSubmission], result: CollectResult
     ) -> tuple[list[OpenedSubmission], list[Submission]]:
-        """Return the submissions that pass the check, and the ciphertext of the others, which are
-        failures.
-        """
+        """Return the submissions that pass the check, and the ciphertext of the others."""
         errors: list[CheckError] = []
         if self._check is not None:
             for each in chosen:
@@ -288,9 +287,7 @@ class RequestCollector:
         return lock_record(self._session, self.short_code, self._plan.state)
 
     def _keep_everything(self, budget: Budget) -> None:
-        """Store the ciphertext of all submissions when the service can no longer be trusted with
-        them.
-        """
+        """Store all ciphertext when the service can no longer be trusted with it."""
         if self._dry_run:
             return
         with suppress(SealpipeError):  # the mismatch matters more

@@ -96,8 +96,7 @@ def check_key(
     receipt: Receipt | None,
     available_keys: Sequence[OpeningKey],
 ) -> None:
-    """Check that a request's public key, from the service and from its receipt, is one of
-    `available_keys`.
+    """Check that a request's public key, by service and receipt, is one of `available_keys`.
 
     `public_key` is None if the service does not give it, as for an ended request. Raises
     PublicKeyMismatchError, WrongKeyError.
@@ -148,8 +147,7 @@ def check_key(
 
 
 def key_pair(text: Secret, tag: str) -> keys.KeyPair:
-    """Return the key pair of a seed (base64url or hex), an access link or its fragment, or a
-    credential.
+    """Return the key pair of a seed (base64url or hex), access link, fragment or credential.
 
     Raises UsageError.
     """
@@ -245,9 +243,7 @@ class SubmissionSet:
         return [each for each in outcomes if isinstance(each, OpenedSubmission)]
 
     def select_unusable(self, markers: Collection[str] = ()) -> list[Submission]:
-        """Return the ciphertext of unusable submissions; with `markers`, of the submissions that
-        these identify.
-        """
+        """Return the ciphertext of unusable submissions, with `markers` only of those."""
         return [
             self._items[identity]
             for identity, each in self._seen.items()

@@ -1,5 +1,6 @@
-"""Plan a collection, before anything is sent: which submissions to pick, and where to store
-them.
+"""Plan a collection, before anything is sent.
+
+Which submissions to pick, and where to store them.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ def pick(
 
 
 def check_pick(rule: str) -> None:
-    """Raise UsageError for a mistyped word: it would be taken for a code, and collect would wait
-    for it.
+    """Raise UsageError for a mistyped word.
+
+    It would be taken for a code, and collect would wait for it.
     """
     if rule in PICK_RULES:
         return
@@ -149,9 +151,7 @@ PLACEHOLDERS = ("submission", "request")
 
 @dataclass(frozen=True, slots=True)
 class CollectJob:
-    """One request: its short code, its receipt if there is one, and the keys that each target
-    takes.
-    """
+    """A request to collect, by short code or receipt, and the keys that each target takes."""
 
     short_code: str
     receipt: Receipt | None
@@ -272,9 +272,7 @@ def plan_collect(
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
-    """Plan the writes of a request without values, to find mistakes before anything is read or
-    sent.
-    """
+    """Plan writes without values, to find mistakes before anything is read or sent."""
     placeholders = job.make_placeholders("submission")
     return merge_writes(
         SinkWrite(
@@ -320,8 +318,9 @@ def _plan_job(
 def _check_placeholders(
     target: SinkTarget, names: Sequence[str | None], *, takes_each: bool
 ) -> None:
-    """Check that a target without `{submission}` gets exactly one: a second submission must not
-    overwrite the first.
+    """Check that a target without `{submission}` gets exactly one.
+
+    A second submission must not overwrite the first.
 
     `names` are those of the requests.
     """

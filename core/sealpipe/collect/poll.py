@@ -1,5 +1,6 @@
-"""Poll several requests, each with its own outcome: in turn, within the plan's rate limit, until
-time is up.
+"""Poll several requests, each with its own outcome.
+
+In turn, within the plan's rate limit, until time is up.
 """
 
 from __future__ import annotations
@@ -215,8 +216,9 @@ def _poll(
 
 
 def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
-    """Return the collectors without a result; recently failed ones come last, so that they delay no
-    other.
+    """Return the collectors without a result.
+
+    Recently failed ones come last, so that they delay no other.
     """
     return sorted(
         (collector for collector in collectors if collector.result is None),
@@ -296,15 +298,17 @@ BURST: Final = 100.0
 
 
 def choose_interval(elapsed: float, requests: int) -> float:
-    """Return the seconds until the next poll of so many requests: a twentieth of those elapsed,
-    within bounds.
+    """Return the seconds until the next poll of so many requests.
+
+    A twentieth of those elapsed, within bounds.
     """
     return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, elapsed / 20)), requests / RATE)
 
 
 class RequestBudget:
-    """The rate of all polls together, as a token bucket: the service's own, at half its size and
-    rate.
+    """The rate of all polls together, as a token bucket.
+
+    The service's own, at half its size and rate.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -312,9 +316,7 @@ class RequestBudget:
         self._tokens, self._at = BURST, clock()
 
     def predict_allowance(self, delay: float, polls: int, remaining: float) -> float:
-        """Return how many polls may be sent at once after `remaining` seconds, if `polls` are sent
-        after `delay`.
-        """
+        """Return how many polls may be sent `remaining` seconds on, if `polls` go after `delay`."""
         now = min(BURST, self._tokens + (self._clock() - self._at) * RATE)
         return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 

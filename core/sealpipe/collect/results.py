@@ -175,8 +175,9 @@ Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stor
 
 
 class Progress(NamedTuple):
-    """The current state. `waiting` requests have no submission yet; `left` and `next_look` are in
-    seconds.
+    """The current state.
+
+    `waiting` requests have no submission yet; `left` and `next_look` are in seconds.
 
     `event`: `waiting`, `trouble` (a poll failed and is repeated; `detail` says why), `answered`,
     `stored`, `already` (stored before), `not stored`, `ended` (`detail`: the outcome).

@@ -180,9 +180,7 @@ def _make_subject(text: str, title: str) -> str:
 
 
 def _to_line(text: str | None) -> str:
-    """Return a title as one line that is safe in mail headers and terminals, cut to leave room for
-    the link.
-    """
+    """Return a title as one line, safe in mail headers and terminals, cut to leave room."""
     line = " ".join(
         "".join(character if character.isprintable() else " " for character in text or "").split()
     )

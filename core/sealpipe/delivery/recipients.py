@@ -1,5 +1,6 @@
-"""The recipients of a share's link and passcode (`--send`, `--passcode-to`, `--param`), checked
-before sending.
+"""The recipients of a link and a passcode (`--send`, `--passcode-to`, `--param`).
+
+They are checked before anything is sent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Test this installation against the wire format's vectors: fixed inputs with the reference's
-results.
+"""Test this installation against the wire format's vectors.
+
+Fixed inputs with the reference's results.
 
 `vectors.json` has for each vector: kind, name, expected outcome (`success`, or class and reason of
 the refusal), inputs and results. Nothing in it is secret or used anywhere else. No network,
@@ -127,8 +128,9 @@ def _run_round_trips() -> list[tuple[str, str]]:
 
 
 def _seal_in_chunks(plaintext: bytes) -> str:
-    """Seal as a large share is sealed: in chunks of odd sizes, larger than what is encrypted at a
-    time.
+    """Seal as a large share is sealed.
+
+    In chunks of odd sizes, larger than what is encrypted at a time.
     """
     out = bytearray()
     envelope.seal_chunks(_KEY, (b" " * 100_001, b"", b" " * 7, plaintext), out=out)

@@ -1,6 +1,4 @@
-"""Check the connection to the service (proxy, certificate, clock) and to the host that links lead
-to.
-"""
+"""Checks the connection to the service, and to the host that links lead to."""
 
 from __future__ import annotations
 
@@ -84,8 +82,9 @@ def _describe_proxy(host: str, proxy: str) -> str:
 
 
 class ServiceConnection:
-    """A connection to the service: sends every call once, within one deadline for all, and counts
-    them.
+    """A connection to the service.
+
+    Sends every call once, within one deadline for all, and counts them.
     """
 
     def __init__(self, session: Session) -> None:
@@ -147,9 +146,7 @@ class _CertificateWatch(SendWatch):
 
 
 def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
-    """Report issuer and expiry of the certificate of the service, or of a gateway that intercepts
-    TLS.
-    """
+    """Report issuer and expiry of the certificate of the service (or of a gateway before it)."""
     certificate = connection.certificate
     if not certificate:
         return
@@ -202,8 +199,9 @@ _UNCERTAIN_REMEDY = (
 def check_link_address(
     link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Connect to the host of links, with TLS for https://. No request is sent, so no short code and
-    no fragment.
+    """Connect to the host of links, with TLS for https://.
+
+    No request is sent, so no short code and no fragment.
     """
     parts = urlsplit(link_base_url)
     host = f"{parts.scheme}://{parts.netloc}"
@@ -251,9 +249,7 @@ def check_link_address(
 
 
 def _describe_reason(error: OSError | ValueError) -> str:
-    """Describe an error in our own words, the system's or OpenSSL's, but never with text from the
-    network.
-    """
+    """Describe an error, but never with text from the network."""
     if isinstance(error, socket.gaierror):
         return (
             "the host name does not exist"

@@ -1,5 +1,6 @@
-"""Checks of this machine: settings and the form of the credential; the state directory and its
-outbox.
+"""Checks of this machine: settings and the form of the credential.
+
+The state directory and its outbox.
 """
 
 from __future__ import annotations

@@ -63,8 +63,9 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
-    """Check a plugin or store by name: its description, its requirements, and its own check, which
-    reads no secret.
+    """Check a plugin or store by name.
+
+    Its description, its requirements, and its own check, which reads no secret.
     """
     store = registry.stores.get(name)
     plugin = name if store is None else store.plugin
@@ -132,9 +133,7 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
 
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
-    """Check the settings of each named store, and of each plugin with settings, as a command would
-    read them.
-    """
+    """Check the settings of each named store and of each plugin, as a command would."""
     plugins = [each for each in registry.catalog.list_plugins() if each.kind != "ci"]
     for name, store in registry.stores.items():
         matching = [each for each in plugins if each.info.name == store.plugin]
@@ -164,8 +163,9 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
 def check_policies(
     registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]
 ) -> Iterator[Finding]:
-    """Check policies and observers: every command calls them first, so an invalid one stops all
-    commands.
+    """Check policies and observers.
+
+    Every command calls them first, so an invalid one stops all commands.
     """
     hooks = load()
     for hook in hooks:

@@ -115,9 +115,7 @@ def check_scopes(
 
 
 def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[Finding]:
-    """Report what the key and the plan allow, with one call, and whether the custody secret is the
-    key's own.
-    """
+    """Report what key and plan allow, and whether the custody secret is the key's own."""
     operation = get_capabilities()
     result = connection.send(operation)
     if isinstance(result, Failure):
@@ -142,8 +140,7 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
 
 
 def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compare the credential's custody secret with the public key that is registered, if the
-    service tells it.
+    """Compare the credential's custody secret with the registered public key, if it is told.
 
     A damaged secret is noticed by nothing else: what is requested with it can never be collected
     with the right one.

@@ -38,9 +38,7 @@ def purge_request(
     keep: Path | LedgerOpener | None,
     now: Clock = get_utc_now,
 ) -> EndedRequest:
-    """Expire the request if it is active, store the ciphertext, and only then delete it for
-    good.
-    """
+    """Expire the request if active, store the ciphertext, and only then delete it for good."""
     if confirm != short_code:
         raise UsageError(
             (
@@ -58,8 +56,9 @@ def purge_request(
 
 
 def format_purge_command(short_code: str) -> str:
-    """Return the shell command that purges the request; one of its words must be unambiguous
-    (`confirm_code`).
+    """Return the shell command that purges the request.
+
+    One of its words must be unambiguous (`confirm_code`).
     """
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 

@@ -209,8 +209,9 @@ class RequestExpiry:
             ) from None
 
     def _expires_soon(self, expires_at: datetime, answered_at: datetime | None) -> bool:
-        """Return whether a DELETE might arrive after the request has ended: then it would
-        destroy.
+        """Return whether a DELETE might arrive after the request has ended.
+
+        Then it would destroy.
         """
         return (
             expires_at - self._now() <= LOCAL_CLOCK_MARGIN
@@ -262,8 +263,9 @@ class RequestExpiry:
             self._record.settle(outcome)
 
     def _find_outcome(self, error: ServiceError | None) -> None:
-        """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if
-        it stays active.
+        """Check until the request has ended, without another DELETE.
+
+        Raises OutcomeUnknownError if it stays active.
         """
         budget = self._session.start_budget()
         detail = "it was still active"
@@ -311,9 +313,7 @@ class RequestExpiry:
     def _get_remaining_grace(
         self, pending: PendingDelete, answered_at: datetime | None
     ) -> timedelta:
-        """Return how long an earlier DELETE may still arrive, by the service's clock if both
-        responses give it.
-        """
+        """Return how long an earlier DELETE may still arrive, by the service's clock if known."""
         if pending.answered_at is not None and answered_at is not None:
             return GRACE - (answered_at - pending.answered_at)
         return GRACE - (self._now() - pending.at)

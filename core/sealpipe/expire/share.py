@@ -41,8 +41,9 @@ class EndedShare:
 
 
 def end_share(session: Session, short_code: str, budget: Budget | None = None) -> None:
-    """Expire a share. A lost response is harmless: the call is repeated, and a second DELETE
-    changes nothing.
+    """Expire a share.
+
+    A lost response is harmless: the call is repeated, and a second DELETE changes nothing.
 
     Part of work that policies have allowed. Raises NotFoundError if there is no such share or it
     had ended before, OutcomeUnknownError if no attempt was settled.

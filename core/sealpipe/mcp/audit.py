@@ -38,8 +38,7 @@ _MAX_REASON: Final = 300
 
 
 def add_audit_log(hooks: Sequence[PolicyHook], folder: Path) -> tuple[PolicyHook, ...]:
-    """Return the hooks with an audit log in the server's folder, unless one of them is an audit
-    log.
+    """Return the hooks with an audit log in the server's folder, unless they have one.
 
     Creates the folder (0700) for it. Raises StateError.
     """

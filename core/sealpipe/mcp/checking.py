@@ -75,9 +75,7 @@ async def run_checks(call: Call, _: Nothing) -> Answer:
 
 
 def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the variables of what every call needs and this server did not get, from its client or
-    a config file.
-    """
+    """Return the variables that every call needs and that this server did not get."""
     missing = [_VARIABLES[name] for name in ("base_url", "link_base_url") if not values.get(name)]
     has_key = values.get("api_key_file") or environ.get("SEALPIPE_API_KEY")
     return missing if has_key else [*missing, _VARIABLES["api_key_file"]]

@@ -117,16 +117,18 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
 
 
 def _make_environ() -> dict[str, str]:
-    """Return our environment, with a PATH that does not depend on the working directory: assistants
-    write there.
+    """Return our environment, with a PATH that does not depend on the working directory.
+
+    Assistants write there.
     """
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return {**os.environ, "PATH": os.pathsep.join(filter(os.path.isabs, folders))}
 
 
 def _make_harmless(text: str) -> tuple[str, bool]:
-    """Return output that nothing obeys, and whether some of it was left out: what is escaped is
-    longer.
+    """Return output that nothing obeys, and whether some of it was left out.
+
+    What is escaped is longer.
     """
     excerpt = Excerpt(_LONGEST // 2)
     excerpt.add(neutralize(text, 10 * _LONGEST).encode())

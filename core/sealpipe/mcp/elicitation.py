@@ -1,5 +1,6 @@
-"""Asks the person before the client: to confirm a call, by a form; and to open a link, by the
-client's URL mode.
+"""Asks the person before the client: to confirm a call, by a form.
+
+To open a link, by the client's URL mode.
 
 In protocol 2026-07-28 a server cannot ask in the middle of a call. It returns what it asks, and the
 client calls again with the answers and a state, which the SDK seals and binds to the tool and its
@@ -56,8 +57,9 @@ LINK: Final = "link"
 
 
 class Round(NamedTuple):
-    """What waits for the client's next call: a confirmation, or the answer of a call whose link is
-    being shown.
+    """What waits for the client's next call.
+
+    A confirmation, or the answer of a call whose link is being shown.
     """
 
     kind: Kind
@@ -112,8 +114,9 @@ def _read_nonce(state: str | None) -> str:
 
 
 def describe_use(use: Use, arguments: Mapping[str, Any]) -> str:
-    """Return the question that a person answers: all that the call would use, and its arguments, in
-    ASCII.
+    """Return the question that a person answers.
+
+    All that the call would use, and its arguments, in ASCII.
 
     Raises PolicyError if it is too long to read.
     """

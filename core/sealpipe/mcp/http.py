@@ -64,8 +64,9 @@ def listen(host: str, port: int) -> socket.socket:
 async def serve_http(
     setup: Setup, address: tuple[str, int], token: Secret, announce: Callable[[str], None]
 ) -> None:
-    """Serve clients until SIGINT or SIGTERM. Calls `announce` with the URL as soon as connections
-    are accepted.
+    """Serve clients until SIGINT or SIGTERM.
+
+    Calls `announce` with the URL as soon as connections are accepted.
     """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     sock = listen(*address)
@@ -205,8 +206,9 @@ class _Gate:
         await response(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request. Without an open one, nothing looks twice a second whether the server
-        ends.
+        """Serve one request.
+
+        Without an open one, nothing looks twice a second whether the server ends.
         """
         self._open += 1
         AppStatus.should_exit = False
@@ -227,9 +229,7 @@ class _Gate:
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn without its loop, which looks ten times a second whether it should end, and without
-    its signals.
-    """
+    """uvicorn without its signals, and without its loop that looks ten times a second."""
 
     def __init__(
         self, config: uvicorn.Config, stop: asyncio.Event, announce: Callable[[], None]

@@ -1,5 +1,6 @@
-"""The tools `list`, `status` and `expire`: what this server made on this machine, in all of its
-runs, and nothing else.
+"""The tools `list`, `status` and `expire`.
+
+What this server made on this machine, in all of its runs, and nothing else.
 
 An assistant cannot destroy what a person sent: a request with a submission is expired by
 `collect_secret`, once the submission is stored, or by a person. Its ciphertext is kept in the state
@@ -144,8 +145,9 @@ def _describe(record: Record, state: State) -> dict[str, Any]:
 
 
 def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
-    """Return the state of each: active ones are in the service's lists, which are read as far as
-    needed.
+    """Return the state of each.
+
+    Active ones are in the service's lists, which are read as far as needed.
     """
     lists: Mapping[Kind, Callable[..., Any]] = {
         "share": shares.list_page,
@@ -171,9 +173,7 @@ def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
 def _find_active(
     session: Session, list_page: Callable[..., Any], codes: Collection[str]
 ) -> tuple[set[str], bool]:
-    """Return which codes the service lists as active, and whether it was asked for all that it
-    lists.
-    """
+    """Return the codes that the service lists as active, and whether that is all of them."""
     active: set[str] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
@@ -198,8 +198,9 @@ def _look_at_request(session: Session, code: str) -> tuple[State, int]:
 
 
 def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, int]:
-    """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as
-    ciphertext here.
+    """Expire a request by rule D.
+
+    One that comes meanwhile is kept: at the service, and as ciphertext here.
     """
     state, submissions = _look_at_request(session, code)
     if state == "active" and submissions:

@@ -1,5 +1,6 @@
-"""The base of the models of arguments, answers and the policy file: pydantic gives their schemas,
-and checks.
+"""The base of the models of arguments, answers and the policy file.
+
+Pydantic gives their schemas, and checks.
 
 What a caller gave may be a secret, so no error quotes it: a flaw is its place, and what the schema
 has there.
@@ -71,8 +72,9 @@ def make_schema(
 
 
 def _simplify(schema: Any, definitions: Schema) -> Any:
-    """Put definitions in place of references; leave out pydantic's titles, and defaults that stand
-    for nothing.
+    """Put definitions in place of references.
+
+    Leave out pydantic's titles, and defaults that stand for nothing.
     """
     # An answer may be without it.
     match schema:
@@ -99,8 +101,9 @@ def _simplify(schema: Any, definitions: Schema) -> Any:
 
 
 class Flaw(NamedTuple):
-    """The first thing that is wrong with a value: pydantic's kind of error, and the place, of which
-    only ours is named.
+    """The first thing that is wrong with a value.
+
+    Pydantic's kind of error, and the place, of which only ours is named.
 
     `path` has names of the model's members, and numbers of items. `rest` has what stands there and
     the model does not know: a name that the caller chose. `schema` is that of the place.
@@ -121,8 +124,9 @@ class Flaw(NamedTuple):
 
 
 def find_flaw(model: type[M], value: object) -> M | Flaw:
-    """Return the model of a value, or its first flaw: a member that is not known, else the first in
-    order.
+    """Return the model of a value, or its first flaw.
+
+    A member that is not known, else the first in order.
     """
     try:
         return model.model_validate(value)

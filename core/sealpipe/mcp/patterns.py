@@ -1,5 +1,6 @@
-"""The patterns of a policy: which references, recipients, commands and variables an assistant may
-name. Pure.
+"""The patterns of a policy.
+
+Which references, recipients, commands and variables an assistant may name. Pure.
 
 A reference's pattern is parsed by the grammar of references, and matched part by part on the
 decoded text: the name literally, the body segment by segment, parameters and selector one by one.
@@ -56,8 +57,9 @@ _NAME_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "_*")
 
 
 def find_flaw(ref: Reference) -> str | None:
-    """Return what no assistant may write in a reference, whatever the patterns are; None if there
-    is nothing.
+    """Return what no assistant may write in a reference, whatever the patterns are.
+
+    None if there is nothing.
     """
     if len(str(ref)) > MAX_TEXT:
         return f"it has more than {MAX_TEXT} characters"
@@ -90,9 +92,7 @@ class ReferencePattern:
         return is_same and self._covers_parameters(ref) and self._covers_selector(ref.selector)
 
     def _covers_parameters(self, ref: Reference) -> bool:
-        """Whether the reference has each parameter that the pattern spells, and no other but the
-        free ones.
-        """
+        """Whether the reference has the pattern's parameters, and no others but the free ones."""
         given = dict(ref.params)
         return all(
             name in given and value.matches(given[name]) for name, value in self.params.items()
@@ -178,8 +178,9 @@ def _parse_reference(text: str, *, is_sink: bool) -> ReferencePattern:
 
 @dataclass(frozen=True)
 class RecipientPattern:
-    """A pattern of recipients: the channel literally, and the text after its colon, in which `*`
-    crosses no `@`.
+    """A pattern of recipients.
+
+    The channel literally, and the text after its colon, in which `*` crosses no `@`.
     """
 
     text: str
@@ -207,8 +208,9 @@ def parse_recipient(text: str) -> RecipientPattern:
 
 @dataclass(frozen=True)
 class CommandPattern:
-    """A pattern of commands: the program literally, one pattern for each argument, and `**` at the
-    end for any more.
+    """A pattern of commands.
+
+    The program literally, one pattern for each argument, and `**` at the end for any more.
     """
 
     words: tuple[str, ...]

@@ -1,5 +1,6 @@
-"""What this server made: an outbox entry until it is finished, and a creation as soon as the
-service has responded.
+"""What this server made.
+
+An outbox entry until it is finished, and a creation as soon as the service has responded.
 
 The id of a call is that of its entry, and part of the name (`mcp-ID`) of what it makes. So the same
 call finds in either place what it left. Notes of ours are in both, and hold no secret; a share's
@@ -166,15 +167,16 @@ def list_created(base_url: str, folder: Path, *, is_strict: bool = False) -> Ite
 
 
 def list_records(session: Session, folder: Path) -> list[Record]:
-    """List everything of one service, newest first: what exists, and what it is not known of
-    whether it exists.
+    """List everything of one service, newest first.
+
+    What exists, and what it is not known of whether it exists.
     """
     created = list(list_created(session.base_url, folder))
     names = {each.known.name for each in created}
     begun = [each for each in _list_begun(session, folder) if each.known.name not in names]
     return sorted(
         [*created, *begun],
-        key=lambda each: (each.known.created_at or datetime.min, each.known.name),
+        key=lambda each: (each.known.created_at, each.known.name),
         reverse=True,
     )
 
@@ -196,8 +198,9 @@ def settle(session: Session, folder: Path) -> None:
 
 
 def finish(session: Session, folder: Path, made_id: str) -> tuple[Record | None, bool]:
-    """Finish what an earlier call left, and return its record; also whether there was anything to
-    finish.
+    """Finish what an earlier call left, and return its record.
+
+    Also whether there was anything to finish.
 
     The record is None if nothing was created. What is left of a share that has ended is dropped.
     Waits for a call that works on it. Raises StateError if that takes too long, or what is left
@@ -247,12 +250,12 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
         "request" if is_request else "share",
         session.base_url,
         created.short_code,
-        entry.created_at,
         created.expires_at,
         created.name,
         created.title,
         entry.run,
         *links,
+        created_at=entry.created_at,
         notes=entry.meta["notes"],
     )
     note_creation(folder.parent / "created", known)
@@ -265,8 +268,9 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
 
 @dataclass(frozen=True, slots=True)
 class _EntryOfCall:
-    """The outbox for one call: its entry has the call's id, and there is none of what was made
-    already.
+    """The outbox for one call.
+
+    Its entry has the call's id, and there is none of what was made already.
     """
 
     session: Session
@@ -283,8 +287,12 @@ class _EntryOfCall:
             entry = _open_outbox(self.session, self.folder).add(meta, body, entry_id=self.made_id)
         except FileExistsError:
             raise AlreadyBegunError("the same call has just begun") from None
-        # And has ended since we looked.
-        if _find_created(self.session, self.folder, self.made_id) is not None:
+        try:
+            has_ended = _find_created(self.session, self.folder, self.made_id) is not None
+        except BaseException:
+            entry.end()
+            raise
+        if has_ended:  # since we looked
             entry.end()
             raise AlreadyBegunError("the same call has just ended")
         return entry
@@ -308,8 +316,9 @@ def _find_created(session: Session, folder: Path, made_id: str) -> Record | None
 
 
 def _list_begun(session: Session, folder: Path) -> Iterator[Record]:
-    """Yield what is in the outbox as if it did not exist: its short code is told once it is
-    noted.
+    """Yield what is in the outbox as if it did not exist.
+
+    Its short code is told once it is noted.
     """
     for _, meta, created_at in _read_entries(session, _open_outbox(session, folder)):
         kind: Kind = "request" if meta["kind"] == "request" else "share"
@@ -317,10 +326,9 @@ def _list_begun(session: Session, folder: Path) -> Iterator[Record]:
             kind,
             session.base_url,
             "",
-            created_at,
-            None,
-            meta["name"],
-            meta["title"],
+            name=meta["name"],
+            title=meta["title"],
+            created_at=created_at,
             notes=meta["notes"],
         )
         with suppress(ValidationError):

@@ -193,8 +193,9 @@ def _parse_prompt(given: PromptArguments) -> Prompt:
 
 
 def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectPlan:
-    """Return how the one submission is collected: stored where the request said, then the request
-    is expired.
+    """Return how the one submission is collected.
+
+    Stored where the request said, then the request is expired.
     """
     return plan_collect([receipt], to=[to], pick="only", mode="create", after="expire", state=state)
 
@@ -241,8 +242,9 @@ def _make_request(session: Session, call: Call, request: Request) -> records.Rec
 
 
 def _check_sink(session: Session, plan: CollectPlan) -> None:
-    """Check that the sink understands what will be written: nobody is asked for what cannot be
-    stored.
+    """Check that the sink understands what will be written.
+
+    Nobody is asked for what cannot be stored.
     """
 
     for job in plan.jobs:

@@ -1,5 +1,6 @@
-"""The results of calls: content as JSON and as text, and errors in which nothing from outside is
-prose.
+"""The results of calls.
+
+Content as JSON and as text, and errors in which nothing from outside is prose.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ _WITHHELD_DETAIL: Final = "withheld: it contains a secret"
 
 
 class CallError(Exception):
-    """A call failed: the error for the record, its members for the client, and whether its tool had
-    begun.
+    """A call failed.
+
+    The error for the record, its members for the client, and whether its tool had begun.
     """
 
     def __init__(
@@ -94,8 +96,9 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
 
 
 def make_result(content: Mapping[str, Any]) -> types.CallToolResult:
-    """Make the result of a call: its content, and the same as JSON text for clients without
-    structured content.
+    """Make the result of a call.
+
+    Its content, and the same as JSON text for clients without structured content.
     """
     return _make(content, is_error=False)
 
@@ -114,8 +117,9 @@ def describe_bug() -> tuple[SealpipeError, types.CallToolResult]:
 
 
 def withhold(result: types.CallToolResult) -> types.CallToolResult:
-    """Return an error in place of a result that holds a secret; of an error, only what is data is
-    withheld.
+    """Return an error in place of a result that holds a secret.
+
+    Of an error, only what is data is withheld.
     """
     if not result.is_error:
         return _make_own_error(_WITHHELD)
@@ -125,8 +129,9 @@ def withhold(result: types.CallToolResult) -> types.CallToolResult:
 
 
 def list_words(tools: Iterable[Tool[Any, Any]]) -> Iterator[str]:
-    """Yield the fixed words of results: names and choices of the schemas, and the sentences of
-    errors.
+    """Yield the fixed words of results.
+
+    Names and choices of the schemas, and the sentences of errors.
     """
     yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, _BUG)
     for kind in _list_kinds(SealpipeError):

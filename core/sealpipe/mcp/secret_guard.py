@@ -1,5 +1,6 @@
-"""What may go out: no value that this process has seen, in any encoding; and text from outside only
-as harmless data.
+"""What may go out: no value that this process has seen, in any encoding.
+
+Text from outside only as harmless data.
 
 Every `Secret` that is made while a server serves is seen: values, passcodes, links, seeds, the
 credential's parts. Everything that goes to the client is searched for them. Two kinds of finds do
@@ -125,9 +126,7 @@ class OutgoingGuard:
                 self._size -= len(oldest)
 
     def holds_secret(self, content: Any) -> bool:
-        """Return whether a text, or a text in a JSON value, contains a part of a secret that is not
-        known anyway.
-        """
+        """Return whether a text or JSON value contains part of a secret that is not public."""
         texts = [text for text in list_texts(content) if not _TIME.fullmatch(text)]
         data = "\n".join(texts).encode(errors="surrogatepass")
         with self._lock:
@@ -143,8 +142,9 @@ class OutgoingGuard:
 
 
 def _select_parts(value: bytes) -> set[bytes]:
-    """Return what is secret of a value: of a link its fragment, of a credential what follows the
-    key's id.
+    """Return what is secret of a value.
+
+    Of a link its fragment, of a credential what follows the key's id.
     """
     public = _PUBLIC.match(value[:_INDEXED])
     value = value if public is None else value[public.end() :]
@@ -177,15 +177,17 @@ def list_texts(content: Any) -> Iterator[str]:
 
 
 def untrusted(text: str, longest: int = LONGEST) -> dict[str, str]:
-    """Return text from outside as a member of an answer: data, at most so many characters, and
-    harmless to show.
+    """Return text from outside as a member of an answer.
+
+    Data, at most so many characters, and harmless to show.
     """
     return {"untrusted": neutralize(text, longest)}
 
 
 def neutralize(text: str, longest: int = LONGEST) -> str:
-    r"""Return text that neither a terminal nor a renderer of HTML or Markdown obeys: escaped as
-    `\u{HEX}`.
+    r"""Return text that neither a terminal nor a renderer of HTML or Markdown obeys.
+
+    Escaped as `\u{HEX}`.
 
     Escapes control, bidirectional and invisible characters (but line breaks and tabs) and what
     begins markup.

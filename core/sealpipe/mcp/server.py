@@ -1,5 +1,6 @@
-"""The pipeline of a call, on the MCP SDK: every tool is called here, and everything that goes out
-passes here.
+"""The pipeline of a call, on the MCP SDK.
+
+Every tool is called here, and everything that goes out passes here.
 
 find     the tool; a tool that the policy does not offer is not known
 check    the arguments against the tool's schema; then the tool parses them
@@ -181,9 +182,7 @@ class _Pipeline:
         return searched
 
     def _find_shown(self, params: types.CallToolRequestParams) -> types.CallToolResult | None:
-        """Return the result of a call that has ended and whose link was being shown; None for any
-        other.
-        """
+        """Return the ended call's result whose link was being shown, or None."""
         waiting = self._rounds.find(params.request_state, elicitation.LINK)
         if waiting is None or waiting.answer is None:
             return None
@@ -231,8 +230,9 @@ class _Pipeline:
     async def _show(
         self, context: Context, answer: Answer
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Show the link of an answer, if it has one and the client can; else it is in the
-        result.
+        """Show the link of an answer, if it has one and the client can.
+
+        Else it is in the result.
         """
         link, content = answer.link, answer.content.model_dump(mode="json", exclude_unset=True)
         if link is None:
@@ -291,8 +291,9 @@ class _Pipeline:
 
 
 def silence_loggers(*names: str) -> None:
-    """Silence loggers of libraries: they would write what clients send, and tracebacks, to
-    stderr.
+    """Silence loggers of libraries.
+
+    They would write what clients send, and tracebacks, to stderr.
     """
     for name in names:
         logger = logging.getLogger(name)
@@ -301,8 +302,9 @@ def silence_loggers(*names: str) -> None:
 
 
 async def _run_apart(work: Awaitable[Answer]) -> Answer:
-    """Run a tool in a task of its own, and wait for its end if the call is cancelled: what it
-    changes is not torn.
+    """Run a tool in a task of its own, and wait for its end if the call is cancelled.
+
+    What it changes is not torn.
 
     The SDK cancels again and again, as anyio does, and a task that is cleaning up would never come
     to it.

@@ -1,5 +1,6 @@
-"""The tool `share_secret`: references that the policy allows go to a recipient that it allows, and
-the link only there.
+"""The tool `share_secret`.
+
+References that the policy allows go to a recipient that it allows, and the link only there.
 
 A call can be repeated: the id of a share's record is made from the arguments, so the same call
 finds what an earlier one left. It sends what was certainly not sent, and makes no second share.
@@ -91,9 +92,7 @@ class Wanted(NamedTuple):
     views: int
 
     def identify(self, session: Session, client: str, number: int) -> str:
-        """Return the id of the record of the client's share number `number` with these
-        arguments.
-        """
+        """Return the record's id for a client's share number `number` with these arguments."""
         options = (
             self.to.name,
             self.to.to,
@@ -198,8 +197,9 @@ def _create(
 
 
 def _is_over(folder: Path, record: records.Record) -> bool:
-    """Return whether the same call makes another share: after a while, or once this one has
-    ended.
+    """Return whether the same call makes another share.
+
+    After a while, or once this one has ended.
     """
     created_at = record.known.created_at
     is_same = created_at is not None and -_SAME < datetime.now(UTC) - created_at < _SAME

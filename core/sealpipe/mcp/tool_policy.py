@@ -45,8 +45,9 @@ class Pattern(Protocol):
 
 
 class ListKind(NamedTuple):
-    """A kind of list: what its patterns are for, how they are parsed, and what a call uses of
-    it.
+    """A kind of list.
+
+    What its patterns are for, how they are parsed, and what a call uses of it.
     """
 
     noun: str
@@ -93,8 +94,9 @@ TOOLS: Final[Mapping[str, ToolRule]] = {
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy. `lists` are its patterns by table and list; `path` is its file, None if there is
-    none.
+    """A policy.
+
+    `lists` are its patterns by table and list; `path` is its file, None if there is none.
     """
 
     path: Path | None
@@ -121,8 +123,7 @@ class Policy:
         return self.hourly.get(tool, TOOLS[tool].per_hour)
 
     def check(self, use: Use) -> None:
-        """Raise PolicyError for the first thing that a call would use and the policy does not
-        allow.
+        """Raise PolicyError for the first thing that a call needs and the policy forbids.
 
         The message says what the policy allows, the remedy which line would allow this.
         """
@@ -184,22 +185,19 @@ class Policy:
             )
 
     def _refuse_tool(self, tool: str) -> NoReturn:
-        shown = _shorten(json.dumps(tool))
+        if tool not in TOOLS:  # its name is not ours to repeat
+            raise PolicyError("there is no such tool", remedy=f"the tools are {', '.join(TOOLS)}")
         if self.path is None:
             raise PolicyError(
-                f"there is no policy, so {shown} is not offered",
+                f'there is no policy, so "{tool}" is not offered',
                 remedy=(
                     "ask the owner of this machine to run `sealpipe mcp policy init`, and to "
                     "edit the file"
                 ),
             )
-        if tool not in TOOLS:
-            raise PolicyError(
-                f"there is no tool {shown}", remedy=f"the tools are {', '.join(TOOLS)}"
-            )
         tables = " or ".join(f"[{each}]" for each in TOOLS[tool].tables)
         raise PolicyError(
-            f"the policy has no {tables}, so {shown} is not offered",
+            f'the policy has no {tables}, so "{tool}" is not offered',
             remedy=f"ask the owner of {self.path} to add {tables}",
         )
 

@@ -44,9 +44,7 @@ _MAX_NAME: Final = 50
 
 
 def find_policy_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the policy in the user's config folder; None if there is no such
-    folder.
-    """
+    """Return the policy's path in the user's config folder, or None without such a folder."""
     folder = find_config_folder(environ)
     return None if folder is None else folder / FILE_NAME
 

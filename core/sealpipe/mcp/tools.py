@@ -45,8 +45,9 @@ class Use(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a tool returns: its model, of which the members that are set go out; text from outside
-    is `Untrusted` there.
+    """What a tool returns: its model, of which the members that are set go out.
+
+    Text from outside is `Untrusted` there.
 
     `link` is one for a person to open.
 
@@ -106,8 +107,9 @@ class Call:
         return client
 
     def publish(self, *texts: str | None) -> None:
-        """Say that these texts are no secrets: the server knew them before somebody could submit
-        them as values.
+        """Say that these texts are no secrets.
+
+        The server knew them before somebody could submit them as values.
         """
         self.publish_texts(texts)
 
@@ -121,8 +123,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Tool(Generic[Given, Parsed]):
-    """A tool. `arguments` checks a call before `parse`, so `parse` sees only members and types that
-    it allows.
+    """A tool.
+
+    `arguments` checks a call before `parse`, so `parse` sees only members and types that it allows.
 
     `parse` raises UsageError, which quotes nothing of an argument. `describe` is pure.
     """

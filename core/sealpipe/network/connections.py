@@ -1,5 +1,6 @@
-"""Connections that obey one wall-clock deadline: a peer that sends slowly can outlive the timeouts
-of single reads.
+"""Connections that obey one wall-clock deadline.
+
+A peer that sends slowly can outlive the timeouts of single reads.
 
 The service's client and the client that plugins share set the deadline for the thread that makes a
 call. Every network step (the name lookup, each address, TLS, a proxy's response, each read and
@@ -28,8 +29,9 @@ Addresses = list[tuple[Any, ...]]
 
 
 class Deadline(threading.local):
-    """The end of the current thread's exchange, in seconds of the monotonic clock; None if there is
-    no deadline.
+    """The end of the current thread's exchange, in seconds of the monotonic clock.
+
+    None if there is no deadline.
     """
 
     at: float | None = None
@@ -37,17 +39,13 @@ class Deadline(threading.local):
     """By which the caller can end each read and write of the exchange."""
 
     def compute_end(self, seconds: float) -> float:
-        """Return the end of an exchange that begins now and may take `seconds`, limited by the
-        current one.
-        """
+        """Return the end of an exchange of at most `seconds` that begins now."""
         own_end = time.monotonic() + seconds
         return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
     def hold_until(self, end: float, cancellation: Cancellation | None = None) -> Iterator[None]:
-        """Apply this end, and this way to end earlier, to everything the thread does on the network
-        in the block.
-        """
+        """Apply this deadline, and this way to cancel, to the thread's network use in the block."""
         previous = self.at, self.cancellation
         self.at, self.cancellation = end, cancellation
         try:
@@ -289,8 +287,9 @@ _WRITE_SIZE = 64 * 1024
 
 
 class _DeadlineTlsSocket(ssl.SSLSocket):
-    """TLS to a proxy. A second TLS inside it causes many reads and writes: each gets the remaining
-    time.
+    """TLS to a proxy.
+
+    A second TLS inside it causes many reads and writes: each gets the remaining time.
     """
 
     deadline: Deadline | None = None

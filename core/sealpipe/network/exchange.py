@@ -141,8 +141,9 @@ class _HiddenBytes(bytes):
 
 
 class Body:
-    """A request's body in pieces, each copied once: httpx and httpcore would copy it whole at every
-    send.
+    """A request's body in pieces, each copied once.
+
+    httpx and httpcore would copy it whole at every send.
     """
 
     def __init__(self, content: bytes | bytearray) -> None:
@@ -183,8 +184,9 @@ def check_request(
 
 
 class SendWatch:
-    """Records whether any byte of our request may have been sent: before that, a failure provably
-    changed nothing.
+    """Records whether any byte of our request may have been sent.
+
+    Before that, a failure provably changed nothing.
     """
 
     def __init__(self) -> None:
@@ -241,8 +243,9 @@ class ResponseBuffer:
 
 
 def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; the values of a repeated one are joined by commas (RFC
-    9110, 5.3).
+    """Return headers by lower-case name.
+
+    The values of a repeated one are joined by commas (RFC 9110, 5.3).
     """
     headers: dict[str, str] = {}
     for name, value in raw:
@@ -256,9 +259,7 @@ def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def describe_failure(error: Exception, watch: SendWatch) -> Failure | None:
-    """Return the failure for an exception of the transport; None if it does not come from the
-    network.
-    """
+    """Return the failure for an exception of the transport, or None for any other."""
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
             return Failure(watch.has_sent, describe(error))

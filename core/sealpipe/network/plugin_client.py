@@ -1,5 +1,6 @@
-"""The httpx client that plugins share: our certificates, the environment's proxies, no redirects,
-one deadline.
+"""The httpx client that plugins share.
+
+Our certificates, the environment's proxies, no redirects, one deadline.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ class _NoCookies(httpx.Cookies):
 
 
 class _Client(httpx.Client):
-    """A client without cookies: one plugin's would go with the requests of another, and looking for
-    them costs time.
+    """A client without cookies.
+
+    One plugin's would go with the requests of another, and looking for them costs time.
     """
 
     @property
@@ -73,8 +75,9 @@ class _Client(httpx.Client):
 
 
 class _Transport(httpx.BaseTransport):
-    """httpx's requests over httpcore's pools, one for each proxy and one without; only for https://
-    with certificates.
+    """httpx's requests over httpcore's pools, one for each proxy and one without.
+
+    Only for https:// with certificates.
 
     httpx's own transport accepts no network backend, so it cannot obey a wall-clock deadline.
     """

@@ -77,9 +77,7 @@ class PluginNetwork:
 
     @contextmanager
     def exchange(self) -> Iterator[None]:
-        """Treat everything the thread does on the network in the block as one exchange with one
-        deadline.
-        """
+        """Give all network use of the thread in the block one deadline."""
         with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(self._deadline)):
             yield
 
@@ -94,9 +92,7 @@ class PluginNetwork:
         return context
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file for SDKs that accept nothing else; None if the system's own
-        certificates are enough.
-        """
+        """Return a PEM file for SDKs that take nothing else, or None if the system's CAs do."""
         return self._bundle
 
     def close(self) -> None:
@@ -168,8 +164,9 @@ def _make_tls_context(ca_file: Path | None) -> ssl.SSLContext:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise an invalid network setting as a plugin's error: of any other error, users see only the
-    type.
+    """Raise an invalid network setting as a plugin's error.
+
+    Of any other error, users see only the type.
     """
     try:
         yield

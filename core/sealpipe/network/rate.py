@@ -66,15 +66,14 @@ class RateState(NamedTuple):
         return MINUTE / spacing if spacing else None
 
     def count_recent(self, at: int) -> float:
-        """Return how many requests a minute are sent at a time: those of the last minute, as
-        `recent` counts.
+        """Return how many requests a minute are sent at a time.
+
+        Those of the last minute, as `recent` counts.
         """
         return self.recent / _COUNT_UNIT * exp(-max(0, at - self.last_at) / MINUTE)
 
     def get_spacing(self) -> int:
-        """Return the time between two requests: the announced or the learned one, whichever is
-        longer; 0 for no limit.
-        """
+        """Return the time between requests: the longer of the announced and the learned, or 0."""
         if self.per_minute is None or self.per_minute < 1:
             return self.spacing or 0
         return max(round(MINUTE / (self.per_minute * USED_SHARE)), self.spacing or 0)
@@ -95,7 +94,8 @@ class RateState(NamedTuple):
         return state._replace(next_at=next_at, last_at=start, recent=recent), start
 
     def slow_down(self, now: int, retry_after: float | None, sent_at: int) -> RateState:
-        """Return the state after a 429 to the request that was reserved for `sent_at`;
+        """Return the state after a 429 to the request that was reserved for `sent_at`.
+
         `retry_after` is in seconds.
         """
         state = self._follow_clock(now)
@@ -114,8 +114,9 @@ class RateState(NamedTuple):
         return state._replace(next_at=max(state.next_at, state.last_at + state.get_spacing()))
 
     def _follow_clock(self, now: int) -> RateState:
-        """Return the state by a clock that was set back since the last change; the same one by any
-        other clock.
+        """Return the state by a clock that was set back since the last change.
+
+        The same one by any other clock.
         """
         back = self.seen_at - now
         if back <= 0:
@@ -130,9 +131,7 @@ class RateState(NamedTuple):
 
 
 def refuse_delay(delay: float, remaining: float) -> Failure | None:
-    """Return the failure of a call whose `delay` leaves too few of the `remaining` seconds; None if
-    it fits.
-    """
+    """Return the failure of a call whose `delay` does not fit into `remaining`, or None."""
     if delay < remaining - min(RESERVED_SECONDS, remaining / 4):
         return None
     return Failure(

@@ -1,5 +1,6 @@
-"""The rate limiter of a client: a 429 makes all of its calls wait; afterwards their requests are
-sent one by one, first come, first served.
+"""The rate limiter of a client: a 429 makes all of its calls wait.
+
+Afterwards their requests are sent one by one, first come, first served.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ class RateLimiter:
         self._waiting: deque[object] = deque()
 
     def wait(self, timeout: float, sleep: Callable[[float], object]) -> int | Failure:
-        """Sleep until a request may be sent, and return the time; its failure if that cannot be
-        within `timeout` seconds.
+        """Sleep until a request may be sent, and return the time.
+
+        Its failure if that cannot be within `timeout` seconds.
         """
         ticket = object()
         end = self._clock() + round(timeout * SECOND)
@@ -53,8 +55,9 @@ class RateLimiter:
             self.cancel(ticket)
 
     def reserve(self, ticket: object) -> tuple[int, int]:
-        """Return the time, and 0 if the request may be sent now; otherwise its place in the line is
-        kept, and the delay is told, in microseconds.
+        """Return the time, and 0 if the request may be sent now.
+
+        Otherwise its place in the line is kept, and the delay is told, in microseconds.
 
         Only who leaves now reserves: what is learned meanwhile holds for all who wait, and one that
         gives up leaves no gap.
@@ -79,8 +82,9 @@ class RateLimiter:
                 self._remove(ticket)
 
     def slow_down(self, turn: int, retry_after: float | None) -> None:
-        """Make all calls wait, after a 429 to the request of this `turn`; `retry_after` is in
-        seconds.
+        """Make all calls wait, after a 429 to the request of this `turn`.
+
+        `retry_after` is in seconds.
         """
         with self._lock:
             self._state = self._state.slow_down(self._clock(), retry_after, turn)

@@ -1,5 +1,6 @@
-"""The one way to the network: connection pools, proxies and trusted certificates, and the network
-of both clients.
+"""The one way to the network.
+
+Connection pools, proxies and trusted certificates, and the network of both clients.
 
 httpcore logs what it reads: not during our own exchanges.
 """
@@ -213,8 +214,7 @@ def _encode_host(host: str) -> str:
 
 
 def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
-    """Make a context that checks certificates and host names, and trusts the system's CAs and those
-    in `ca_files`.
+    """Make a context that checks certificates by the system's CAs and those in `ca_files`.
 
     SSLKEYLOGFILE is ignored: it would write the session keys to a file. Raises SettingError.
     """
@@ -294,9 +294,7 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
 
 
 def list_certificates(environ: Mapping[str, str]) -> list[Path]:
-    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name; for a directory, its
-    files.
-    """
+    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name."""
     file, folders = (
         environ.get("SSL_CERT_FILE"),
         (environ.get("SSL_CERT_DIR") or "").split(os.pathsep),

@@ -1,5 +1,6 @@
-"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a
-protocol themselves.
+"""Sockets with a wall-clock deadline, for plugins that implement a protocol themselves.
+
+They refuse to send a credential of the service.
 
 An exchange begins with the connection, and again with the first write after a read: a peer that
 sends slowly hits the deadline, a connection that is reused for the next call does not. The deadline
@@ -11,19 +12,26 @@ it.
 
 from __future__ import annotations
 
-import base64
 import math
-import re
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import urlsplit
+
+import httpcore
 
 from sealpipe.custody_gate import CustodyGate, credential_leak_error
 from sealpipe.errors import AccessDeniedError, SettingError, UsageError
-from sealpipe.network.connections import EXCHANGE_DEADLINE, refuse_cleartext, resolve_host
+from sealpipe.network.connections import (
+    EXCHANGE_DEADLINE,
+    DeadlineBackend,
+    refuse_cleartext,
+    resolve_host,
+)
+from sealpipe.network.service_network import make_pool_proxy, silence_httpcore
 from sealpipe.spellings import REACH
 
 if TYPE_CHECKING:
@@ -44,9 +52,7 @@ class _Bounded(_Base):
     _has_received = False
 
     def set_deadline(self, seconds: float, step: float | None) -> None:
-        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and
-        write.
-        """
+        """From now on allow `seconds` for an exchange, and `step` seconds for a read or write."""
         self._seconds, self._step, self._end, self._has_received = (
             seconds,
             step,
@@ -187,8 +193,6 @@ def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> so
 _PORTS: Final = {"https": 443, "http": 80}
 _OTHER_PROTOCOLS: Final = ("tcp", "tls")
 """Schemes of protocols that an HTTP proxy cannot forward."""
-_MAX_PROXY_RESPONSE: Final = 64 * 1024
-"""Bytes."""
 
 
 class ProxyError(OSError):
@@ -217,13 +221,10 @@ def connect(
     if gate is not None and gate.holds(host.encode()):  # DNS and a proxy would see it
         raise make_access_denied_error(gate, host, credential_leak_error("an address"))
     with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
-        proxy_url = (
-            urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
-        )
         connection = (
             _connect_directly(host, port, timeout, deadline)
-            if proxy_url is None
-            else _connect_through_proxy(proxy_url, host, port, timeout, deadline)
+            if proxy is None or parts.scheme in _OTHER_PROTOCOLS
+            else _connect_through_proxy(proxy, host, port, timeout, deadline)
         )
         connection.gate = gate
         try:
@@ -261,49 +262,49 @@ def _get_remaining(timeout: float) -> float:
 
 
 def _connect_through_proxy(
-    proxy_url: SplitResult, host: str, port: int, timeout: float, deadline: float
+    proxy: str, host: str, port: int, timeout: float, deadline: float
 ) -> BoundedSocket:
-    if proxy_url.scheme != "http" or proxy_url.hostname is None:
+    proxy_of_pool = make_pool_proxy(proxy, None)
+    if proxy_of_pool is None or proxy_of_pool.url.scheme != b"http":
         raise SettingError(
             "this backend's connection does not support a proxy over TLS",
             remedy="set HTTPS_PROXY to http://..., or add the backend's host to NO_PROXY",
         )
-    connection = _connect_directly(proxy_url.hostname, proxy_url.port or 80, timeout, deadline)
-    try:
-        authority = (
-            f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
-        )
-        head = [
-            f"CONNECT {authority} HTTP/1.1",
-            f"Host: {authority}",
-            *_make_login_header(proxy_url),
-        ]
-        connection.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
-        status = _read_status(connection)
-        if not 200 <= status < 300:
-            raise ProxyError(str(status))
-    except BaseException:
-        connection.close()
-        raise
+    authority = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
+    target = f"{authority}:{port}".encode("ascii")
+    url = proxy_of_pool.url
+    request = httpcore.Request(
+        "CONNECT",
+        httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=target),
+        headers=[(b"Host", target), *proxy_of_pool.headers],
+        extensions={"timeout": dict.fromkeys(("connect", "read", "write"), timeout)},
+    )
+    backend = DeadlineBackend(EXCHANGE_DEADLINE)
+    # No pool: it drops the causes of errors.
+    with httpcore.HTTPConnection(url.origin, network_backend=backend) as line:
+        with _translate_errors(), silence_httpcore():
+            response = line.handle_request(request)
+        if not 200 <= response.status < 300:
+            raise ProxyError(str(response.status))
+        # Until our TLS begins, the host behind the proxy has nothing to say.
+        connection = bound_socket(response.extensions["network_stream"].get_extra_info("socket"))
+    connection.set_deadline(deadline, timeout)
     return connection
 
 
-def _read_status(connection: socket.socket) -> int:
-    """Read a proxy's response to the end of its headers and no further, and return its status."""
-    head = bytearray()
-    while not head.endswith((b"\r\n\r\n", b"\n\n")):
-        byte = connection.recv(1)
-        if not byte or len(head) > _MAX_PROXY_RESPONSE:
-            raise OSError("the proxy closed the connection")
-        head += byte
-    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", head)
-    if match is None:
-        raise OSError("the proxy's response is not HTTP")
-    return int(match[1])
-
-
-def _make_login_header(proxy_url: SplitResult) -> list[str]:
-    if proxy_url.username is None:
-        return []
-    credentials = f"{unquote(proxy_url.username)}:{unquote(proxy_url.password or '')}"
-    return ["Proxy-Authorization: Basic " + base64.b64encode(credentials.encode()).decode()]
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Raise httpcore's errors as a socket would."""
+    try:
+        yield
+        return
+    except httpcore.TimeoutException as error:
+        failure: Exception = TimeoutError(str(error))
+    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+        cause = error.__cause__
+        failure = (
+            cause
+            if isinstance(cause, OSError)
+            else OSError("the proxy closed the connection, or its response is not HTTP")
+        )
+    raise failure

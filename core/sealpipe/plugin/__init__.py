@@ -163,8 +163,10 @@ plain segment.
 
 
 class SourceInfo(NamedTuple):
-    """A source. `params` maps its own parameters of references to their help; `capabilities` may
-    hold FRESH, ASKS.
+    """A source.
+
+    `params` maps its own parameters of references to their help; `capabilities` may hold FRESH,
+    ASKS.
 
     `format` (json, yaml, dotenv) is how its documents are parsed if the reference names no format.
     `backend` names the plugin whose settings it shares (by default its own name), so that one store
@@ -262,8 +264,9 @@ _RARE: Final[Mapping[str, str]] = {
 if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
     def __getattr__(name):
-        """Import what most commands do not need on first use: pluggy costs 90 million
-        instructions.
+        """Import what most commands do not need on first use.
+
+        pluggy costs 90 million instructions.
         """
         if name == "hookimpl":
             import pluggy

@@ -1,5 +1,6 @@
-"""The base classes of backends: sources to read secrets from, sinks to write results to, channels
-to send messages by.
+"""The base classes of backends.
+
+Sources to read secrets from, sinks to write results to, channels to send messages by.
 
 The core calls them in threads, so their methods may block. They raise the errors of
 `sealpipe.plugin`, which carry a locator and never data. Of any other exception users see only the
@@ -232,8 +233,7 @@ def merge_fields(
 
 
 class Message(NamedTuple):
-    """A message to a recipient, with a link or a passcode, never both; or, without any secret, news
-    of a batch.
+    """A message with a link or a passcode, never both; or, without a secret, news of a batch.
 
     `secret` is that link or passcode, or the news in a line; `what` is `share`, `request`,
     `passcode` or `batch`. `text` is the whole message as plain text, including the secret. A

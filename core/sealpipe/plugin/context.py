@@ -1,5 +1,6 @@
-"""What the core passes to plugins: the context of every plugin, the CI run, and the action that a
-policy may veto.
+"""What the core passes to plugins.
+
+The context of every plugin, the CI run, and the action that a policy may veto.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class Network(Protocol):
         certificate: tuple[Path, Path] | None = None,
         ca_file: Path | None = None,
     ) -> httpx.Client:
-        """Return a client that trusts sealpipe's certificates and follows no redirects; all plugins
-        get the same one.
+        """Return a client that trusts sealpipe's certificates and follows no redirects.
+
+        All plugins get the same one.
 
         The plugin gets a separate client with `authorities` (PEM text, trusted instead of the
         system's CAs), with `certificate` (files of the client certificate and its key) or with
@@ -53,8 +55,7 @@ class Network(Protocol):
     def connect(
         self, url: str, *, ca_file: Path | None = None, timeout: float | None = None
     ) -> socket.socket:
-        """Return a socket to a URL's host, with TLS for https://: for plugins that implement a
-        protocol themselves.
+        """Return a socket to a URL's host (TLS for https://), for protocols other than HTTP.
 
         `ca_file` is trusted in addition; `timeout` is in seconds for each step. `tcp://HOST:PORT`
         is for a protocol that starts TLS itself, `tls://HOST:PORT` for one with TLS from the first
@@ -65,21 +66,15 @@ class Network(Protocol):
         ...
 
     def exchange(self) -> AbstractContextManager[None]:
-        """Treat everything the thread does on the network in the block as one exchange with one
-        deadline.
-        """
+        """Give all network use of the thread in the block one deadline."""
         ...
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs
-        are enough.
-        """
+        """Return a PEM file of all CAs for SDKs, or None if the SDK's own are enough."""
         ...
 
     def tls_context(self) -> ssl.SSLContext:
-        """Return a TLS context for protocols other than HTTP: it checks certificates and host
-        names.
-        """
+        """Return a TLS context that checks certificates and names, for protocols besides HTTP."""
         ...
 
     def proxy(self, url: str) -> str | None:
@@ -92,9 +87,7 @@ class Network(Protocol):
 
 
 def name_variable(store: str, setting: str, *, named: bool) -> str:
-    """Return the environment variable of a setting, of a named store or of a backend's default
-    one.
-    """
+    """Return the environment variable of a setting, for a named or the default store."""
     return f"{STORE_PREFIX if named else PLUGIN_PREFIX}{to_variable(store)}__{setting.upper()}"
 
 
@@ -190,8 +183,7 @@ class Context:
         self._new_file(path, content)
 
     def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
-        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new
-        content.
+        """Replace a file atomically by one with mode 0600: readers see old or new content.
 
         Returns False, and writes nothing, if the file's content is not `was` (None for any
         content): so concurrent writers do not undo each other's changes. The same applies to
@@ -204,9 +196,7 @@ class Context:
         return self._replace_file(path, content, was)
 
     def child_environ(self) -> dict[str, str]:
-        """Return the environment for a program that the plugin starts: without SEALPIPE_*
-        variables.
-        """
+        """Return the environment for a plugin's program: without SEALPIPE_* variables."""
         return drop_own_variables(self.environ)
 
     @property

@@ -1,5 +1,6 @@
-"""The text of references: allowed characters and escapes, templates with `{placeholders}`, and
-selectors.
+"""The text of references.
+
+Allowed characters and escapes, templates with `{placeholders}`, and selectors.
 
 No error here repeats its input, which may be a secret pasted in place of a reference.
 """
@@ -44,8 +45,9 @@ def refuse(what: str, remedy: str = "") -> NoReturn:
 
 
 def check_characters(text: str, part: str) -> str:
-    """Return the text. Raises ReferenceSyntaxError if it contains a control character or a lone
-    surrogate.
+    """Return the text.
+
+    Raises ReferenceSyntaxError if it contains a control character or a lone surrogate.
     """
     if text.isprintable():
         return text
@@ -95,8 +97,9 @@ def quote(text: str) -> str:
 
 
 def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
-    """Read the text in the quotes that open at `start`; return it and the position after the
-    closing quote.
+    """Read the text in the quotes that open at `start`.
+
+    Return it and the position after the closing quote.
     """
     read: list[str] = []
     position = start + 1
@@ -285,8 +288,9 @@ def _read_item(text: str, position: int, part: str) -> tuple[Item, int]:
 
 
 def _read_side(text: str, start: int, part: str) -> tuple[str, bool, int]:
-    """Read up to the next `,` or `=`: the text, whether it was quoted, and the position of that
-    character.
+    """Read up to the next `,` or `=`.
+
+    The text, whether it was quoted, and the position of that character.
     """
     if text[start : start + 1] == '"':
         side, end = read_quoted(text, start, part)

@@ -1,5 +1,6 @@
-"""Plugins in use: stores and their settings, instances, and calls that stay safe whatever a plugin
-does.
+"""Plugins in use.
+
+Stores and their settings, instances, and calls that stay safe whatever a plugin does.
 """
 
 from __future__ import annotations
@@ -159,9 +160,7 @@ class Registry:
         return cast("Channel", self._get_instance("channel", name))
 
     def ci(self) -> CI | None:
-        """Return the CI system that this process runs in; None outside CI, and in an unknown
-        one.
-        """
+        """Return the CI system that this process runs in, or None."""
         system = ci_systems.detect_ci_system(self.environ)
         if system is not None and system.plugin != _PLAIN_CI:
             return cast("CI", self._get_instance("ci", system.plugin))

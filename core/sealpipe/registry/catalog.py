@@ -45,8 +45,9 @@ _MAX_NAME_SHOWN: Final = 40  # a longer text is not a name, and may be a secret
 
 
 class Kind(NamedTuple):
-    """A kind of plugin: the hook that registers it, and the descriptor that it is registered
-    with.
+    """A kind of plugin.
+
+    The hook that registers it, and the descriptor that it is registered with.
     """
 
     name: str
@@ -80,8 +81,9 @@ class InstalledPlugin(NamedTuple):
 
 
 class Catalog:
-    """The descriptors. `problems` maps the name of a plugin that cannot be used, or only in part,
-    to the reason.
+    """The descriptors.
+
+    `problems` maps the name of a plugin that cannot be used, or only in part, to the reason.
 
     `allowed` are the entry points that may be loaded (None: all); `preferred` maps a name to the
     entry point whose plugin is used for it, even instead of a built-in one.
@@ -150,9 +152,7 @@ class Catalog:
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
-        """Return the first CI plugin by name whose sign is set, also a third party's; None if all
-        are `excluded`.
-        """
+        """Return the first CI plugin by name whose sign is set, but for the `excluded`, or None."""
         # Only outside the built-in CI systems.
         from sealpipe.registry.entry_points import (
             are_declared,
@@ -200,9 +200,7 @@ class Catalog:
             return self._hooks[kind, name]
 
     def list_third_parties(self) -> dict[str, tuple[str, str]]:
-        """Return the distribution and its version of every loaded third-party plugin, by entry
-        point.
-        """
+        """Return distribution and version of each loaded third-party plugin, by entry point."""
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()

@@ -26,9 +26,7 @@ G = TypeVar("G", bound=Group)
 
 
 class PluginCommand(NamedTuple):
-    """A command of a plugin (the name of its entry point), and the distribution that contains
-    it.
-    """
+    """A plugin's command (the name of its entry point), and its distribution."""
 
     command: Any
     plugin: str

@@ -108,8 +108,9 @@ class _StoreReader:
 
     @property
     def concurrency(self) -> int:
-        """How many calls may run at once: one if the source fetches in batches, or gives no
-        number.
+        """How many calls may run at once.
+
+        One if the source fetches in batches, or gives no number.
         """
         allowed: object = self._source.concurrency
         return (

@@ -70,8 +70,9 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
 
 
 def _find_plain_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the settings in a table that are secrets by their type: a Secret in it, or in a model
-    in it.
+    """Yield the settings in a table that are secrets by their type.
+
+    A Secret in it, or in a model in it.
     """
     for name, field in model.model_fields.items():
         if name not in table:

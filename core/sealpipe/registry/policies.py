@@ -18,8 +18,9 @@ from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
 
 
 def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
-    """Ask every policy. Raises PolicyError, or PluginError if one fails: then nothing may leave
-    either.
+    """Ask every policy.
+
+    Raises PolicyError, or PluginError if one fails: then nothing may leave either.
     """
     for hook in hooks:
         try:
@@ -76,8 +77,9 @@ def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
 
 
 def get_audit_heads() -> Mapping[Path, str]:
-    """Return the head of every audit log that this process has written; none if it has not loaded
-    the audit.
+    """Return the head of every audit log that this process has written.
+
+    None if it has not loaded the audit.
     """
     module = sys.modules.get(AUDIT_MODULE)
     heads: Mapping[Path, str] = {} if module is None else module.heads
@@ -85,8 +87,9 @@ def get_audit_heads() -> Mapping[Path, str]:
 
 
 def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
-    """Return the reference to the audit log's key, from the first config that names the file; None
-    if there is none.
+    """Return the reference to the audit log's key from the first config that names the file.
+
+    None if there is none.
     """
     for config in configs:
         table = config.get("audit")

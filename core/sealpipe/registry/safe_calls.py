@@ -40,8 +40,9 @@ def call_plugin(
     *,
     is_changing: bool = False,
 ) -> T:
-    """Call a plugin, as a step that its caller may cancel; `is_changing`: it changes something
-    elsewhere.
+    """Call a plugin, as a step that its caller may cancel.
+
+    `is_changing`: it changes something elsewhere.
 
     Only errors of the contract come out, without their causes, and CancelledCallError before the
     call.
@@ -73,8 +74,9 @@ def isolate_plugin(
 
 
 def _locate_error(error: BaseException) -> str:
-    """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty if
-    unknown.
+    """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`.
+
+    Empty if unknown.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f" at {os.path.basename(error.filename)}:{error.lineno}"  # noqa: PTH119 - as below

@@ -37,8 +37,9 @@ class Store(NamedTuple):
     def collect_values(
         self, environ: Mapping[str, str], own_variables: Mapping[str, str | tuple[str, ...]]
     ) -> dict[str, Any]:
-        """Collect its settings: environment over config file over the backend's own variables
-        (default store only).
+        """Collect its settings.
+
+        Environment over config file over the backend's own variables (default store only).
 
         SettingError if two variables of a setting that nothing else sets have different values.
         """
@@ -110,8 +111,9 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
 
 
 def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> None:
-    """Raise SettingError for a store that has the name of one plugin but uses another: its name
-    would mislead readers.
+    """Raise SettingError for a store that has the name of one plugin but uses another.
+
+    Its name would mislead readers.
 
     Names are equal if their variables are equal: `aws-sm`, `AWS_SM`.
     """
@@ -144,9 +146,7 @@ def make_default_store(plugin: str, config: Mapping[str, Any]) -> Store:
 def find_unknown_variables(
     environ: Mapping[str, str], backends: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Find variables of default stores without a backend, each with the nearest known one (empty:
-    none is near).
-    """
+    """Find variables of default stores without a backend, with the nearest known one or ""."""
     from difflib import get_close_matches  # for the doctor only
 
     known = {to_variable(name) for name in backends}

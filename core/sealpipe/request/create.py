@@ -89,8 +89,9 @@ class SecureRequest(JournaledLink):
 def request(
     session: Session, job: RequestJob, outbox: EntryStore | None = None, **notes: object
 ) -> SecureRequest:
-    """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to
-    it.
+    """Create a request.
+
+    With an outbox, the entry is open until `delivered()`; `notes` are added to it.
     """
     prepared = _prepare(session, job)
 

@@ -1,5 +1,4 @@
-"""Plan a request, before anything is stored or sent, and choose the key pair that submissions are
-sealed to.
+"""Plans a request before anything is sent, and chooses the key pair of its submissions.
 
 The seed of a new key pair is stored before the request is created.
 """

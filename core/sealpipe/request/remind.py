@@ -1,5 +1,4 @@
-"""Sends the collect link of a request once more, unless somebody has submitted or the request has
-expired.
+"""Sends the collect link of an open request once more, unless somebody has submitted.
 
 A reminder is an outbox entry whose response is known: each message is journaled as that of a new
 request, and `resume` finishes it.
@@ -100,8 +99,9 @@ def describe_reminder(
     labels: tuple[tuple[str, str], ...] = (),
     expires_at: datetime | None = None,
 ) -> OutgoingAction:
-    """Describe a request whose link is sent once more; without `recipients`, before anything is
-    read.
+    """Describe a request whose link is sent once more.
+
+    Without `recipients`, before anything is read.
     """
     action = actions.describe_new(session, "request", (), delivery, title)
     action = action._replace(short_codes=(short_code,), link_address=link_base_url, resumed=True)

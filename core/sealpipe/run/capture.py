@@ -1,5 +1,6 @@
-"""Runs a command for a program: without a terminal and without input, its output redacted and
-returned as text.
+"""Runs a command for a program.
+
+Without a terminal and without input, its output redacted and returned as text.
 
 The command leads a session of its own. It ends by itself, or is ended when its time is up, when it
 writes too much, or when the caller stops it; in any case, nothing of its session is left running.
@@ -216,9 +217,7 @@ class _Run:
     def _read(
         self, selector: selectors.BaseSelector, seconds: float, *, is_polling: bool = False
     ) -> Ending:
-        """Read until there is something else than output, nothing can come any more, or the time is
-        up.
-        """
+        """Read until something else than output happens, nothing can come, or the time is up."""
         end = time.monotonic() + seconds
         while selector.get_map() and (left := end - time.monotonic()) > 0:
             for key, _ in selector.select(min(left, _POLL) if is_polling else left):
@@ -236,9 +235,7 @@ class _Run:
         return "timeout"
 
     def _watch_end(self) -> int | None:
-        """Return a descriptor that is readable once the command has ended, although nobody has
-        waited for it.
-        """
+        """Return a descriptor that is readable once the command has ended, even if not reaped."""
         try:
             return os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
@@ -267,8 +264,9 @@ class _Run:
 
 
 def list_family(leader: int) -> set[int]:
-    """Return the processes of a session but its leader, and all that descend from them; empty where
-    /proc is not.
+    """Return the processes of a session but its leader, and all that descend from them.
+
+    Empty where /proc is not.
     """
     found = {pid: (parent, session) for pid, parent, session in _list_processes()}
     family = {leader, *(pid for pid, (_, session) in found.items() if session == leader)}

@@ -68,8 +68,9 @@ def _pass_on(
 
 
 def _is_foreground() -> bool:
-    """Return whether we are in the foreground of a terminal: then its keys' signals reach the
-    command, too.
+    """Return whether we are in the foreground of a terminal.
+
+    Then its keys' signals reach the command, too.
     """
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)

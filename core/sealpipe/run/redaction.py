@@ -1,5 +1,6 @@
-"""Replaces values in a stream of bytes, however it is cut into pieces; all else passes byte for
-byte.
+"""Replaces values in a stream of bytes, however it is cut into pieces.
+
+All else passes byte for byte.
 
 What is searched for, and how a value may be written, is said in `sealpipe.spellings`. Where finds
 overlap or touch, they are replaced together, once.
@@ -45,8 +46,9 @@ class Redactor:
         return self._release(data, end)
 
     def settle(self) -> bytes:
-        """Return what may be shown although more may follow, while nothing comes: up to three bytes
-        of a value.
+        """Return what may be shown although more may follow, while nothing comes.
+
+        Up to three bytes of a value.
         """
         if self._covered or self._begun > _UNSEEN:
             return b""

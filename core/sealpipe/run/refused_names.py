@@ -17,8 +17,7 @@ from sealpipe.wildcards import matches_name
 
 
 class Reader(NamedTuple):
-    """A program, the names that it obeys (`wildcards.matches_name`), and the page that documents
-    them.
+    """A program, the names that it obeys (`wildcards.matches_name`), and their documentation.
 
     Our own page is a path from `docs/how-to`, where the table is shown.
     """
@@ -195,7 +194,5 @@ store is for.
 
 
 def find_reader(name: str) -> str | None:
-    """Return what would obey a variable of this name, so that no secret may have it; None if
-    nothing does.
-    """
+    """Return what would obey a variable of this name, so that no secret may have it, or None."""
     return next((reader.name for reader in REFUSED if reader.obeys(name)), None)

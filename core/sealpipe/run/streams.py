@@ -160,8 +160,9 @@ def relay(
     poll: Callable[[], int | None],
     others: Mapping[int, Callable[[selectors.BaseSelector], object]] | None = None,
 ) -> int:
-    """Pass on what a command writes until it has ended and written everything; return what `poll`
-    does at its end.
+    """Pass on what a command writes until it has ended and written everything.
+
+    Return what `poll` does at its end.
 
     `others` are more descriptors to read, each with what to do then.
     """
@@ -202,8 +203,9 @@ def relay(
 def open_streams(
     numbers: Sequence[int], finder: Finder
 ) -> tuple[list[Stream], dict[int, int], Callable[[], object] | None]:
-    """Open what the command gets as stdout and stderr: a terminal where ours is one, otherwise a
-    pipe.
+    """Open what the command gets as stdout and stderr.
+
+    A terminal where ours is one, otherwise a pipe.
 
     Two that lead to the same place stay one, so that their order is kept. Also returns what copies
     our terminal's size.

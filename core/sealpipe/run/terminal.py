@@ -174,8 +174,9 @@ def _lead(
     control: socket.socket,
     held: set[Any],
 ) -> NoReturn:
-    """Lead the session of the command's terminal: start the command in its foreground, and say what
-    becomes of it.
+    """Lead the session of the command's terminal.
+
+    Start the command in its foreground, and say what becomes of it.
     """
     try:
         os.login_tty(slave)
@@ -229,8 +230,9 @@ def _pass_on(pid: int, number: int) -> None:
 
 
 def _give_foreground(pid: int) -> None:
-    """Put the command in the foreground of its terminal, once it runs: a key's signal before that
-    reaches us instead.
+    """Put the command in the foreground of its terminal, once it runs.
+
+    A key's signal before that reaches us instead.
 
     A command that wanted to read before that was stopped for it, and goes on.
     """

@@ -1,5 +1,6 @@
-"""Variables of a command: their names and references, files of them, and the environment of the
-command.
+"""Variables of a command.
+
+Their names and references, files of them, and the environment of the command.
 """
 
 from __future__ import annotations
@@ -60,8 +61,7 @@ def check_single(ref: Reference, what: str) -> None:
 
 
 def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
-    """Read the variables of -e NAME=REF and of a file with such lines, where those that begin with
-    # are comments.
+    """Read the variables of -e NAME=REF, and of a file with such lines and # comments.
 
     Tells everything that is wrong with them in one UsageError, by number or line, without their
     content.
@@ -113,8 +113,9 @@ def _read_lines(file: str) -> Iterator[tuple[int, str]]:
 
 
 def make_environment(environ: Mapping[str, str], values: Mapping[str, bytes]) -> dict[bytes, bytes]:
-    """Return the environment of the command: ours without SEALPIPE_* variables, and the values,
-    byte for byte.
+    """Return the environment of the command.
+
+    Ours without SEALPIPE_* variables, and the values, byte for byte.
 
     UsageError for a value with a NUL byte.
     """

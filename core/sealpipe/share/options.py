@@ -152,8 +152,9 @@ def _parse_passcode(
 
 
 def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
-    """Raise UsageError if a reference is given twice under the same label: recipients could not
-    tell them apart.
+    """Raise UsageError if a reference is given twice under the same label.
+
+    Recipients could not tell them apart.
     """
     given = [each for each in specs if isinstance(each, FieldSpec)]
     for number, spec in enumerate(given):
@@ -188,8 +189,9 @@ def _check_views(views: int, recipients: int) -> None:
 def list_needs(
     sources: Iterable[object], sinks: Iterable[Reference], delivery: DeliveryPlan | None
 ) -> tuple[Need, ...]:
-    """Return the stores that references and a delivery use, each once; what is no reference needs
-    none.
+    """Return the stores that references and a delivery use, each once.
+
+    What is no reference needs none.
     """
     params = [] if delivery is None else delivery.params.values()
     channels = [] if delivery is None else [each.target.name for each in delivery.targets]

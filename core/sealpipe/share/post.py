@@ -77,8 +77,9 @@ class Share(JournaledLink):
 def share(
     session: Session, job: ShareJob, outbox: EntryStore | None = None, **notes: object
 ) -> Share:
-    """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to
-    it.
+    """Create a share.
+
+    With an outbox, the entry is open until `delivered()`; `notes` are added to it.
     """
     session.check_clear(job.name, job.title, job.description, job.message_template)
     if session.policy_hooks:
@@ -112,8 +113,9 @@ def plan_dry_run(session: Session, job: ShareJob) -> SealedShare:
 def describe_share(
     session: Session, job: ShareJob, sealed: SealedShare | None = None
 ) -> OutgoingAction:
-    """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and
-    expiry are unknown.
+    """Describe a share.
+
+    Without `sealed` its sources are not read yet, so labels, recipients and expiry are unknown.
     """
     inputs = [each.ref if isinstance(each, FieldSpec) else None for each in job.fields]
     action = actions.describe_new(session, "share", inputs, job.delivery, job.title, job.passcode)
@@ -212,8 +214,9 @@ def _note_stored(stored: Sequence[str]) -> Iterator[None]:
 
 
 def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
-    """Return a warning if the service could not keep the owner's copy of the key (specification:
-    custody).
+    """Return a warning if the service could not keep the owner's copy of the key.
+
+    Specification: custody.
     """
     if custody != "failed":
         return ()
@@ -238,8 +241,9 @@ def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
 
 
 def _create(session: Session, posting: Posting, *, unclear: bool) -> CreatedShare:
-    """Send the share; send it again as a new share without a wrap if the credential has no custody
-    level.
+    """Send the share.
+
+    Send it again as a new share without a wrap if the credential has no custody level.
     """
     budget = session.start_budget()
     try:

@@ -1,5 +1,6 @@
-"""Seal a share: fetch what its job names, limit its expiry, and encrypt it once into the bytes to
-post.
+"""Seal a share.
+
+Fetch what its job names, limit its expiry, and encrypt it once into the bytes to post.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ NO_CUSTODY_LEVEL: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SealedShare:
-    """A share ready to post: the exact body, where its wrap begins, and the content key for the
-    link.
+    """A share ready to post.
+
+    The exact body, where its wrap begins, and the content key for the link.
     """
 
     body: bytearray = field(repr=False)

@@ -1,5 +1,4 @@
-"""Seals a share's link for everyone who has the credential, so that it may appear in places where a
-link may not.
+"""Seals a share's link for holders of the credential, so that it may be stored anywhere.
 
     sealed link  = "sealpipe-link." base64url(short code) "." base64url(box)
     box          = kind, salt (16 bytes), iv (12), ciphertext, tag

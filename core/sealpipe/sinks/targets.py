@@ -1,5 +1,4 @@
-"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`, and select
-their values. Pure.
+"""Parses targets, such as `vault:a/{submission}#password=PROMPT`, and selects values. Pure.
 
 A target has the form of a reference. In its selector, the key to write is left of `=`, and a
 prompt's id or text is right of it. Submitted text chooses neither: a placeholder in the body is
@@ -49,8 +48,9 @@ class SinkTarget(NamedTuple):
         return set(self.body.names)
 
     def fill(self, values: Mapping[str, str]) -> Reference:
-        """Return the reference for the sink: placeholders filled, without selector and the core's
-        own parameters.
+        """Return the reference for the sink.
+
+        Placeholders filled, without selector and the core's own parameters.
 
         Raises UsageError for a name that programs would obey.
         """
@@ -90,8 +90,9 @@ def parse_targets(
 
 
 def _fill_name(ref: Reference, name: str) -> Reference:
-    """Return the reference with `{name}` in its body filled in; all else in it stays as it is
-    written.
+    """Return the reference with `{name}` in its body filled in.
+
+    All else in it stays as it is written.
     """
     if NAME_PLACEHOLDER not in ref.body:
         return ref
@@ -303,8 +304,9 @@ def escape_name(name: str, limit: int = 60) -> str:
 
 
 def make_plain_name(code: str | None, ciphertext: str = "") -> str:
-    """Return a plain name for a foreign code, the same on every machine: at most 80 of A-Z a-z 0-9
-    . _ -.
+    """Return a plain name for a foreign code, the same on every machine.
+
+    At most 80 of A-Z a-z 0-9 . _ -.
 
     With `ciphertext`, two submissions with one code get different names. A code that is not plain
     is replaced by its digest.

@@ -1,5 +1,6 @@
-"""Write fields into sinks, each target once and with retries; and the writes of `share
---also-to`.
+"""Write fields into sinks, each target once and with retries.
+
+The writes of `share --also-to`.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ from sealpipe.wire import envelope, fields, jsontext, link
 
 
 class WriteLog(Protocol):
-    """Records, from run to run, the state of a submission's writes to sinks that cannot be read
-    back.
-    """
+    """Records the state of a submission's writes to sinks that cannot be read back."""
 
     def write_state(self, marker: str, target: str) -> str:
         """Return `storing` or `stored`; empty if not begun."""
@@ -270,15 +269,14 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
 
 
 def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
-    """Return the writes with their share's marker, by which a sink recognizes what is stored
-    already.
-    """
+    """Return the writes with their share's marker, which tells a sink what it has already."""
     return [write._replace(marker=get_marker(meta)) for write in writes]
 
 
 def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> Iterable[Prompt]:
-    """Return the fields by label; for an optional target also the keys it names, whose fields may
-    be missing.
+    """Return the fields by label.
+
+    For an optional target also the keys it names, whose fields may be missing.
     """
     labels = [field.key for field in share_fields]
     if target.ref.flag("optional"):

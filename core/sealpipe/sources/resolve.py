@@ -1,5 +1,6 @@
-"""Resolve references to fields: fetch each document once, source by source, then select fields from
-it.
+"""Resolve references to fields.
+
+Fetch each document once, source by source, then select fields from it.
 """
 
 from __future__ import annotations
@@ -99,8 +100,9 @@ class Value(NamedTuple):
 def resolve_bytes(
     refs: Sequence[Reference], registry: Callable[[], Registry]
 ) -> list[Value | PluginError | None]:
-    """Resolve each reference to one value, byte for byte: the value, why there is none, or None if
-    it is optional.
+    """Resolve each reference to one value, byte for byte.
+
+    The value, why there is none, or None if it is optional.
     """
     resolver = _fetch(refs, registry, None)
     results: list[Value | PluginError | None] = []
@@ -302,8 +304,9 @@ class MentionCounter:
         self._parts_taken: dict[Locator, list[set[MappingPart]]] = {}
 
     def locate(self, locator: Locator, selector: tuple[Item, ...] | None) -> Locator:
-        """Return the document of the next mention: the first one whose parts are still unused,
-        otherwise a new one.
+        """Return the document of the next mention.
+
+        The first one whose parts are still unused, otherwise a new one.
         """
         if locator.param("name") is not None:
             return locator

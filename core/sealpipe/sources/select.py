@@ -43,8 +43,9 @@ class _RawValue(NamedTuple):
 
 
 class SelectedValue(NamedTuple):
-    """A value as it was selected: not empty, decoded and trimmed; `data` may be anything, text or
-    not.
+    """A value as it was selected: not empty, decoded and trimmed.
+
+    `data` may be anything, text or not.
     """
 
     label: str
@@ -209,8 +210,9 @@ def _select_pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Ra
 
 
 def _get_default_label(ref: Reference) -> str:
-    """Return the label of a reference without one: the last part of its path, else its source's
-    name.
+    """Return the label of a reference without one.
+
+    The last part of its path, else its source's name.
     """
     return ref.body.rstrip("/").rpartition("/")[2] or ref.name
 

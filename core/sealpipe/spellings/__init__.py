@@ -1,5 +1,4 @@
-"""How other programs write a value, and the one finder of it, for `run`, the MCP server and the
-custody gate.
+"""How other programs write a value, and the one finder of such spellings.
 
 What is promised is what is searched: **each character of a value as it is or in any of its usual
 spellings, in any mix, and escaped again up to twice, in at most 1,024 bytes; the value in hex; and

@@ -1,5 +1,6 @@
-"""Finds values in bytes, whatever they are written in: a quick look first, and then character by
-character.
+"""Finds values in bytes, whatever they are written in.
+
+A quick look first, and then character by character.
 """
 
 from __future__ import annotations
@@ -79,8 +80,7 @@ class Finder:
                         yield begin.start(), end
 
     def find_open(self, data: bytes) -> tuple[int, int]:
-        """Return where the earliest possible value begins that may go on after the data, and how
-        much of one is there.
+        """Return where the earliest match begins that may go on after the data, and its length.
 
         The latter in bytes of the value, of which more than four count as four. Without such a
         value: the end of the data, and 0.
@@ -97,9 +97,7 @@ class Finder:
         return earliest, most
 
     def _list_begun(self, text: Text) -> Iterator[tuple[int, Iterable[Needle]]]:
-        """Yield places where needles may begin that are not over yet, as the first bytes tell, and
-        which.
-        """
+        """Yield the places where needles may have begun that are not over, and which."""
         get, data = self._by_start.get, bytes(text.data)
         done = max(0, len(data) - REACH)
         for end in (
@@ -122,16 +120,18 @@ class Finder:
 
 
 def _list_meanings(text: Text, at: int) -> Collection[bytes]:
-    """Return how what is meant here may begin, line breaks left out, too; nothing where anything
-    may be meant.
+    """Return how what is meant here may begin, line breaks left out, too.
+
+    Nothing where anything may be meant.
     """
     places = [at, *(wrap.end() for wrap in (_WRAP.match(text.data, at),) if wrap)]
     return {meaning[:1] for place in places for meaning, _ in read(text, place)}
 
 
 def match(text: Text, at: int, needle: Needle) -> Span:
-    """Return where a needle ends that begins at `at`, at the latest; and how much of it there is
-    where the data ends.
+    """Return where a needle ends that begins at `at`, at the latest.
+
+    How much of it there is where the data ends.
 
     OPEN if it does not begin there, or if more data would not change the former.
     """
@@ -145,8 +145,9 @@ def match(text: Text, at: int, needle: Needle) -> Span:
 def _follow(
     text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = True
 ) -> tuple[int, int, int]:
-    """Return where a needle ends first and last of which so much stood before a place; and how
-    much, if the data ends.
+    """Return where a needle ends first and last of which so much stood before a place.
+
+    How much, if the data ends.
 
     What was found from a place is kept: in a flood of quotes, all places lead to the same ones.
     With `goes_on`, what stands there may mean nothing, such as a line break.

@@ -33,16 +33,15 @@ class Needle(NamedTuple):
 
 
 def is_searchable(value: bytes) -> bool:
-    """Return whether a value is long enough to be searched for: common text would count as a find
-    otherwise.
+    """Return whether a value is long enough to be searched for.
+
+    Common text would count as a find otherwise.
     """
     return len(os.fsdecode(value).strip()) >= MIN_LENGTH
 
 
 def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
-    """Return all that is searched for of these values, in pieces of at most `width` bytes, each of
-    at least four.
-    """
+    """Return what is searched for of these values, in pieces of 4 to `width` bytes."""
     texts = [os.fsdecode(value) for value in values]
     lines = [
         line
@@ -88,8 +87,9 @@ def _list_alphabets(forms: Iterable[bytes]) -> list[bytes]:
 
 
 def _list_json(text: str) -> set[bytes]:
-    """Return a text as JSON writes it: in ASCII or not, harmless in HTML as Go, Gson and .NET do
-    it, or in a script.
+    """Return a text as JSON writes it.
+
+    In ASCII or not, harmless in HTML as Go, Gson and .NET do it, or in a script.
     """
     ascii_form, form = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
     forms = {ascii_form, form, _DOTNET.sub(_escape_as_dotnet, form)}
@@ -106,9 +106,7 @@ def _escape_as_dotnet(found: re.Match[str]) -> str:
 
 
 def _list_base64_forms(data: bytes) -> list[bytes]:
-    """Return the base64 characters that depend only on the data, for each of its three
-    alignments.
-    """
+    """Return the base64 characters that only the data decides, for each of three alignments."""
     whole = [b2a_base64(bytes(before) + data, newline=False) for before in range(3)]
     return [
         text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
@@ -117,8 +115,9 @@ def _list_base64_forms(data: bytes) -> list[bytes]:
 
 
 def split(form: bytes, width: int) -> Iterator[bytes]:
-    """Yield a form, or its pieces: as wide as given, a rest that is not too common, and its last
-    bytes.
+    """Yield a form, or its pieces.
+
+    As wide as given, a rest that is not too common, and its last bytes.
     """
     if len(form) <= width:
         yield form
@@ -132,9 +131,7 @@ def split(form: bytes, width: int) -> Iterator[bytes]:
 
 
 def _to_boundary(form: bytes, at: int) -> int:
-    """Return the place, or one up to three bytes before it, so that no character of UTF-8 is
-    cut.
-    """
+    """Return the place, or up to three bytes before it, so that no UTF-8 character is cut."""
     for back in range(4):
         if at - back >= len(form) or form[at - back] & 0xC0 != 0x80:
             return min(at - back, len(form))

@@ -1,5 +1,6 @@
-"""Reads one character of a text in each way that it can be meant: as it is, or as an escape of any
-depth.
+"""Reads one character of a text in each way that it can be meant.
+
+As it is, or as an escape of any depth.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, Final, TypeVar
 
 
 class Pattern:
-    """A regular expression that is compiled when it is first used: most commands meet nothing that
-    needs one.
+    """A regular expression that is compiled when it is first used.
+
+    Most commands meet nothing that needs one.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -36,8 +38,9 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Data that is read. What was read of it once is kept: reading it again would take seconds in a
-    flood of quotes.
+    """Data that is read.
+
+    What was read of it once is kept: reading it again would take seconds in a flood of quotes.
     """
 
     data: bytes | bytearray
@@ -102,8 +105,9 @@ _INDENT: Final = Pattern(rb"[ \t]{0,256}")
 
 
 def read(text: Text, at: int, depth: int = _DEPTH) -> tuple[Reading, ...]:
-    """Return what the text at this place can mean: the byte itself first, then what escapes that
-    begin with it mean.
+    """Return what the text at this place can mean.
+
+    The byte itself first, then what escapes that begin with it mean.
     """
     sign = bytes(text.data[at : at + 1])
     return (
@@ -129,9 +133,7 @@ def _remember(
 
 @_remember
 def _go_on(text: Text, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
-    """Yield what an escape means that begins with a sign, which was itself spelled and ends
-    here.
-    """
+    """Yield the meanings of an escape whose own sign was spelled and ends here."""
     for meaning, end in dict.fromkeys(_ESCAPES[sign](text, at, depth)):
         yield meaning, end
         if depth and end != OPEN and meaning in _ESCAPES and (meaning, sign) != (b"\\", b"\\"):
@@ -176,8 +178,9 @@ def _encode(code: int) -> list[bytes]:
 
 
 def is_sign(meaning: bytes) -> bool:
-    """Return whether it is a byte that programs put a backslash before: no letter or digit of
-    ASCII.
+    """Return whether it is a byte that programs put a backslash before.
+
+    No letter or digit of ASCII.
     """
     return len(meaning) == 1 and meaning >= b" " and not meaning.isalnum()
 
@@ -211,9 +214,7 @@ def decode_entity(decimal: bytes | None, digits: bytes | None, name: bytes | Non
 
 
 def _after_quote(sign: bytes, *others: bytes) -> Escape:
-    """Read a quote that is doubled, or in one of the other ways in which it is closed, written and
-    opened again.
-    """
+    """Read a quote that is doubled, or closed, written and opened again."""
 
     def go_on(text: Text, at: int, depth: int) -> Iterator[Reading]:
         yield from (

@@ -73,8 +73,9 @@ def _decode_entity(found: re.Match[bytes]) -> bytes:
 
 
 def _list_plain_parts(text: bytes) -> list[bytes]:
-    """Return a text without what looks like an escape in it: that may be resolved at one depth and
-    not at another.
+    """Return a text without what looks like an escape in it.
+
+    That may be resolved at one depth and not at another.
     """
     for sign, escape in _ESCAPES.items():
         if sign in text:
@@ -144,8 +145,9 @@ class Sieve:
 
 
 def _cut(text: bytes) -> tuple[bytes, int]:
-    """Return a fragment of a text, and the bytes of the words that it is found by; 0 if it is too
-    short for that.
+    """Return a fragment of a text, and the bytes of the words that it is found by.
+
+    0 if it is too short for that.
     """
     for size in _WORDS:
         length = 2 * size - 1

@@ -1,5 +1,6 @@
-"""What this machine knows of the shares and requests that it created: name, title, collect link and
-CI run.
+"""What this machine knows of the shares and requests that it created.
+
+Name, title, collect link and CI run.
 
 Each is a small 0600 file of one JSON line in a 0700 folder, written once, as soon as the service
 has responded. None holds a secret: a collect link has no key. Lists show them, and shares and
@@ -12,7 +13,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,13 +23,12 @@ from sealpipe.parsing import format_time, parse_time
 from sealpipe.state.files import create_file, make_private_directory, refuse_newer
 
 _MAX_SIZE: Final = 1024 * 1024
-_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 Kind = Literal["share", "request"]
 
 
 @dataclass(frozen=True, slots=True)
-class Creation:
-    """A share or a request of the service at `base_url`.
+class KnownLink:
+    """What is known of a share or a request of the service at `base_url`, from a receipt, say.
 
     What it does not have, or what is not known, is None.
 
@@ -41,7 +41,6 @@ class Creation:
     kind: Kind
     base_url: str
     short_code: str
-    created_at: datetime | None = None
     expires_at: datetime | None = None
     name: str | None = None
     title: str | None = None
@@ -58,6 +57,13 @@ class Creation:
         that is not set.
         """
         return self.run == run or f"{self.run}/".startswith(f"{run}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Creation(KnownLink):
+    """What was recorded of a share or a request when this machine created it."""
+
+    created_at: datetime = field(kw_only=True)
 
 
 def note_creation(folder: Path, creation: Creation) -> None:
@@ -91,15 +97,15 @@ def list_creations(
 ) -> list[Creation]:
     """List all that is known, of a kind and one service or of every one: newest first.
 
-    A damaged file, or one that a newer sealpipe wrote, is left out; if `is_strict`, it is a
-    StateError.
+    A damaged file, or one that a newer sealpipe wrote, is left out. If `is_strict`, it is a
+    StateError; a damaged one is set aside first, so that it stops one call and is not lost.
     """
     paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
     found = filter(None, (_read(path, is_strict=is_strict) for path in paths))
     chosen = [
         each for each in found if kind in (None, each.kind) and base_url in (None, each.base_url)
     ]
-    return sorted(chosen, key=lambda each: each.created_at or _EARLIEST, reverse=True)
+    return sorted(chosen, key=lambda each: each.created_at, reverse=True)
 
 
 def _read_age(path: Path) -> int:
@@ -122,7 +128,7 @@ def _to_members(creation: Creation) -> dict[str, Any]:
         "kind": creation.kind,
         "base_url": creation.base_url,
         "short_code": creation.short_code,
-        "created_at": None if creation.created_at is None else format_time(creation.created_at),
+        "created_at": format_time(creation.created_at),
         "expires_at": expires_at,
         "name": creation.name,
         "title": creation.title,
@@ -148,12 +154,31 @@ def _read(path: Path, *, is_strict: bool = False) -> Creation | None:
         return None
     except StateError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+    except OSError as error:
         if is_strict:
-            raise StateError(
-                f"the record {path} cannot be read", remedy="move it away if you do not need it"
-            ) from None
+            raise StateError(f"the record {path} cannot be read: {error.strerror}") from None
         return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+        if is_strict:
+            raise _set_aside(path) from None
+        return None
+
+
+def _set_aside(path: Path) -> StateError:
+    """Give a damaged file another name, and return the error that tells of it."""
+    aside = path.with_name(f"{path.name}.damaged")
+    try:
+        path.replace(aside)
+    except OSError as error:
+        return StateError(
+            f"the record {path} is damaged, and cannot be set aside: {error.strerror}",
+            remedy="move it away if you do not need it",
+        )
+    return StateError(
+        f"the record {path} is damaged, and was set aside as {aside.name}; nothing was sent",
+        remedy="look whether what you want is in `sealpipe shares list` or `sealpipe requests "
+        "list`; if not, do it again",
+    )
 
 
 def _parse(members: Mapping[str, Any]) -> Creation:
@@ -165,13 +190,13 @@ def _parse(members: Mapping[str, Any]) -> Creation:
         kind,
         _read_text(members["base_url"]),
         _read_text(members["short_code"]),
-        parse_time(members["created_at"]),
         None if ends is None else parse_time(ends),
         _read_optional(members.get("name")),
         _read_optional(members.get("title")),
         _read_text(members.get("run", "")),
         _read_optional(members.get("link")),
         _read_optional(members.get("public_key")),
+        created_at=parse_time(members["created_at"]),
         notes=members.get("notes") or {},
     )
 

@@ -1,5 +1,6 @@
-"""Which keys have custody level `none`: a service says it only by refusing a wrap (gaps: custody
-none on the client).
+"""Which keys have custody level `none`.
+
+A service says it only by refusing a wrap (gaps: custody none on the client).
 
 Remembered for an hour, because the level rises when a custody public key is registered, and that
 nobody tells us.
@@ -26,8 +27,9 @@ _MAX_SIZE: Final = 1024 * 1024
 
 
 class CustodyLevels:
-    """What services taught, by base URL and key id: in memory, and with a folder also for other
-    processes.
+    """What services taught, by base URL and key id.
+
+    In memory, and with a folder also for other processes.
 
     It only saves calls: what cannot be read or written is as if it had not been taught.
     """
@@ -37,9 +39,7 @@ class CustodyLevels:
         self._taught: dict[tuple[str, str], float] = {}
 
     def is_none(self, base_url: str, key_id: str) -> bool:
-        """Return whether the service taught within the last hour that the key has no custody
-        level.
-        """
+        """Return whether the service said in the last hour that the key has no custody level."""
         taught_at = self._taught.get((base_url, key_id)) or self._read(base_url, key_id)
         return 0 <= time.time() - taught_at < REMEMBERED
 

@@ -47,9 +47,7 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
 
 
 class EntryStore(Protocol):
-    """Where shares and requests are kept from the first byte sent until their links are
-    delivered.
-    """
+    """Keeps shares and requests from the first byte sent until their links are delivered."""
 
     def prepare(self) -> None:
         """Make it ready to be written. Raises StateError."""
@@ -131,9 +129,7 @@ class Entry(ABC):
         self.response = response
 
     def note_new_key(self, idempotency_key: str) -> None:
-        """Record the one re-creation: from now on the body is sent without its wrap, under this
-        key.
-        """
+        """Record the one re-creation: the body without its wrap, under this key."""
         self._note({"key": idempotency_key})
         self.key = idempotency_key
 
@@ -143,9 +139,7 @@ class Entry(ABC):
         self.is_stored = True
 
     def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002
-        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
-        empty if not begun.
-        """
+        """Return the state of a write that cannot be read back: `storing`, `stored` or empty."""
         state = self.write_states.get(place, "")
         return state if state != "not stored" else ""
 
@@ -155,8 +149,9 @@ class Entry(ABC):
         self.write_states[place] = state
 
     def note_delivery(self, number: int, state: str) -> None:
-        """Record the state of a message: `sending` before its channel is called, then `sent` or
-        `failed`.
+        """Record a message's state: `sending` before its channel is called, then the outcome.
+
+        `sent` or `failed`.
         """
         self._note({"delivery": [number, state]})
         self.deliveries[number] = state
@@ -197,8 +192,9 @@ class JournaledLink:
 
 @contextmanager
 def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
-    """Send in this block. An error keeps the entry if the outcome is unclear, and ends it if
-    nothing happened.
+    """Send in this block.
+
+    An error keeps the entry if the outcome is unclear, and ends it if nothing happened.
 
     `unclear`: it may have been sent before, by an earlier process.
     """
@@ -246,9 +242,7 @@ def discard_entry(entry: Entry | None) -> None:
 
 
 def get_marker(meta: Mapping[str, Any]) -> str:
-    """Return what marks the writes of an entry's share, by which a sink recognizes what is stored
-    already.
-    """
+    """Return the marker of an entry's share, which tells a sink what it has already."""
     marker: str = meta.get("marker") or meta["idempotency_key"]
     return marker
 

@@ -24,8 +24,9 @@ _MAX_SCHEMA = 2_147_483_647
 
 
 def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Path:
-    """Return the state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary
-    folder, else the home.
+    """Return the state directory.
+
+    The setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home.
     """
     if setting:
         return Path(setting).absolute()
@@ -42,8 +43,9 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 
 
 def identify_run(environ: Mapping[str, str]) -> str:
-    """Return the CI run that this process belongs to, as one line; empty outside CI or if the run
-    has no known id.
+    """Return the CI run that this process belongs to, as one line.
+
+    Empty outside CI or if the run has no known id.
     """
     system = detect_ci_system(environ)
     if system is None or not environ.get(system.job.run_id):
@@ -52,8 +54,9 @@ def identify_run(environ: Mapping[str, str]) -> str:
 
 
 def make_private_directory(path: Path) -> Path:
-    """Create the folder (0700) if it is missing; refuse another user's, a link, and one that others
-    can replace.
+    """Create the folder (0700) if it is missing.
+
+    Refuse another user's, a link, and one that others can replace.
     """
     flaw = permissions.find_folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
@@ -96,8 +99,9 @@ def create_file(path: Path, pieces: Pieces) -> None:
 
 
 def create_locked_file(path: Path, pieces: Pieces) -> int:
-    """Write a new 0600 file that gets its name when it is complete; return it open, and locked by
-    us.
+    """Write a new 0600 file that gets its name when it is complete.
+
+    Return it open, and locked by us.
 
     Never overwrites a file or follows a link: raises FileExistsError if the path exists, OSError if
     the file cannot be written. A kill leaves nothing behind (on systems without nameless files, at
@@ -189,8 +193,9 @@ def make_temporary_path(path: Path) -> Path:
 
 
 def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
-    """Open a new file without a name, or with the temporary one if the system needs one; and
-    whether it has it.
+    """Open a new file without a name, or with the temporary one if the system needs one.
+
+    Whether it has it.
     """
     if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
@@ -221,9 +226,7 @@ def _lock(folder: int) -> None:
 
 
 def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
-    """Return whether a plain file in the folder contains `expected` (None: any content, or no
-    file).
-    """
+    """Return whether a file contains `expected` (None: any content, or no file)."""
     if expected is not None:
         return permissions.has_content(name, expected, folder=folder)
     try:
@@ -233,8 +236,9 @@ def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
 
 
 def open_at_once(path: Path) -> BinaryIO:
-    """Open a file for reading, without waiting or following a link: a pipe of its name would block
-    every command.
+    """Open a file for reading, without waiting or following a link.
+
+    A pipe of its name would block every command.
     """
     return os.fdopen(
         os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb"
@@ -282,9 +286,7 @@ def _sync_name(path: Path, folder: int) -> None:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all bytes, continuing after short writes, so that a full disk is reported as an
-    error.
-    """
+    """Write all bytes, also after short writes, so that a full disk is an error."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -301,9 +303,7 @@ def remove_file(path: Path) -> None:
 
 
 def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateError) -> None:
-    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see
-    `describe_newer`).
-    """
+    """Raise `error` if a newer sealpipe wrote these members of `name` (see `describe_newer`)."""
     if newer := describe_newer(members):
         raise error(
             f"{name} {newer}", remedy="install that version, or a later one; nothing was changed"
@@ -311,8 +311,9 @@ def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateE
 
 
 def describe_newer(members: object) -> str:
-    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not
-    above ours.
+    """Return how members that a newer sealpipe wrote are described.
+
+    Empty if their `schema` is not above ours.
 
     A schema of more digits than a release will ever have is damage: Python cannot even print the
     largest.

@@ -1,5 +1,6 @@
-"""The ledger of a request: the ciphertext of its submissions, the DELETEs that were sent, and the
-writes to sinks.
+"""The ledger of a request.
+
+The ciphertext of its submissions, the DELETEs that were sent, and the writes to sinks.
 
 A ledger is an append-only file of JSON lines for one request: 0600 in a 0700 folder, locked while
 it is open. It is not sealed: its submissions are encrypted to a key that the service never had.
@@ -38,8 +39,9 @@ _REMEDY = "inspect it, move it away if you do not need it, and run the command a
 
 @dataclass(frozen=True, slots=True)
 class PendingDelete:
-    """A DELETE of unknown outcome, with the time it was sent: by our clock, and by the service's if
-    known.
+    """A DELETE of unknown outcome, with the time it was sent.
+
+    By our clock, and by the service's if known.
     """
 
     at: datetime
@@ -94,9 +96,7 @@ class Ledger(ABC):
         self._note([{"purging": False}])
 
     def write_state(self, marker: str, target: str) -> str:
-        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`;
-        empty if not begun.
-        """
+        """Return the state of a write that cannot be read back: `storing`, `stored` or empty."""
         state = self._write_states.get((marker, target), "")
         return state if state != "not stored" else ""
 
@@ -105,9 +105,7 @@ class Ledger(ABC):
         self._note([{"placing": {"marker": marker, "place": target, "state": state}}])
 
     def note_deletes(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Record those events of another ledger of this request that are about a DELETE that
-        expires. StateError.
-        """
+        """Record another ledger's events about a DELETE that expires. Raises StateError."""
         self._note([dict(each) for each in events if "sending" in each or "settled" in each])
 
     def settle(self, outcome: str) -> None:

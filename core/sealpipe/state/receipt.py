@@ -22,19 +22,19 @@ from sealpipe.parsing import (
     parse_time,
 )
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.state.creations import Creation
+from sealpipe.state.creations import KnownLink
 from sealpipe.state.files import refuse_newer
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
+"""Maximum size in bytes of a receipt."""
 _TAKEN_BY: Final[Mapping[str, tuple[str, str]]] = {
     "request": ("a request receipt", "give it to `sealpipe collect` or `sealpipe requests expire`"),
     "share": ("a share receipt", "give it to `sealpipe shares expire`"),
     "batch-plan": ("the plan of a batch", "give it to `sealpipe batch run FILE` with --plan"),
 }
 """JSON files that our commands write, by their `kind`: what they are, and what takes them."""
-"""Maximum size in bytes of a receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
 """The key that a request is sealed to: the credential's, a fresh one, or the caller's."""
@@ -46,8 +46,9 @@ _OPTIONAL: Final = ("seed", "name", "link", "run")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a
-    fresh key's seed.
+    """A request to collect.
+
+    `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed.
 
     `name` is the owner's, `link` the collect link, `run` the CI run that created it. Older receipts
     have none of them.
@@ -79,10 +80,10 @@ class Receipt:
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return members | {name: value for name, value in optional.items() if value is not None}
 
-    def to_creation(self) -> Creation:
+    def to_creation(self) -> KnownLink:
         """Return what it says about the request's creation. It does not name the service."""
         known = (self.expires_at, self.name, self.title, self.run or "", self.link, self.public_key)
-        return Creation("request", "", self.short_code, None, *known)
+        return KnownLink("request", "", self.short_code, *known)
 
     @staticmethod
     def load(text: str) -> Receipt:
@@ -95,9 +96,7 @@ class Receipt:
 
 
 def identify_file(members: object, expected: str) -> tuple[str, str] | None:
-    """Return what other JSON file than the expected kind a command of ours wrote, and what takes
-    it; None if none.
-    """
+    """Return which other command's JSON file this is, and what takes it; None if unknown."""
     kind = members.get("kind") if isinstance(members, Mapping) and "schema" in members else None
     return _TAKEN_BY.get(str(kind)) if kind != expected else None
 
@@ -166,7 +165,7 @@ def _suggest(path: Path) -> str:
     return f"did you mean {near}? Else " if near else "check the path; "
 
 
-def read_share_receipt(path: Path) -> Creation:
+def read_share_receipt(path: Path) -> KnownLink:
     """Read the file that `share --receipt` wrote.
 
     Raises UsageError, which shows nothing of the text.
@@ -180,7 +179,7 @@ def read_share_receipt(path: Path) -> Creation:
             name, title = (
                 members.get(each) and _read_text(members, each) for each in ("name", "title")
             )
-            return Creation(
+            return KnownLink(
                 "share",
                 "",
                 _read_code(members),

@@ -1,5 +1,6 @@
-"""The contract tests for authors of plugins: a pytest class for each kind, to subclass in about
-fifteen lines.
+"""The contract tests for authors of plugins.
+
+A pytest class for each kind, to subclass in about fifteen lines.
 
     from sealpipe.testing import SourceContract
 

@@ -1,5 +1,6 @@
-"""The base class of all contracts, the canary value and a faulty server; and the contract of CI
-systems.
+"""The base class of all contracts, the canary value and a faulty server.
+
+The contract of CI systems.
 """
 
 from __future__ import annotations
@@ -185,9 +186,7 @@ KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:
-    """Return the secrets (and the canary) that a text shows, in any spelling that `run` would
-    find.
-    """
+    """Return the secrets (and the canary) that a text shows, in any spelling that `run` finds."""
     data = text.encode(errors="surrogatepass")
     return [secret for secret in (CANARY, *secrets) if Finder([secret.encode()]).holds(data)]
 

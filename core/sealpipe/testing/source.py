@@ -57,9 +57,7 @@ class SourceContract(Contract):
         """Return the body of a reference to something that does not exist."""
 
     def denied(self) -> str | None:
-        """Return the body of a reference to something that may not be read; None if the backend has
-        none.
-        """
+        """Return the body of a reference to something that may not be read, or None."""
         return None
 
     def at(self, url: str) -> Mapping[str, str] | None:

@@ -75,9 +75,7 @@ class SinkContract(Contract):
 
     @abstractmethod
     def target(self) -> str:
-        """Return the body of a reference to a target that does not exist yet; a different one at
-        each call.
-        """
+        """Return a body that refers to a target that does not exist yet, another at each call."""
 
     @abstractmethod
     def stored(self, body: str) -> Mapping[str, bytes]:
@@ -258,18 +256,14 @@ class ChannelContract(Contract):
 
     @abstractmethod
     def strangers(self) -> Sequence[str]:
-        """Targets that are not exactly one recipient: two recipients, injected options, a line
-        break.
-        """
+        """Targets that are not one recipient: two of them, injected options, a line break."""
 
     @abstractmethod
     def received(self) -> Sequence[str]:
         """The text of every message that arrived there so far."""
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the channel uses another address; None if it does not use
-        HTTP.
-        """
+        """The environment in which the channel uses another address, or None without HTTP."""
         del url
         return None
 

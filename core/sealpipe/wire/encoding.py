@@ -1,5 +1,6 @@
-"""The encodings of the wire format, strict: base64, base64url, percent-encoded short codes, escaped
-JSON strings.
+"""The encodings of the wire format, strict.
+
+Base64, base64url, percent-encoded short codes, escaped JSON strings.
 
 Specification: Client-side encryption, "Primitives and encodings". Python's own decoders skip
 invalid characters and accept missing padding and trailing bits that no encoder writes. With two
@@ -152,8 +153,9 @@ _RARE = bytes(set(range(0x20)) - set(b"\n\r\t"))
 
 
 def escaped(value: str | Secret) -> Iterator[bytes]:
-    """The value as a JSON string without its quotes, as `JSON.stringify` writes it: UTF-8 in
-    pieces.
+    """The value as a JSON string without its quotes, as `JSON.stringify` writes it.
+
+    UTF-8 in pieces.
 
     Raises FieldError with reason `lone-surrogate` or, for a Secret of bytes, `not-utf8`.
     """

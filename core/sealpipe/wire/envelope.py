@@ -57,8 +57,9 @@ def seal_chunks(
     iv: bytes | None = None,
     out: bytearray | Callable[[bytes], object],
 ) -> None:
-    """Seal a plaintext in chunks of any size; the envelope's base64 text goes to `out` as ASCII
-    bytes.
+    """Seal a plaintext in chunks of any size.
+
+    The envelope's base64 text goes to `out` as ASCII bytes.
 
     `out` is a bytearray to append to (on an error it is cut back to its former length), or a
     callable that takes each piece. Neither the plaintext nor the ciphertext is copied as a whole.

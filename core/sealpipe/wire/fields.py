@@ -145,8 +145,9 @@ class Field(Generic[Value]):
 
 
 def printable(field: Field) -> dict[str, object]:
-    """The field's members, for `json.dumps`; a submitter may have written numbers that it cannot
-    spell.
+    """The field's members, for `json.dumps`.
+
+    A submitter may have written numbers that it cannot spell.
     """
     return {name: jsontext.finite(member) for name, member in field.members().items()}
 

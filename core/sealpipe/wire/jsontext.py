@@ -147,8 +147,9 @@ def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
 
 
 def finite(value: object) -> object:
-    """A value that was read, for `json.dumps`: a number beyond all floats (`1e999`) is its text, as
-    it is no JSON.
+    """A value that was read, for `json.dumps`.
+
+    A number beyond all floats (`1e999`) is its text, as it is no JSON.
     """
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}

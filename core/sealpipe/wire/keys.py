@@ -38,8 +38,9 @@ class KeyPair:
 
     @property
     def private_key(self) -> ec.EllipticCurvePrivateKey:
-        """The library's private key, made once: making it from the scalar costs a fifth of opening
-        a box.
+        """The library's private key, made once.
+
+        Making it from the scalar costs a fifth of opening a box.
         """
         return self._library or private_key(self.scalar)
 
@@ -82,12 +83,7 @@ def from_seed(seed: bytes, *, tag: str = "svc") -> KeyPair:
 
 
 def from_custody_secret(secret: str, *, tag: str = "svc") -> KeyPair:
-    """The key pair of a credential's custody secret (its third part, as UTF-8) under the service's
-    tag.
-
-    Its `seed` is a `CustodySeed`. Raises SeedError with reason `bad-custody-secret`, and
-    UsageError.
-    """
+    """The key pair of a credential's custody secret (its third part, UTF-8) under the tag."""
     return from_seed(tokens.custody_seed(secret), tag=tag)
 
 

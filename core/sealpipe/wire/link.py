@@ -160,9 +160,7 @@ def refuse_secret(short_code: str) -> None:
 
 
 def refuse_link(short_code: str) -> None:
-    """Raise UsageError if a short code is in fact a link, with its key or without, or a
-    credential.
-    """
+    """Raise UsageError if a short code is in fact a link (with or without key) or a credential."""
     refuse_secret(short_code)
     if isinstance(short_code, str) and "://" in short_code:
         raise UsageError(

@@ -1,5 +1,4 @@
-"""Every derivation of the wire format: HKDF-SHA-256 (RFC 5869) under one table of info strings; and
-the two tokens.
+"""Every derivation: HKDF-SHA-256 (RFC 5869), one table of info strings, and the two tokens.
 
 Specification: Client-side encryption, "Derivation strings" and "Access token and verifier"; empty
 salt means a zero-length byte string. The service gets the two tokens as proof of having the link
@@ -116,8 +115,9 @@ def custody_seed(custody_secret: str) -> CustodySeed:
 
 
 def scalar_material(seed: bytes, tag: str) -> bytes:
-    """The 48 bytes that are reduced to a private scalar (specification: Custody public key, step
-    2).
+    """The 48 bytes that are reduced to a private scalar.
+
+    Specification: Custody public key, step 2.
     """
     key = exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return hkdf(key, b"", _tagged("scalar", tag), 48)

@@ -1,5 +1,6 @@
-"""Decrypts files of age, and says why one cannot be decrypted. pyrage's texts are searched, and
-never shown.
+"""Decrypts files of age, and says why one cannot be decrypted.
+
+pyrage's texts are searched, and never shown.
 """
 
 from __future__ import annotations

@@ -99,9 +99,7 @@ class AgeSink(Sink):
         return WriteResult(locator, already=already)
 
     def check(self) -> Health:
-        """Check that the recipients can be used, and say whether this machine can read what it
-        writes.
-        """
+        """Check the recipients, and say whether this machine can read what it writes."""
         if not self._recipients:
             return Health(ok=True, detail="no recipients: this machine only decrypts")
         can = "can" if self._identities else "cannot"

@@ -1,5 +1,6 @@
-"""The hash chain of the audit log: each line contains the MAC of the previous line, so every change
-is detectable.
+"""The hash chain of the audit log.
+
+Each line contains the MAC of the previous line, so every change is detectable.
 
     line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
     mark  = HMAC-SHA256 under the key (without one, SHA-256) of the line without its `mac`, in hex
@@ -32,8 +33,9 @@ _MAX_ITEMS, _MAX_TEXT = 50, 200
 
 
 class Link(NamedTuple):
-    """One line of a chain. `prev` and `mac` are the MACs of the line before and of this one; `body`
-    lacks `mac`.
+    """One line of a chain.
+
+    `prev` and `mac` are the MACs of the line before and of this one; `body` lacks `mac`.
     """
 
     seq: int

@@ -14,8 +14,9 @@ _MAX_FINDINGS: Final = 1000
 
 @dataclass
 class Verification:
-    """The result. `findings` are breaks of the chain, `remarks` have a harmless cause; each with
-    its line number.
+    """The result.
+
+    `findings` are breaks of the chain, `remarks` have a harmless cause; each with its line number.
 
     `head` is the last line's `seq:mac`, empty if there is none.
     """
@@ -83,8 +84,9 @@ class _Verifier:
         self._has_head = self._has_head or link.head == self._head
 
     def _resolve_torn(self, number: int, link: Link) -> None:
-        """Compare a broken line with the truncated line that the next link records; any other was
-        inserted.
+        """Compare a broken line with the truncated line that the next link records.
+
+        Any other was inserted.
         """
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:

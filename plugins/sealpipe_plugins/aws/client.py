@@ -1,5 +1,6 @@
-"""The connection to AWS: the SDK's clients, one for each service and region, and calls that log
-nothing.
+"""The connection to AWS.
+
+The SDK's clients, one for each service and region, and calls that log nothing.
 
 Clients may be used from several threads, sessions may not: clients are created under a lock. Calls
 are not retried here: the core does that.

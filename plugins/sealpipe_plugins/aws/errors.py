@@ -34,8 +34,9 @@ _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,63}")
 
 
 def map_error(error: Exception, subject: object, action: str, verb: Verb = READ) -> PluginError:
-    """Map one of FAILURES to an error about `subject`; `action` is the permission that the call
-    needs.
+    """Map one of FAILURES to an error about `subject`.
+
+    `action` is the permission that the call needs.
     """
     if isinstance(error, boto.ClientError):
         return _map_response(error.response, subject, action, verb)

@@ -45,8 +45,9 @@ class AwsSsmSource(AwsPlugin, Source):
         return _make_document(response.get("Parameter", {}), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
-        """Fetch ten in a call. If AWS denies one of them, it denies the whole call: then fetch one
-        by one.
+        """Fetch ten in a call.
+
+        If AWS denies one of them, it denies the whole call: then fetch one by one.
         """
         regions: dict[str | None, dict[str, Locator]] = {}
         for locator in locators:

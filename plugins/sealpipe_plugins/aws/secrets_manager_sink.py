@@ -116,9 +116,7 @@ class _SecretUpdate(SecretWrite):
         after: Mapping[str, bytes],  # noqa: ARG002
         tries: int,
     ) -> str | None:
-        """Write a new version and promote it, only if the version it was made from is still
-        current.
-        """
+        """Write a new version and promote it, if the version it is made from is still current."""
         if snapshot.raw is None:
             return self._create()
         base, new_content = (

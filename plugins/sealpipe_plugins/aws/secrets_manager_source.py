@@ -115,8 +115,9 @@ def _check_name(locator: Locator) -> str:
 
 
 def _known_names(value: Mapping[str, Any]) -> list[str]:
-    """Return the names of a secret: name, ARN, and the ARN without the six characters that AWS
-    appends.
+    """Return the names of a secret.
+
+    Name, ARN, and the ARN without the six characters that AWS appends.
     """
     arn = str(value.get("ARN", ""))
     return [str(value.get("Name", "")), arn, arn[:-7]]

@@ -1,5 +1,6 @@
-"""Sends the requests of AWS's SDK over the shared network: the SDK's own HTTP client ignores our
-deadline and limits.
+"""Sends the requests of AWS's SDK over the shared network.
+
+The SDK's own HTTP client ignores our deadline and limits.
 
 Before the SDK sends a request, it asks its `before-send` handlers for a response. Its logins (STS,
 SSO) do so, too; instance and container metadata is read in another way.

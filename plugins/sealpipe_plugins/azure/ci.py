@@ -60,9 +60,7 @@ class AzureCI(JobCI):
         write_text(command.format(value))
 
     def summary(self, markdown: str) -> None:
-        """Upload a file with the summary from the job's temporary folder, which the agent
-        empties.
-        """
+        """Upload a file with the summary from the job's temporary folder (the agent empties it)."""
         folder = self.context.environ.get("AGENT_TEMPDIRECTORY")
         if not folder or not is_stderr_readable():
             raise UnsupportedError(

@@ -16,9 +16,7 @@ _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Challenge(NamedTuple):
-    """The tenant that a vault belongs to (empty if unknown), and the resource that a token for it
-    names.
-    """
+    """The tenant of a vault (empty if unknown), and the resource that a token for it names."""
 
     tenant: str
     resource: str
@@ -44,8 +42,9 @@ def parse_challenge(header: str) -> Challenge | None:
 
 
 def require_own_resource(challenge: Challenge, vault: str, tenant: str | None) -> str:
-    """Return the resource. Raises NotConfiguredError unless it is the vault's own domain, and the
-    tenant the login's.
+    """Return the resource.
+
+    Raises NotConfiguredError unless it is the vault's own domain, and the tenant the login's.
 
     Otherwise a server could get a token that other vaults accept: a token for vault.azure.net goes
     to NAME.vault.azure.net and to nobody else.

@@ -1,5 +1,6 @@
-"""The client of Azure Key Vault, by its public REST API (version 7.4): any number of vaults with
-one login.
+"""The client of Azure Key Vault, by its public REST API (version 7.4).
+
+Any number of vaults with one login.
 """
 
 from __future__ import annotations

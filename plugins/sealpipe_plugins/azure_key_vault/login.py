@@ -1,5 +1,6 @@
-"""The login to Azure: access tokens from the configured application or identity, by Microsoft's own
-library (MSAL).
+"""The login to Azure.
+
+Access tokens from the configured application or identity, by Microsoft's own library (MSAL).
 """
 
 from __future__ import annotations

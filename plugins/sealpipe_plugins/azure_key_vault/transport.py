@@ -1,5 +1,6 @@
-"""How Microsoft's login library sends: over the shared network; and to the token service of an
-Azure machine.
+"""How Microsoft's login library sends: over the shared network.
+
+To the token service of an Azure machine.
 
 A failure that asks to try again is raised at once, not as the library's own exception: the core
 repeats.
@@ -76,8 +77,9 @@ class LoginTransport(LoginSender):
 
 
 class MachineTransport(LoginTransport):
-    """Asks the token service of this machine: without TLS and without a proxy, as Microsoft's own
-    tools do.
+    """Asks the token service of this machine.
+
+    Without TLS and without a proxy, as Microsoft's own tools do.
     """
 
     def _send(

@@ -22,8 +22,9 @@ class BuildkiteCI(JobCI):
     """A job of Buildkite."""
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Have the agent redact values and each of their lines, if this one can; otherwise a note
-        says that it cannot.
+        """Have the agent redact values and each of their lines, if this one can.
+
+        Otherwise a note says that it cannot.
 
         --print says that the value is captured, so a job without the agent's program (in a
         container) gets it, too.

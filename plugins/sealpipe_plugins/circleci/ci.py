@@ -16,9 +16,7 @@ class CircleCI(JobCI):
     """A job of CircleCI. Its log masks only variables of contexts and projects."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """Return the job's token, or for another audience the one that `circleci run oidc get`
-        prints.
-        """
+        """Return the job's token, or one for another audience from `circleci run oidc get`."""
         token = self.context.environ.get(self.oidc_variable, "")
         has_it = audience is None or audience in read_audiences(token)
         if has_it or is_missing(self.context, _PROGRAM[0]):

@@ -42,8 +42,9 @@ class ConfigName(NamedTuple):
 
 
 class ConfigSecret(NamedTuple):
-    """A secret. `raw` has references to other secrets, `computed` their values; None if hidden from
-    the token.
+    """A secret.
+
+    `raw` has references to other secrets, `computed` their values; None if hidden from the token.
     """
 
     raw: str | None

@@ -29,8 +29,9 @@ _HINTS: Final = {
 
 
 def parse_address(text: str) -> str:
-    """Return the address with its domain in ASCII. ReferenceValueError names the problem, never the
-    input.
+    """Return the address with its domain in ASCII.
+
+    ReferenceValueError names the problem, never the input.
     """
     for character in text:
         if not character.isprintable() or character.isspace():
@@ -53,8 +54,9 @@ def parse_address(text: str) -> str:
 
 
 def _mask_letters(local: str) -> str:
-    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return "" for text that is not
-    normalised.
+    """Replace each letter or digit beyond ASCII (RFC 6531) by an x.
+
+    Return "" for text that is not normalised.
     """
     if unicodedata.normalize("NFKC", local) != local:
         return ""

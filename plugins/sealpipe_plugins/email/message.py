@@ -1,5 +1,4 @@
-"""Encodes a mail so that its text cannot become headers or markup, and parses the result to verify
-it.
+"""Encodes a mail whose text cannot become headers or markup, and parses it to verify that.
 
 The headers are not made with `email.message`: it decodes RFC 2047 words when a header is assigned,
 and their contents, line breaks included, then appear in the message (CPython before 3.12.3 and
@@ -95,8 +94,9 @@ def _encode_value(value: NamedAddress | Token | str) -> str:
 
 
 def _encode_text(text: str) -> str:
-    """Encode the value of an unstructured header: unchanged if it is unambiguous, otherwise as RFC
-    2047 words.
+    """Encode the value of an unstructured header.
+
+    Unchanged if it is unambiguous, otherwise as RFC 2047 words.
 
     The contents of these words are not decoded again.
     """
@@ -165,8 +165,9 @@ def _find_difference(
     expected: Sequence[Header],
     bodies: tuple[str, str],
 ) -> str:
-    """Parse the finished mail and return how it differs from the input; an empty string if it does
-    not.
+    """Parse the finished mail and return how it differs from the input.
+
+    An empty string if it does not.
     """
     if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n", content):
         return "it has a control character"

@@ -92,9 +92,7 @@ class _LimitedReader:
 
 
 def _client_name(connection: socket.socket) -> str:
-    """Return this machine's name if it has a domain, otherwise its address (RFC 5321, section
-    4.1.4).
-    """
+    """Return this machine's name if it has a domain, otherwise its address (RFC 5321, 4.1.4)."""
     name = socket.gethostname()
     if re.fullmatch(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", name) and len(name) < 256:
         return name

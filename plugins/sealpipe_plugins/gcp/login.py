@@ -121,8 +121,9 @@ def _find_credentials(settings: GcpSettings, context: Context) -> tuple[Any, Any
 
 
 def _default_file(context: Context) -> Path | None:
-    """Return the file of `gcloud auth application-default login`; only the default store uses
-    it.
+    """Return the file of `gcloud auth application-default login`.
+
+    Only the default store uses it.
     """
     home, folder = context.environ.get("HOME"), context.environ.get("CLOUDSDK_CONFIG")
     if context.named or not (home or folder):
@@ -175,8 +176,9 @@ def _list_addresses(info: Mapping[str, Any]) -> list[str]:
 
 
 def is_googles(address: str, url: str) -> bool:
-    """Return whether an address is in a domain of Google's: that of Secret Manager itself, if it is
-    another one.
+    """Return whether an address is in a domain of Google's.
+
+    That of Secret Manager itself, if it is another one.
     """
     host, api = ((urlsplit(each).hostname or "").lower() for each in (address, url))
     domains = ("googleapis.com", *([api.removeprefix(_API)] if api.startswith(_API) else []))

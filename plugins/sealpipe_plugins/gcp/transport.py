@@ -1,5 +1,6 @@
-"""How Google's login library sends: over the shared network; and to the metadata server of a Google
-machine.
+"""How Google's login library sends: over the shared network.
+
+To the metadata server of a Google machine.
 
 Neither logs anything. A failure that the library would wait for and repeat is raised at once: the
 core repeats.
@@ -61,8 +62,9 @@ class LoginTransport(LoginSender, transport.Request):
 
 
 class MetadataTransport(transport.Request):
-    """Asks the metadata server, and nothing else: without TLS and without a proxy, as Google's
-    tools do.
+    """Asks the metadata server, and nothing else.
+
+    Without TLS and without a proxy, as Google's tools do.
     """
 
     refusal: Reply | None = None

@@ -28,8 +28,9 @@ MAX_SEPARATOR, MAX_COMMENT = 16, 200
 
 
 class GenSource(Source):
-    """New secrets. Each reference gets a separate one, but references with the same `name=` share
-    one.
+    """New secrets.
+
+    Each reference gets a separate one, but references with the same `name=` share one.
     """
 
     def fetch(self, locator: Locator) -> Document:

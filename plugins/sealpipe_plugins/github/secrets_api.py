@@ -31,8 +31,9 @@ PAGES: Final = 50
 
 
 class SecretOwner(NamedTuple):
-    """The owner of secrets. `path` is the API path, `what` is for messages, `needs` is the token's
-    permission.
+    """The owner of secrets.
+
+    `path` is the API path, `what` is for messages, `needs` is the token's permission.
     """
 
     path: str

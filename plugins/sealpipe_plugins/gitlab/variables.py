@@ -33,8 +33,10 @@ class VariableOwner(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable. `value` is None if GitLab hides it, `description` is None if GitLab does not
-    support descriptions.
+    """A variable.
+
+    `value` is None if GitLab hides it, `description` is None if GitLab does not support
+    descriptions.
     """
 
     value: str | None
@@ -68,8 +70,9 @@ class Variable(NamedTuple):
 
 
 def add_mark(text: str, marker: str) -> str:
-    """Append a marker to a description and drop the oldest ones if necessary; unchanged if it does
-    not fit.
+    """Append a marker to a description and drop the oldest ones if necessary.
+
+    Unchanged if it does not fit.
     """
     return append_marker(text, marker, MAX_DESCRIPTION)
 
@@ -108,8 +111,9 @@ class Variables:
         return Variable(value, masked, protected, raw, _read_description(variable))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
-        """Create a variable. Raises UnsupportedError if GitLab refuses it, for example because it
-        now exists.
+        """Create a variable.
+
+        Raises UnsupportedError if GitLab refuses it, for example because it now exists.
         """
         all_members = {"key": key, "environment_scope": self.scope, **members}
         reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))

@@ -64,8 +64,9 @@ def parse_folder(locator: Locator) -> Folder:
 def read_folder(
     infisical: Infisical, folder: Folder, *, is_expanded: bool
 ) -> dict[str, FolderSecret]:
-    """Read the secrets of a folder; with `is_expanded`, also imported ones, and references to
-    others are replaced.
+    """Read the secrets of a folder.
+
+    With `is_expanded`, also imported ones, and references to others are replaced.
     """
     flag = "true" if is_expanded else "false"
     params = {

@@ -11,8 +11,9 @@ from sealpipe_plugins.raw_values import hidden_remark, is_raw
 
 
 class InfisicalSource(Source):
-    """The secrets of a folder as a map, with those that it imports; with raw=1, only its own, as
-    they were written.
+    """The secrets of a folder as a map, with those that it imports.
+
+    With raw=1, only its own, as they were written.
     """
 
     concurrency = 8

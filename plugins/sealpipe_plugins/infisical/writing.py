@@ -1,5 +1,4 @@
-"""Writes secrets of one folder, each in one request with the marker in its metadata, and confirms
-them.
+"""Writes the secrets of one folder one by one, with the marker in their metadata, and confirms.
 
 Creating one fails if it exists. Infisical has no condition for changing one.
 """

@@ -46,8 +46,9 @@ class Opener:
             )
 
     def open(self, content: bytes) -> Any:
-        """Return a database. Raises BackendAuthError if the password is wrong, PluginError if it is
-        damaged.
+        """Return a database.
+
+        Raises BackendAuthError if the password is wrong, PluginError if it is damaged.
         """
         if not content.startswith(_KDBX):
             raise PluginError(

@@ -29,8 +29,9 @@ _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def canonical_name(name: str) -> str:
-    """Return a field's name: KeePass's own fields in its spelling, in whichever case they are
-    written.
+    """Return a field's name.
+
+    KeePass's own fields in its spelling, in whichever case they are written.
     """
     return _STANDARD.get(name.lower(), name)
 
@@ -67,8 +68,9 @@ class EntryFields(Mapping[str, "str | bytes"]):
 
 
 def index_entries(tree: Any) -> dict[str, list[Any]]:
-    """Return the entries by path: the groups below the root and the title, with slashes between
-    them.
+    """Return the entries by path.
+
+    The groups below the root and the title, with slashes between them.
     """
     found: dict[str, list[Any]] = {}
     for path, entry in _walk(_find_root(tree), ""):
@@ -129,9 +131,7 @@ def add_entry(tree: Any, path: str) -> Any:
 
 
 def save_history(tree: Any, entry: Any) -> None:
-    """Keep what an entry is now in its history, as KeePass does, with at most as many items as the
-    database wants.
-    """
+    """Keep an entry's present state in its history, with as many items as the database wants."""
     copy = deepcopy(entry)
     for nested in copy.findall("History"):
         copy.remove(nested)

@@ -165,8 +165,9 @@ class KeepassSink(Sink):
 
 
 def _as_values(held: Mapping[str, str], wanted: Collection[str]) -> dict[str, bytes]:
-    """Return the fields of an entry that hold something or are wanted: KeePass gives each entry
-    some empty ones.
+    """Return the fields of an entry that hold something or are wanted.
+
+    KeePass gives each entry some empty ones.
     """
     names = (entries.TITLE, entries.MARKER)
     return {

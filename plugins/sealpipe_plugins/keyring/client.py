@@ -135,8 +135,9 @@ class KeyringClient:
         return description
 
     def _find(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
-        """Return the keyring that has the entry, and the password; the first keyring and None if
-        none has it.
+        """Return the keyring that has the entry, and the password.
+
+        The first keyring and None if none has it.
         """
         backends = self._usable_backends()
         for each in backends:

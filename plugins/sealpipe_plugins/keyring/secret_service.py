@@ -1,5 +1,6 @@
-"""The Secret Service, in the format of keyring's backend, but with AccessDeniedError instead of a
-prompt.
+"""The Secret Service in the format of keyring's backend, but without its prompts.
+
+AccessDeniedError takes their place.
 """
 
 from __future__ import annotations

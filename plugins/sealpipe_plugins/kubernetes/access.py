@@ -1,5 +1,6 @@
-"""The cluster and the credentials for it: from the settings, a kubeconfig, or the pod's service
-account.
+"""The cluster and the credentials for it.
+
+From the settings, a kubeconfig, or the pod's service account.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The connection to a Kubernetes cluster over HTTPS, with the cluster's own certificate
-authority.
-"""
+"""The connection to a Kubernetes cluster over HTTPS, with the cluster's own authority."""
 
 from __future__ import annotations
 
@@ -63,8 +61,10 @@ class Cluster:
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False
     ) -> Reply:
-        """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and
-        BackendAuthError for 401.
+        """Make one call.
+
+        Raises UnavailableError, NotConfiguredError for a wrong address, and BackendAuthError for
+        401.
 
         With `writes`, the call changes something: raises UnknownOutcomeError if the outcome is
         unknown.

@@ -145,9 +145,7 @@ class _K8sSecretUpdate:
         after: Mapping[str, bytes],
         tries: int,  # noqa: ARG002
     ) -> str | None:
-        """Write values and marker in one patch, if the Secret has not changed since the
-        snapshot.
-        """
+        """Write values and marker in one patch, if the Secret is still as in the snapshot."""
         if sum(len(data) for data in after.values()) > MAX_SIZE:
             raise UnsupportedError(
                 f"{self._locator}: Kubernetes stores at most {MAX_SIZE} bytes in a Secret",
@@ -225,8 +223,9 @@ class _K8sSecretUpdate:
         return reply
 
     def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
-        """Read the Secret back. If it has changed since, check the response to the write
-        instead.
+        """Read the Secret back.
+
+        If it has changed since, check the response to the write instead.
         """
         if reply is None:
             return None

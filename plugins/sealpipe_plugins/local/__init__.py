@@ -1,3 +1,4 @@
-"""Sources, sinks and channels on this machine: variables, files, standard input, programs, the
-terminal.
+"""Sources, sinks and channels on this machine.
+
+Variables, files, standard input, programs, the terminal.
 """

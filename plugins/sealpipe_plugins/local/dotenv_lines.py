@@ -1,5 +1,6 @@
-"""Dotenv files that all readers parse alike: shells, python-dotenv, Node's readers, Docker's
-`--env-file`.
+"""Dotenv files that all readers parse alike.
+
+Shells, python-dotenv, Node's readers, Docker's `--env-file`.
 
 Docker has no quotes, and the others parse quoted text differently. So a value is written in one of
 three quoting styles (`QUOTES`), using only the characters that its readers parse alike;
@@ -63,8 +64,9 @@ _SHELL_WORDS = frozenset({
 
 
 class DotenvSyntaxError(Exception):
-    """A file that cannot be changed safely: `line`, from 1, and `reason`, which never quotes the
-    text.
+    """A file that cannot be changed safely.
+
+    `line`, from 1, and `reason`, which never quotes the text.
     """
 
     def __init__(self, line: int, reason: str) -> None:
@@ -238,9 +240,7 @@ _STEP = re.compile(
 
 
 def _is_ambiguous(raw: str, *, exported: bool) -> bool:
-    """Return whether a shell would read past the value's last line, start another command, or
-    stop.
-    """
+    """Return whether a shell would read past the value, start another command, or stop."""
     position, in_later_word = 0, False
     while position < len(raw):
         step = _STEP.match(raw, position)

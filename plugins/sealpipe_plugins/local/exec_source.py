@@ -156,8 +156,9 @@ class ExecSource(Source):
 
 
 def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
-    """Return argv. `arg=` stays within one argument, and cannot be an option unless the config
-    allows it.
+    """Return argv.
+
+    `arg=` stays within one argument, and cannot be an option unless the config allows it.
     """
     argv, value = list(command.argv), locator.param("arg")
     takes_argument = any(PLACEHOLDER in word for word in argv)

@@ -151,9 +151,7 @@ def _check_key(key: str) -> None:
 
 @contextmanager
 def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
-    """Create the folder if missing, and yield a path that stays valid even if the folder is
-    replaced.
-    """
+    """Create the folder if missing; yield a path that is valid even if it is replaced."""
     with files.translate_errors(locator):
         for each in reversed((folder, *folder.parents)):
             _make_folder(each)

@@ -1,5 +1,6 @@
-"""Sources that need no backend: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and
-`text:VALUE`.
+"""Sources that need no backend.
+
+`env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
 
 A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` also works.
 """

@@ -1,5 +1,6 @@
-"""`prompt:TEXT`: what a person types at the terminal, without echo, even if standard input is
-redirected. Unix only.
+"""`prompt:TEXT`: what a person types at the terminal, without echo.
+
+It works even if standard input is redirected. Unix only.
 """
 
 from __future__ import annotations

@@ -103,8 +103,9 @@ def _list_fields(item: Mapping[str, Any]) -> list[ItemPart]:
 
 
 def _map_parts(item: Mapping[str, Any], keys: Collection[str]) -> dict[str, ItemPart]:
-    """Return the fields by key: those that `keys` name by these, all others by their own; the first
-    one wins.
+    """Return the fields by key: those that `keys` name by these, all others by their own.
+
+    The first one wins.
     """
     parts: dict[str, ItemPart] = {}
     for key in keys:

@@ -63,8 +63,9 @@ _CHANGED_MEANWHILE: Final = {"POST": (409,), "PATCH": (404, 409)}
 
 
 class Connect:
-    """A Connect server. Responses are cached for the run: references to one item cost one
-    request.
+    """A Connect server.
+
+    Responses are cached for the run: references to one item cost one request.
     """
 
     def __init__(self, context: Context, host: str, token: Secret) -> None:

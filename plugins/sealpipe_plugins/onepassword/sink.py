@@ -78,8 +78,9 @@ def make_sink(settings: OnePasswordSettings, context: Context) -> Sink:
 
 
 class OnePasswordSink(Sink):
-    """Items of the account. Only the fields that change are written; 1Password keeps what an item
-    was.
+    """Items of the account.
+
+    Only the fields that change are written; 1Password keeps what an item was.
     """
 
     def __init__(self, settings: OnePasswordSettings, context: Context, items: Items) -> None:

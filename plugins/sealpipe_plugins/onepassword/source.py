@@ -93,8 +93,9 @@ class ConnectSource(Source):
         self._connect = Connect(context, host, token)  # type: ignore[arg-type]
 
     def fetch(self, locator: Locator) -> Document:
-        """Return a field's value or a file's bytes; without a field, a map of all non-empty
-        fields.
+        """Return a field's value or a file's bytes.
+
+        Without a field, a map of all non-empty fields.
         """
         path = parse_path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):

@@ -54,8 +54,9 @@ class PassSource(Source):
         self._folder = settings.store_dir or home / ".password-store"
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the first line without its newline; with `raw=1` the whole entry, byte for
-        byte.
+        """Return the first line without its newline.
+
+        With `raw=1` the whole entry, byte for byte.
         """
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
@@ -74,8 +75,9 @@ class PassSource(Source):
         )
 
     def _require_entry(self, locator: Locator) -> None:
-        """Check that the entry exists: pass itself would list a folder, and accept `..` and
-        options.
+        """Check that the entry exists.
+
+        Pass itself would list a folder, and accept `..` and options.
         """
         path = locator.body
         parts = path.split("/")

@@ -1,5 +1,6 @@
-"""Psycopg's errors as ours: by SQLSTATE, and for a connection that failed, which has none, by
-libpq's words.
+"""Psycopg's errors as ours.
+
+By SQLSTATE, and for a connection that failed, which has none, by libpq's words.
 
 The words of a server are in its language: if none is known, an error only says less. Nothing of
 them is quoted.

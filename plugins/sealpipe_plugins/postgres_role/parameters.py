@@ -1,5 +1,6 @@
-"""The parameters of libpq for a connection: what the settings name, and nothing that it would find
-by itself.
+"""The parameters of libpq for a connection.
+
+What the settings name, and nothing that it would find by itself.
 """
 
 from __future__ import annotations
@@ -112,8 +113,7 @@ def make_parameters(settings: PostgresSettings, context: Context) -> dict[str, A
 def make_login(
     parameters: Parameters, role: str, password: str, connection: psycopg.Connection[Any]
 ) -> Parameters:
-    """Return the parameters of a role's login by password, at the server that a connection has
-    reached.
+    """Return the parameters of a role's login by password, at the server that we reached.
 
     A server that asks for the password itself does not get it, if libpq is new enough (16) to
     refuse that.

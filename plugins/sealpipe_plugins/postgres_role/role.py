@@ -37,8 +37,9 @@ _LOCKS: Final = 0x7365616C << 32
 
 
 class Role(NamedTuple):
-    """A role. `verifier` is the password as PostgreSQL stores it; None: it has none, or
-    `is_visible` is False.
+    """A role.
+
+    `verifier` is the password as PostgreSQL stores it; None: it has none, or `is_visible` is False.
     """
 
     number: int
@@ -76,8 +77,9 @@ def lock_role(connection: _Connection, role: Role) -> None:
 
 
 def make_verifier(connection: _Connection, name: str, password: str) -> str:
-    """Return what PostgreSQL stores of a password: computed here, so that no statement has the
-    password itself.
+    """Return what PostgreSQL stores of a password.
+
+    Computed here, so that no statement has the password itself.
     """
     return connection.pgconn.encrypt_password(
         password.encode(), name.encode(), b"scram-sha-256"

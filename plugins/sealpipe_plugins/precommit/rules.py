@@ -21,8 +21,9 @@ _BACKSLASH: Final = r"(?:\\|%(?:25){0,3}5[Cc])"
 
 
 class Start(NamedTuple):
-    """A literal that a text begins with; if it is the end of a spelled sign: what stands before it
-    of that.
+    """A literal that a text begins with.
+
+    If it is the end of a spelled sign: what stands before it of that.
     """
 
     literal: str
@@ -30,8 +31,9 @@ class Start(NamedTuple):
 
 
 class Spellings(NamedTuple):
-    """How a sign is written, as it is, in URLs, JSON, scripts and HTML, to any depth: as one
-    expression, and apart.
+    """How a sign is written, as it is, in URLs, JSON, scripts and HTML, to any depth.
+
+    As one expression, and apart.
     """
 
     pattern: str
@@ -180,9 +182,7 @@ HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
 class CompiledStart(NamedTuple):
-    """What to search for from a literal on, and what stands before the literal of the sign that it
-    ends.
-    """
+    """What to search for from a literal on, and what stands before its sign."""
 
     literal: bytes
     pattern: re.Pattern[bytes]
@@ -198,9 +198,7 @@ class CompiledRule(NamedTuple):
     blanks: bytes
 
     def matches_before(self, content: bytes, start: int, head: re.Pattern[bytes]) -> bool:
-        """Return whether the text before `start` matches the head of a start, and before it the
-        rule's `before`.
-        """
+        """Return whether the text before `start` matches a start's head and the rule's `before`."""
         sign = head.search(content, max(0, start - _HEAD_REACH), start)
         if not sign:
             return False

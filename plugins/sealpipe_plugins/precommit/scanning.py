@@ -77,9 +77,7 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
 def find_matches(
     content: bytes, rules: Sequence[CompiledRule], tail: int = 0
 ) -> list[tuple[int, Rule]]:
-    """Return line and rule of each match that no pragma allows, without those that begin in the
-    last `tail` bytes.
-    """
+    """Return line and rule of each match that no pragma allows, but in the last `tail` bytes."""
     found = {
         (line, each.rule)
         for text, breaks in _variants(content)
@@ -93,8 +91,7 @@ def find_matches(
 
 
 def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
-    r"""Yield the texts to search, whose lines end in \n alone, and where line breaks were removed
-    from each.
+    r"""Yield the texts to search: with \n for every line break, and without line breaks.
 
     If the content has NUL bytes, one is without them: this covers UTF-16 and UTF-32 without a byte
     order mark. If it is mail in quoted-printable, one has its words joined.
@@ -110,9 +107,7 @@ def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
 def _matching_lines(
     content: bytes, each: CompiledRule, begun: CompiledStart, limit: int, breaks: Sequence[int]
 ) -> Iterator[int]:
-    """Yield the lines with a match before `limit` that no pragma allows, each once, at its first
-    match.
-    """
+    """Yield each line with a match before `limit` once, at its first, unless a pragma allows it."""
     line, line_start, line_end, position = 1, 0, 0, 0
     while (match := begun.pattern.search(content, position)) and match.start() < limit:
         start = match.start()
@@ -139,8 +134,9 @@ def _read_chunk(descriptor: int) -> bytes:
 
 
 def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
-    """Yield the texts to search: UTF-16 or UTF-32 with a byte order mark as UTF-8, then the bytes
-    as git stores them.
+    """Yield the texts to search.
+
+    UTF-16 or UTF-32 with a byte order mark as UTF-8, then the bytes as git stores them.
 
     The mark may be wrong, so the bytes themselves are always included.
     """
@@ -158,8 +154,9 @@ def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
 
 
 def _strip_git_comments(message: bytes) -> bytes:
-    """Remove what git itself removes from a commit message: the scissors line and everything that
-    git wrote below.
+    """Remove what git itself removes from a commit message.
+
+    The scissors line and everything that git wrote below.
 
     Git does so for a message that an editor showed, with a diff (`commit -v`) or with
     `commit.cleanup=scissors`; it tells hooks by GIT_EDITOR that there was no editor. What it writes
@@ -179,8 +176,9 @@ def _strip_git_comments(message: bytes) -> bytes:
 def _scan_pieces(
     file: str, chunk: bytes, descriptor: int, rules: Sequence[CompiledRule]
 ) -> Iterator[Match]:
-    """Scan a large file in pieces of whole lines; a line larger than a chunk in pieces that
-    overlap.
+    """Scan a large file in pieces of whole lines.
+
+    A line larger than a chunk in pieces that overlap.
     """
     lines, rest, reported = 0, b"", set()
     while chunk:

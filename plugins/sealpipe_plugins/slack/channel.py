@@ -63,8 +63,9 @@ class SlackChannel(Channel):
         self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
-        """Return a member with the @; for several webhooks with the same address, the first
-        name.
+        """Return a member with the @.
+
+        For several webhooks with the same address, the first name.
         """
         if _TO.fullmatch(to):
             return f"@{to}" if to[0] in "UW" else to

@@ -206,8 +206,9 @@ def _stderr_note(result: program.ProgramResult) -> str:
 
 
 def refuse_several(path: str, file_name: str) -> None:
-    """Raise ReferenceValueError for several YAML documents: sops would silently return only the
-    first one as JSON.
+    """Raise ReferenceValueError for several YAML documents.
+
+    Sops would silently return only the first one as JSON.
     """
     has_content = False
     # A path of the user's, as it is.

@@ -41,8 +41,9 @@ class SopsSource(Source):
         self._sops = Sops(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the decrypted file: a map if it has keys, otherwise bytes (binary formats,
-        `raw=1`).
+        """Return the decrypted file.
+
+        A map if it has keys, otherwise bytes (binary formats, `raw=1`).
         """
         path = _check_path(locator)
         input_type = locator.param("input", "") or ""

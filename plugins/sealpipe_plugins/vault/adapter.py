@@ -1,6 +1,4 @@
-"""The adapter that lets hvac's API classes use the network that plugins share instead of
-`requests`.
-"""
+"""Lets hvac's API classes use the network that plugins share, instead of `requests`."""
 
 from __future__ import annotations
 
@@ -54,8 +52,9 @@ class Server:
         body: bytes | None,
         timeout: float | None,
     ) -> Reply:
-        """Make one request. Raises UnavailableError or NotConfiguredError if there is no
-        response.
+        """Make one request.
+
+        Raises UnavailableError or NotConfiguredError if there is no response.
         """
         if (
             self._last_failure is not None
@@ -132,8 +131,9 @@ def copy_error(error: PluginError) -> PluginError:
 
 
 def decode_response(response: Reply, method: str, url: str) -> Any:
-    """Decode a response. Raises VaultError for an error, NotConfiguredError if the server is not
-    Vault.
+    """Decode a response.
+
+    Raises VaultError for an error, NotConfiguredError if the server is not Vault.
     """
     text = _decode(response.body)
     if 200 <= response.status < 300:
@@ -178,8 +178,9 @@ def encode_exactly(value: Any) -> str:
 
 
 def _decode(body: bytes) -> Any:
-    """Decode JSON; None if it is not JSON. Numbers keep their original text, because a password may
-    be a number.
+    """Decode JSON; None if it is not JSON.
+
+    Numbers keep their original text, because a password may be a number.
     """
     try:
         return json.loads(

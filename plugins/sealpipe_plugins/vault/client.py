@@ -22,8 +22,9 @@ T = TypeVar("T")
 
 
 class Mount(NamedTuple):
-    """A mounted secrets engine; `path` has no trailing slash, `kind` is Vault's type (kv,
-    database).
+    """A mounted secrets engine.
+
+    `path` has no trailing slash, `kind` is Vault's type (kv, database).
     """
 
     path: str

@@ -1,5 +1,6 @@
-"""Maps Vault's errors. Its own text is never shown: it may quote the request, or a database's
-address.
+"""Maps Vault's errors.
+
+Its own text is never shown: it may quote the request, or a database's address.
 """
 
 from __future__ import annotations

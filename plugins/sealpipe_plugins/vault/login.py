@@ -152,8 +152,9 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
 
 
 def _default_token_file(context: Context) -> Path | None:
-    """Return the token file of `vault login`; only the default store uses it, because it belongs to
-    VAULT_ADDR.
+    """Return the token file of `vault login`.
+
+    Only the default store uses it, because it belongs to VAULT_ADDR.
     """
     home = context.environ.get("HOME")
     if context.named or not home:

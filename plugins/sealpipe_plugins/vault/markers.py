@@ -30,8 +30,9 @@ _REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that does not s
 
 
 class _Metadata(NamedTuple):
-    """The custom metadata; `version` is the metadata's own version, if the server counts it
-    (OpenBao does).
+    """The custom metadata.
+
+    `version` is the metadata's own version, if the server counts it (OpenBao does).
     """
 
     custom: Mapping[str, str]

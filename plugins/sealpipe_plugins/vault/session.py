@@ -106,8 +106,9 @@ class Session:
     def access_denied(
         self, reference: str, path: str, namespace: str, capability: str = "read"
     ) -> PluginError:
-        """Return the error for a denied path: an invalid token, or a policy without
-        `capability`.
+        """Return the error for a denied path.
+
+        An invalid token, or a policy without `capability`.
         """
         with self._lock:
             if not self._is_token_valid():

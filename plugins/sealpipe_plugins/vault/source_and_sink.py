@@ -84,8 +84,9 @@ class VaultSink(Sink):
     def put(
         self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
     ) -> WriteResult:
-        """Store the values. The receipt's version is the key's version; empty for an engine without
-        versions.
+        """Store the values.
+
+        The receipt's version is the key's version; empty for an engine without versions.
         """
         vault_path = self._parse_target(locator)
         wanted = _wanted_values(locator, fields)
@@ -161,8 +162,9 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, b
 
 
 def _comparable(value: Any) -> bytes:
-    """Return a value as bytes for comparison; a value that is not text never equals a value to
-    store.
+    """Return a value as bytes for comparison.
+
+    A value that is not text never equals a value to store.
     """
     if isinstance(value, str) and not isinstance(value, Number):
         return value.encode("utf-8", "surrogatepass")

@@ -1,5 +1,6 @@
-"""Writes to Vault's key-value engines: read first, then written with check-and-set if the engine
-supports it.
+"""Writes to Vault's key-value engines.
+
+Read first, then written with check-and-set if the engine supports it.
 
 The loop is in confirm.py. A write whose response was lost is handled here, because the loop
 compares only the newest values: here the version that the write would have created is read, even if

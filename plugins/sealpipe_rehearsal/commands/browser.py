@@ -1,5 +1,4 @@
-"""`sealpipe rehearse --open`: shows the tour's link in a browser, and keeps it out of every
-process's arguments.
+"""`sealpipe rehearse --open`: shows the tour's link in a browser, and in no process's arguments.
 
 The link has its key in it, and other users of the machine can read the arguments of processes. So
 the browser is given the name of a file that only this user can read, whose page leads to the link.

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def run_command(running: RunningService, command: Sequence[str], *, is_job: bool = False) -> int:
-    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after
-    signal N.
+    """Run a command with SEALPIPE_* pointing at the service.
+
+    Return its exit code, or 128+N after signal N.
 
     A command of a CI job gets all that it needs: see `prepare_job`.
     """
@@ -45,9 +46,7 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
 def environment(
     running: RunningService, environ: Mapping[str, str], folder: Path
 ) -> dict[str, str]:
-    """Return the environment with the user's SEALPIPE_* replaced, so that nothing reaches the real
-    service.
-    """
+    """Return the environment with the user's SEALPIPE_* replaced: nothing reaches the service."""
     inherited = drop_own_variables(environ)
     config = folder / "config.toml"
     config.touch(mode=0o600)

@@ -1,6 +1,4 @@
-"""`sealpipe rehearse --job`: a sealpipe command of a CI job gets all that it needs, and reaches
-nobody.
-"""
+"""`sealpipe rehearse --job`: a CI job's command gets all that it needs, and reaches nobody."""
 
 from __future__ import annotations
 
@@ -58,8 +56,9 @@ _UNSET: Final = ("", "false", "credential", "only")
 
 @dataclass(frozen=True)
 class Stage:
-    """What a made-up share or request is made with: the service, the program, its environment, and
-    a folder.
+    """What a made-up share or request is made with.
+
+    The service, the program, its environment, and a folder.
     """
 
     running: RunningService
@@ -68,8 +67,9 @@ class Stage:
     folder: Path
 
     def call(self, *arguments: str) -> dict[str, Any]:
-        """Run sealpipe, not as a job, which would set outputs; return its JSON. Raises UsageError
-        if it fails.
+        """Run sealpipe, not as a job, which would set outputs; return its JSON.
+
+        Raises UsageError if it fails.
         """
         of_jobs = set(list_variables())
         environ = {name: value for name, value in self.environ.items() if name not in of_jobs}
@@ -90,8 +90,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Call:
-    """A command line: the command's own words, its options, each with its value, and its
-    operands.
+    """A command line.
+
+    The command's own words, its options, each with its value, and its operands.
     """
 
     words: tuple[str, ...]
@@ -198,9 +199,7 @@ def _make_up(call: Call, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _make_up_logins(name: str, kept: Mapping[str, str]) -> dict[str, str]:
-    """Return a value for each empty secret of a store, for commands that only describe stores and
-    channels.
-    """
+    """Return a value for each empty secret of a store, for commands that only describe."""
     described = kept if name in ("collect", "batch") else {}
     empty = [each for each, value in described.items() if not value and each.startswith(_STORES)]
     return {each: f"stand-in for {each}" for each in empty if each.endswith(_SECRETS)}
@@ -224,8 +223,9 @@ def _prepare_collect(stage: Stage, call: Call, environ: Mapping[str, str]) -> Ca
 
 
 def _make_request(stage: Stage, number: int, operand: str, prompts: Sequence[str]) -> str:
-    """Make up a request with a submission; return what names it: its receipt, or the short code in
-    the operand.
+    """Make up a request with a submission.
+
+    Return what names it: its receipt, or the short code in the operand.
     """
     receipt = stage.folder / f"receipt-{number}.json"
     made = stage.call(
@@ -286,8 +286,9 @@ _WORDS: Final = (
 
 
 def _list_prompts(operand: str) -> list[str]:
-    """Return the prompts of a receipt, as options have them; none if it is no receipt, or not
-    there.
+    """Return the prompts of a receipt, as options have them.
+
+    None if it is no receipt, or not there.
     """
     from sealpipe.state.receipt import read_receipt
 

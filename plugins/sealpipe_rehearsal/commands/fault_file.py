@@ -63,8 +63,9 @@ def report_unused(faults: Sequence[Progress]) -> None:
 
 
 def _line(text: str, number: int | None, rows: int) -> str:
-    """Return the line where an entry begins, or an empty string if uncertain: tomllib keeps no line
-    numbers.
+    """Return the line where an entry begins, or an empty string if uncertain.
+
+    Tomllib keeps no line numbers.
     """
     starts = [
         match.start()

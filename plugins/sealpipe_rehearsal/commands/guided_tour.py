@@ -80,9 +80,7 @@ def _quote(word: str) -> str:
 
 
 def _share(running: RunningService, password: str, words: list[str]) -> dict[str, Any] | int:
-    """Return what the command printed, or its exit code if it failed, as it may under a fault
-    plan.
-    """
+    """Return what the command printed, or its exit code if it failed, as under a fault plan."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
         command = [sys.executable, "-m", "sealpipe", "share", "--output", "json", *words]

@@ -162,8 +162,9 @@ def call_service(port: int, call: Callable[[str], T]) -> T:
 
 
 def find_origin(port: int) -> str:
-    """Return the address of the rehearsal that the user means: at --port, else at
-    SEALPIPE_BASE_URL, else at 8765.
+    """Return the address of the rehearsal that the user means.
+
+    At --port, else at SEALPIPE_BASE_URL, else at 8765.
 
     A key of any other rehearsal could not be used at SEALPIPE_BASE_URL.
     """
@@ -190,8 +191,7 @@ def _is_port_given() -> bool:
 
 
 def _check_rehearsal(origin: str) -> None:
-    """Raise UsageError if another program responds, or a rehearsal of another user that nobody has
-    named.
+    """Raise UsageError for another program, or another user's rehearsal that is not named.
 
     Says on stderr which rehearsal it is, unless --port says so.
     """

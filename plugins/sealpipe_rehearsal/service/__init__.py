@@ -1,5 +1,4 @@
-"""The service: an independent implementation of the specification that imports neither sealpipe nor
-cryptography.
+"""The service: the specification implemented again, without sealpipe or cryptography.
 
 So a misreading of the specification in the client is not repeated here. The service handles only
 ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all it needs.

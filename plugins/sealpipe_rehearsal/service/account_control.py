@@ -126,8 +126,9 @@ def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[s
 
 
 def create_key(service: Service, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/keys: the defaults are those of the app's form, `shares:write` and custody
-    `self`.
+    """POST /rehearsal/keys, with the defaults of the app's form.
+
+    They are `shares:write` and custody `self`.
     """
     members = read_members(_KEY_EXTENDED if service.extended else _KEY, http_request)
     key = Key(
@@ -195,9 +196,7 @@ def grant_custody(
 
 
 def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
-    """POST /rehearsal/keys/{key_id}/custody: register the custody public key, which raises the
-    effective level.
-    """
+    """POST /rehearsal/keys/{key_id}/custody: register its key, which raises the level."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
     public_key = read_members(rules, http_request)["custody_public_key"]
     with service.store.transaction():

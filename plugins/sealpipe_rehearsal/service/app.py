@@ -1,5 +1,6 @@
-"""The ASGI application: reads a request to its end, finds the handler for its path, and runs it in
-a thread.
+"""The ASGI application.
+
+Reads a request to its end, finds the handler for its path, and runs it in a thread.
 
 Handlers block (SQLite, `Service.on_moment`), so each runs in a thread: a second call can arrive
 while a first one is in flight.
@@ -109,9 +110,7 @@ PathHandler = Callable[[Service, HttpRequest], Response]
 
 
 def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
-    """Return the handler for a path, and whether it belongs to the control API, which is not
-    logged.
-    """
+    """Return a path's handler, and whether it is of the control API, which is not logged."""
     match http_request.segments:
         case ("v1", *_):
             return gateway.handle, False
@@ -152,8 +151,9 @@ def _handle_request_link(service: Service, http_request: HttpRequest) -> Respons
 
 
 def _find_end(service: Service, segments: tuple[str, ...]) -> datetime | None:
-    """Return when what a page's link leads to ends, if it is still open: the page's script asks the
-    same.
+    """Return when what a page's link leads to ends, if it is still open.
+
+    The page's script asks the same.
     """
     match segments:
         case ("s", "r", code):
@@ -171,8 +171,9 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
 
 
 def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
-    """Return why a request may not use the routes outside /v1: another web page sent it, or its
-    host name is foreign.
+    """Return why a request may not use the routes outside /v1.
+
+    Another web page sent it, or its host name is foreign.
 
     Any web page can make a browser on this machine send requests to loopback, and any name can
     resolve to it (DNS rebinding). /v1 needs no such check: it requires a credential.

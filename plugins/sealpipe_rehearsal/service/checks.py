@@ -118,8 +118,9 @@ _GENERATOR = (
 
 @accepts(type="string", pattern="^[A-Za-z0-9_-]{87}$", examples=[_GENERATOR])
 def p256_point(value: object) -> str | None:
-    """Check base64url of an uncompressed P-256 point (specification: Custody public key, step
-    4).
+    """Check base64url of an uncompressed P-256 point.
+
+    Specification: Custody public key, step 4.
     """
     reason = "must be base64url of a 65-byte uncompressed P-256 point"
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{87}", value, re.ASCII):

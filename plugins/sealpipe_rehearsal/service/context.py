@@ -60,8 +60,9 @@ class Service:
 
     @property
     def field_types(self) -> tuple[str, ...]:
-        """Return the types of fields that its pages know; any other renders as text (specification:
-        field, `type`).
+        """Return the types of fields that its pages know.
+
+        Any other renders as text (specification: field, `type`).
         """
         return FIELD_TYPES_EXTENDED if self.extended else FIELD_TYPES
 
@@ -74,9 +75,7 @@ class Service:
 
     @contextmanager
     def next_call_fails(self) -> Iterator[None]:
-        """Inside the block, the next call that reaches one of MOMENTS fails with 500/42 or
-        500/11.
-        """
+        """Let the next call that reaches one of MOMENTS in the block fail with 500/42 or 500/11."""
         before = dict(self.failing)
         self.failing |= dict.fromkeys(MOMENTS, 1)
         try:
@@ -112,8 +111,9 @@ class HttpRequest:
         return ", ".join(values) if values else None
 
     def is_to_loopback(self) -> bool:
-        """Return whether the Host header names loopback: foreign names can resolve to loopback, too
-        (DNS rebinding).
+        """Return whether the Host header names loopback.
+
+        Foreign names can resolve to loopback, too (DNS rebinding).
         """
         host = self.header("host") or ""
         name, _, port = host.rpartition(":")

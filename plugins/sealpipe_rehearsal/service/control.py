@@ -77,9 +77,7 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
 
 
 def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
-    """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and
-    `left`.
-    """
+    """GET /rehearsal/faults: the plan's rows, with the requests `applied` and `left`."""
     return json_response(
         200, {"faults": [progress.as_json() for progress in service.faults.progress()]}
     )

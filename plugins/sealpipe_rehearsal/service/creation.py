@@ -1,5 +1,6 @@
-"""Create a share or a request, in the specification's order: idempotency header, replay,
-validation, plan, row.
+"""Create a share or a request, in the specification's order.
+
+Idempotency header, replay, validation, plan, row.
 """
 
 from __future__ import annotations

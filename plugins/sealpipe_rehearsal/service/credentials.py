@@ -60,8 +60,9 @@ class Key:
 
     @property
     def space(self) -> str:
-        """The owner of the shares and requests that the key can use: its organisation if any,
-        otherwise its account.
+        """The owner of the shares and requests that the key can use.
+
+        Its organisation if any, otherwise its account.
         """
         return self.account if self.organization is None else ORGANIZATION + self.organization
 
@@ -127,8 +128,9 @@ def find_key(store: Store, key_id: str) -> Key | None:
 
 
 def is_compromised(store: Store, key: Key) -> bool:
-    """Return whether a secret or the public key of this key is one of a compromised key (gaps:
-    compromise).
+    """Return whether a secret or the public key of this key is one of a compromised key.
+
+    Gaps: compromise.
     """
     row = store.row(
         """SELECT 1 FROM keys WHERE compromised_at IS NOT NULL
@@ -184,8 +186,9 @@ _UPDATES = {
 
 
 def mark_key(store: Store, key_id: str, field: str, value: float | str) -> bool:
-    """Record that a key was used, revoked or compromised, or that its custody key was registered;
-    whether it is new.
+    """Record that a key was used, revoked or compromised, or that its custody key was registered.
+
+    Whether it is new.
     """
     return store.change(_UPDATES[field], {"key_id": key_id, "value": value}) > 0
 

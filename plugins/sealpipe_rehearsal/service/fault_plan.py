@@ -98,8 +98,9 @@ class FaultPlan:
             self._applied += [0] * len(new)
 
     def next_fault(self, method: str, path: tuple[str, ...]) -> FaultRow | None:
-        """Return the fault for a request: the first matching row that is past its `skip` and has
-        times left.
+        """Return the fault for a request.
+
+        The first matching row that is past its `skip` and has times left.
         """
         with self._lock:
             for number, row in enumerate(self._rows):

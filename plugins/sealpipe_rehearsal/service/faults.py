@@ -32,8 +32,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of the table. With `changes_response`, it needs the service's own response, so it
-    follows the commit.
+    """A row of the table.
+
+    With `changes_response`, it needs the service's own response, so it follows the commit.
     """
 
     run: Callable[..., Awaitable[Response | None]]

@@ -57,8 +57,9 @@ def count(service: Service, table: str, space: str) -> dict[str, int]:
 
 
 def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
-    """Return a page of the list and its pagination: newest first; with `status=expired` latest end
-    first.
+    """Return a page of the list and its pagination: newest first.
+
+    With `status=expired` latest end first.
 
     The specification has no `status`, so only an `extended` service reads it.
     """

@@ -44,8 +44,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Note:
-    """A note for the operator and the owner, such as a compromised key; `message` says what to
-    do.
+    """A note for the operator and the owner, such as a compromised key.
+
+    `message` says what to do.
     """
 
     at: datetime

@@ -1,5 +1,6 @@
-"""POST /v1/mcp: the Model Context Protocol over streamable HTTP (specification: POST /v1/mcp; gaps:
-MCP).
+"""POST /v1/mcp: the Model Context Protocol over streamable HTTP.
+
+Specification: POST /v1/mcp; gaps: MCP.
 
 Supports revisions 2025-03-26 to 2025-11-25. There are no sessions and no streams: each POST gets
 one JSON object, and GET and DELETE get 405. `mcp_messages` has the messages, `mcp_tools` the tools.

@@ -35,8 +35,9 @@ from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """A handler's successful responses by status, its own refusals, the rules of its body; whether
-    it is paginated.
+    """A handler's successful responses by status, its own refusals, the rules of its body.
+
+    Whether it is paginated.
     """
 
     answers: Mapping[int, Schema]
@@ -142,8 +143,9 @@ _STATUS = {"name": "status", "in": "query", "schema": {"enum": ["active", "expir
 
 
 def document(*, extended: bool = False) -> dict[str, Any]:
-    """Return the document, without the tools, which are JSON-RPC. Its server is `/v1` on the same
-    host.
+    """Return the document, without the tools, which are JSON-RPC.
+
+    Its server is `/v1` on the same host.
     """
     paths: dict[str, dict[str, Any]] = {}
     for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
@@ -204,8 +206,9 @@ def _operation(
 
 
 def _body(rules: Mapping[str, Rule]) -> Schema:
-    """Return the schema of a create body: null counts as missing, and unknown members are
-    ignored.
+    """Return the schema of a create body.
+
+    Null counts as missing, and unknown members are ignored.
     """
     return {
         "type": "object",

@@ -58,8 +58,9 @@ _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find_file(method: str, segments: tuple[str, ...]) -> str | None:
-    """Return the file for a request: the page of a link, the index, or a file of a page; None if
-    there is none.
+    """Return the file for a request: the page of a link, the index, or a file of a page.
+
+    None if there is none.
     """
     if method not in ("GET", "HEAD"):
         return None
@@ -76,8 +77,9 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
 
 
 def page(name: str, tag: str, field_types: Sequence[str], end: datetime | None = None) -> Response:
-    """Return a file of page/; HTML gets the service tag and the field types that it renders
-    (letters, digits, `_`).
+    """Return a file of page/.
+
+    HTML gets the service tag and the field types that it renders (letters, digits, `_`).
 
     And when what the link leads to ends, in UTC: for a browser without scripts, which would say it
     in the local time.
@@ -99,8 +101,9 @@ def _describe_end(end: datetime) -> str:
 
 
 def redact_key(target: str) -> str:
-    """Return a link's path for the log, cut after `%23` (or `%2523`): the text after an encoded `#`
-    may be the key.
+    """Return a link's path for the log, cut after `%23` (or `%2523`).
+
+    The text after an encoded `#` may be the key.
     """
     match = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
     return f"{target[: match.end()]}..." if match else target

@@ -1,5 +1,6 @@
-"""Accounts, organisations, plan limits and the rate limiter (specification: Plan gating,
-Limits).
+"""Accounts, organisations, plan limits and the rate limiter.
+
+Specification: Plan gating, Limits.
 """
 
 from __future__ import annotations

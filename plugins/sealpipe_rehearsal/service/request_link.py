@@ -1,5 +1,6 @@
-"""The routes behind a request's links, outside /v1: the submitter's form and the requester's
-submissions.
+"""The routes behind a request's links, outside /v1.
+
+The submitter's form and the requester's submissions.
 
 The form requires the passcode, if there is one, and uses an access. Submissions are sealed to the
 request's public key; the service never has the key that opens them.
@@ -99,9 +100,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
 
 
 def list_submissions(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, even of an expired
-    request.
-    """
+    """GET /rehearsal/requests/{code}/submissions: sealed ones, even of an expired request."""
     listing.mark_expired(service)
     row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
     if row is None:

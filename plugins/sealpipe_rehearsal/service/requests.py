@@ -1,5 +1,6 @@
-"""The routes of secure requests (specification: Endpoints, from POST /v1/requests on; gaps: their
-bodies).
+"""The routes of secure requests.
+
+Specification: Endpoints, from POST /v1/requests on; gaps: their bodies.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def show(call: Call) -> Response:
 
 
 def submissions(call: Call) -> Response:
-    """GET /v1/requests/{shortCode}/submissions: oldest first; those without end-to-end encryption
-    are only counted.
+    """GET /v1/requests/{shortCode}/submissions: oldest first.
+
+    Those without end-to-end encryption are only counted.
     """
     return json_response(200, sealed_submissions(call.service, _find_owned(call)))
 
@@ -75,8 +77,9 @@ def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
 
 
 def delete(call: Call) -> Response:
-    """DELETE /v1/requests/{shortCode}: an active request expires; an expired one is deleted with
-    its submissions.
+    """DELETE /v1/requests/{shortCode}: an active request expires.
+
+    An expired one is deleted with its submissions.
     """
     if not call.codes or not call.codes[0]:
         refuse("no_short_code")
@@ -100,8 +103,9 @@ def delete(call: Call) -> Response:
 
 
 def _find_owned(call: Call) -> Row:
-    """Return the caller's request with this code, or refuse: ownership is checked before anything
-    else.
+    """Return the caller's request with this code, or refuse.
+
+    Ownership is checked before anything else.
     """
     listing.mark_expired(call.service)
     row = call.service.store.row(

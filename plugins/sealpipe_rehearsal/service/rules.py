@@ -1,5 +1,6 @@
-"""Reads a JSON body strictly, with the rules of both create bodies (specification: Share create
-body; gaps: requests).
+"""Reads a JSON body strictly, with the rules of both create bodies.
+
+Specification: Share create body; gaps: requests.
 
 The content of `data` is never checked (POST /v1/shares, rule 6), and a request without fields is
 accepted. A null member counts as missing; an unknown one is ignored.

@@ -58,9 +58,7 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/shares/{code}/open: returns the ciphertext if token and verifier are
-    correct.
-    """
+    """POST /rehearsal/shares/{code}/open: the ciphertext for the right token and verifier."""
     try:
         members = read_object(http_request.body)
     except RefusalError as refused:

@@ -1,5 +1,6 @@
-"""The share routes (specification: Endpoints, from POST /v1/shares to DELETE
-/v1/shares/{shortCode}).
+"""The share routes.
+
+Specification: Endpoints, from POST /v1/shares to DELETE /v1/shares/{shortCode}.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ def delete(call: Call) -> Response:
 
 
 def show_stats(call: Call) -> Response:
-    """GET /v1/stats: active and ended shares, all views, views of the last 14 days, oldest first
-    (gaps: shape).
+    """GET /v1/stats: active and ended shares, all views, views of the last 14 days, oldest first.
+
+    Gaps: shape.
     """
     service, space = call.service, call.key.space
     with service.store.transaction():
@@ -153,8 +155,9 @@ def _check_plan(call: Call, members: creation.Members) -> None:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """Return the share's columns: hashes of token and verifier, and the wrap only if it can be
-    stored.
+    """Return the share's columns.
+
+    Hashes of token and verifier, and the wrap only if it can be stored.
     """
     custody = "none"
     if members["item_key_wrap"] is not None:

@@ -16,9 +16,7 @@ _NOT_FOUND = json_response(404, {"message": "the webhook endpoint does not exist
 
 
 def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
-    """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its
-    deliveries.
-    """
+    """GET /rehearsal/webhooks: endpoints without secrets, and their deliveries' states."""
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
         by_state = counts.setdefault(delivery.webhook, {})
@@ -58,8 +56,9 @@ def remove(service: Service, http_request: HttpRequest, name: str) -> Response: 
 
 
 def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001
-    """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for
-    24 hours.
+    """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once.
+
+    Both sign for 24 hours.
     """
     endpoint = webhooks.rotate(
         service.store, name, service.token_bytes(32), service.clock.timestamp()

@@ -36,8 +36,9 @@ _RECORD_ATTEMPT = """UPDATE deliveries
 
 @dataclass(frozen=True)
 class WebhookDelivery:
-    """A delivery. `state` is `waiting`, `delivered` or `given-up`; `answered` is the last status or
-    error.
+    """A delivery.
+
+    `state` is `waiting`, `delivered` or `given-up`; `answered` is the last status or error.
 
     `due` is the next attempt, in seconds since 1970 by the service's clock.
     """
@@ -88,8 +89,9 @@ class Deliverer:
                 thread.join(_STOP_SECONDS)
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing is due or in progress, at most some seconds; return whether that is
-        so.
+        """Wait until nothing is due or in progress, at most some seconds.
+
+        Return whether that is so.
         """
 
         def done() -> bool:

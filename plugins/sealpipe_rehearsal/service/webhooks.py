@@ -1,5 +1,6 @@
-"""Webhook endpoints, their signatures (gaps: webhook signature) and the queue of events
-(specification: Events).
+"""Webhook endpoints, their signatures (gaps: webhook signature) and the queue of events.
+
+Specification: Events.
 
 An endpoint belongs to an account, never to an organisation: an event goes to the owner of its
 share.
@@ -36,8 +37,9 @@ class CapacityError(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One webhook endpoint. `previous_secret` is the secret before the last rotation, at
-    `rotated_at`.
+    """One webhook endpoint.
+
+    `previous_secret` is the secret before the last rotation, at `rotated_at`.
     """
 
     id: str
@@ -56,9 +58,7 @@ class Endpoint:
         return until if now < until else None
 
     def signature(self, body: bytes, now: float) -> str:
-        """Return the signature header for a body sent at this moment:
-        `t=<unix>,v1=<hex>[,v1=<hex>]`.
-        """
+        """Return the signature header for a body sent now: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
         stamp = str(int(now))
         secrets = [
             self.secret,
@@ -175,8 +175,9 @@ DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM 
 
 
 def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
-    """Queue an event for each endpoint of its account, in the caller's transaction; return whether
-    there is any.
+    """Queue an event for each endpoint of its account, in the caller's transaction.
+
+    Return whether there is any.
 
     Webhooks share the API's plan entitlement: without it nothing is sent.
     """

@@ -1,5 +1,6 @@
-"""Keeps custody secrets out of the log, wherever in a request they came (specification: Credential,
-3).
+"""Keeps custody secrets out of the log, wherever in a request they came.
+
+Specification: Credential, 3.
 
 The service knows the SHA-256 of each custody secret, which only a rehearsal is told. It compares
 every text of 43 characters of base64url that a request has, also one that was put together from
@@ -32,8 +33,9 @@ Headers = tuple[tuple[str, str], ...]
 def withhold(
     target: str, headers: Headers, body: bytes, digests: Collection[bytes]
 ) -> tuple[str, Headers, bytes]:
-    """Return target, headers and body for the log: each part that has a custody secret is replaced
-    as a whole.
+    """Return target, headers and body for the log.
+
+    Each part that has a custody secret is replaced as a whole.
 
     `digests` are the SHA-256 of the custody secrets. All parts are replaced if only several
     together have one.
@@ -59,9 +61,7 @@ def _target_texts(target: str) -> list[str]:
 
 
 def _body_texts(body: bytes) -> list[str]:
-    """Return a body's strings if it is JSON, else the body, as it is and with percent escapes
-    read.
-    """
+    """Return a JSON body's strings, else the body: as it is, and with percent escapes read."""
     text = body.decode("utf-8", "replace")
     try:
         members = json.loads(text)

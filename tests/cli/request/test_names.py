@@ -116,11 +116,11 @@ def test_what_is_known_is_found_by_code_and_service(tmp_path: Path) -> None:
         BASE,
         "a/b",
         NOW,
-        NOW,
         NAME,
         "Title",
         "o/r/7/1/ask",
         "https://links.example/r/a%2Fb",
+        created_at=NOW,
     )
     note_creation(folder, one)
     note_creation(folder, one)
@@ -140,7 +140,7 @@ def test_what_is_known_is_found_by_code_and_service(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: Path) -> None:
-    note_creation(tmp_path / "c", Creation("share", BASE, "abc", NOW, name=NAME))
+    note_creation(tmp_path / "c", Creation("share", BASE, "abc", created_at=NOW, name=NAME))
     (file,) = (tmp_path / "c").iterdir()
     members = json.loads(file.read_text())
     for known in ({}, {"unknown": 1}):
@@ -182,7 +182,7 @@ def test_names_match_patterns_and_runs_by_whole_parts(
     run: str | None,
     is_match: bool,  # noqa: FBT001
 ) -> None:
-    created = Creation("share", BASE, "abc", NOW, name="staging-db", run="o/r/7/1/ask")
+    created = Creation("share", BASE, "abc", created_at=NOW, name="staging-db", run="o/r/7/1/ask")
     assert select_created([created], pattern, run) == [created] * is_match
-    nameless = Creation("share", BASE, "abc", NOW)
+    nameless = Creation("share", BASE, "abc", created_at=NOW)
     assert select_created([nameless], "*", None) == select_created([nameless], None, "o/r") == []

@@ -112,7 +112,8 @@ ELSEWHERE = {
     ),
     *("True", "SealpipeError"),
     "KeyPair",  # on the page of the wire format
-    *("Creation", "Item", "Session"),  # of methods for the command line, and of its own format
+    # Of methods for the command line, of its messages, and of its own format.
+    *("EntryCommands", "Item", "KnownLink", "Session"),
 }
 
 

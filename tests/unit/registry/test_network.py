@@ -24,8 +24,9 @@ from sealpipe.network.service_network import make_pool_proxy, make_tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
-from support.faults import says, tunnels
+from support.faults import Fault, raw, says, tunnels
 from support.faulty import Exchange, Faulty
+from support.ports import silent_port
 from support.wires import LOOPBACK
 
 HOST = "backend.example"
@@ -337,6 +338,56 @@ def test_the_environments_proxy_is_used_also_for_tls_and_never_for_loopback(
             network.http().get(f"http://{HOST}/x")
         assert network.http().get(plain.base_url).text == "it is I"
         assert proxy.received() == []
+
+
+def test_a_socket_goes_through_the_proxy_and_tls_ends_behind_it(
+    network_of: NetworkOf, secure: Backend, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Faulty((LOOPBACK, 1), then=tunnels((LOOPBACK, secure.port))) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:p%40ss@{LOOPBACK}:{proxy.port}")
+        line = network_of(ca_file).connect(f"https://{HOST}")
+        with line:
+            line.sendall(f"GET /x HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+            assert b"".join(iter(lambda: line.recv(65536), b"")).endswith(b"it is I")
+        (asked,) = proxy.received()
+    assert (asked.method, asked.target) == ("CONNECT", f"{HOST}:443")
+    assert asked.header("host") == f"{HOST}:443"
+    assert asked.header("proxy-authorization") == "Basic dXNlcjpwQHNz"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "told"),
+    [
+        (says(407), "ProxyError", "407"),
+        (says(502, "for people"), "ProxyError", "502"),
+        (raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), "OSError", "not HTTP"),
+        (raw(b"HTTP/1.1 200 Fine\r\n"), "OSError", "closed the connection"),
+        (raw(b""), "OSError", "closed the connection"),
+    ],
+)
+def test_a_proxy_that_makes_no_tunnel_is_an_error_of_the_socket(
+    network_of: NetworkOf,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    answer: Fault,
+    kind: str,
+    told: str,
+) -> None:
+    caplog.set_level(0)
+    with Faulty((LOOPBACK, 1), then=answer) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:pass@{LOOPBACK}:{proxy.port}")
+        with pytest.raises(OSError, match=told) as caught:
+            network_of(None).connect(f"https://{HOST}")
+    assert type(caught.value).__name__ == kind
+    assert "people" not in caplog.text + str(caught.value)
+
+
+def test_a_proxy_that_nobody_runs_is_told_by_the_system(
+    network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{LOOPBACK}:{silent_port()}")
+    with pytest.raises(ConnectionRefusedError):
+        network_of(None).connect(f"https://{HOST}")
 
 
 def test_a_host_of_no_proxy_gets_none(

@@ -1,5 +1,6 @@
-"""What rows do to the world, each once: `intent`, then `sending` by compare-and-set, then `done` or
-`failed`.
+"""What rows do to the world, each once.
+
+`intent`, then `sending` by compare-and-set, then `done` or `failed`.
 
 Whoever begins an effect has it on disk before it acts, and is the only one. An effect that is left
 at `sending` may have happened: only what can find out, or may be repeated, goes on with it. A batch
@@ -55,9 +56,7 @@ class EffectStore:
         return [opened.load_effect(values) for values in found]
 
     def intend(self, row: Row, name: str, content: Members) -> Effect:
-        """Record what is to be done, as `intent`; return the effect that there is already, whatever
-        its state.
-        """
+        """Record what is to be done as `intent`, or return the effect that exists already."""
         with self._writer.write(row.batch, row.id) as transaction:
             self._check_holder(transaction, row)
             return self._add(transaction, row, name, "intent", content) or self._find(
@@ -65,8 +64,7 @@ class EffectStore:
             )
 
     def begin(self, row: Row, name: str, content: Members) -> Effect | None:
-        """Take the effect from nothing, `intent` or `failed` to `sending`; then it is ours alone to
-        do.
+        """Take the effect from nothing, `intent` or `failed` to `sending`: it is ours alone.
 
         None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has
         the row.
@@ -88,9 +86,7 @@ class EffectStore:
             return effect
 
     def record(self, row: Row, name: str, content: Members) -> Effect:
-        """Record something that is `done` already; return the effect that there is, if there is
-        one.
-        """
+        """Record something as `done`, or return the effect that exists already."""
         with self._writer.write(row.batch, row.id) as transaction:
             return self._add(transaction, row, name, "done", content) or self._find(
                 transaction, row, name
@@ -166,9 +162,7 @@ class EffectStore:
     def _change(
         self, effect: Effect, state: EffectState, content: Members
     ) -> tuple[Effect, Callable[[Transaction], None]]:
-        """Return the effect's next version, and what writes it: that raises ConflictError if it has
-        changed.
-        """
+        """Return the effect's next version, and its write: ConflictError if it has changed."""
         sealer, version = self._keyring.get(effect.batch).sealer, effect.version + 1
         at = effect.at if state == effect.state else self._clock()
         blob = sealer.seal(

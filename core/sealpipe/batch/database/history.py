@@ -46,8 +46,6 @@ class History:
                 return
 
     def count_changes(self, batch: Batch) -> int:
-        """Return how often the rows of a batch were written: it never falls, unless a backup is
-        restored.
-        """
+        """Return how often the rows of a batch were written; only a restored backup has fewer."""
         (number,) = check_types(self._database.read(sql.COUNT_CHANGES, batch=batch.id)[0], "i")
         return int(number)

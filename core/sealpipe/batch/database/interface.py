@@ -66,8 +66,9 @@ class Transaction(ABC):
 
 
 class Database(ABC):
-    """A batch's database. Its methods raise StateError; DatabaseUnavailableError if it did not
-    answer.
+    """A batch's database.
+
+    Its methods raise StateError; DatabaseUnavailableError if it did not answer.
     """
 
     dialect: Dialect
@@ -84,8 +85,7 @@ class Database(ABC):
     def transaction(
         self, batch: str = "", *, exclusive: bool = False
     ) -> AbstractContextManager[Transaction]:
-        """Begin a transaction that writes; it is on disk when the block ends, and undone if the
-        block raises.
+        """Begin a write transaction: on disk when the block ends, undone if it raises.
 
         An `exclusive` one keeps out the others of the same batch.
         """

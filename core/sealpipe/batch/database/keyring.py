@@ -1,5 +1,6 @@
-"""The batches of a database, and which credential opens each: the key check, and sealing anew when
-a key is rotated.
+"""The batches of a database, and which credential opens each.
+
+The key check, and sealing anew when a key is rotated.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ from sealpipe.errors import StateError
 
 
 class BatchKeyring:
-    """The batches that a credential opens, or its predecessor during a rotation, for one
-    service.
-    """
+    """The batches of one service that a credential opens, or during a rotation its predecessor."""
 
     def __init__(
         self,
@@ -68,9 +67,7 @@ class BatchKeyring:
 
     @contextmanager
     def write(self, batch_id: str, *, exclusive: bool = False) -> Iterator[Transaction]:
-        """Begin a transaction, once it is certain that the batch is still sealed to this
-        credential.
-        """
+        """Begin a transaction if the batch is still sealed to this credential."""
         opened = self.get(batch_id)
         with self._database.transaction(batch_id, exclusive=exclusive) as transaction:
             found = transaction.run(sql.CHECK_BATCH, batch=batch_id)
@@ -194,9 +191,7 @@ class BatchKeyring:
         return Batch(batch_id, name, service, key_id, created_at, version, content)
 
     def _seal_anew(self, batch_id: str, owner: Credential) -> None:
-        """Seal everything of a batch to the new credential, with the keys that only the old one
-        derives, at once.
-        """
+        """Seal everything of a batch to the new credential, with keys that only the old derives."""
         old, new = BatchSealer(owner, batch_id), BatchSealer(self.credential, batch_id)
         with self._database.transaction(batch_id, exclusive=True) as transaction:
             found = transaction.run(sql.FIND_BATCH, batch=batch_id)

@@ -1,5 +1,6 @@
-"""Writes of rows, several in one transaction: an outcome that may wait is written with what is
-written next.
+"""Writes of rows, several in one transaction.
+
+An outcome that may wait is written with what is written next.
 
 A commit is the dearest part of a row: it waits for the disk. Nothing begins before it is on disk,
 and each begin takes along what waits. So a kill loses outcomes only of what may be repeated, and of

@@ -15,8 +15,9 @@ from sealpipe.secret import Secret
 def open_database(
     folder: Path, address: Secret | None = None, ca_file: Path | None = None
 ) -> Database:
-    """Open the SQLite file of a folder, or PostgreSQL at an address; `ca_file` is a PEM file to
-    trust.
+    """Open the SQLite file of a folder, or PostgreSQL at an address.
+
+    `ca_file` is a PEM file to trust.
 
     Raises StateError, and SettingError for a wrong address or missing packages.
     """

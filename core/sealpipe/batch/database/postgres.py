@@ -172,9 +172,7 @@ class PostgresDatabase(Database):
             return cursor.rowcount
 
     def _translate(self, work: Callable[[], T]) -> T:
-        """Do work, and raise psycopg's errors as ours: their text may quote values, their frames
-        hold the address.
-        """
+        """Do work, and raise psycopg's errors as ours, without values and without the address."""
         try:
             return work()
         except psycopg.Error as error:
@@ -211,9 +209,7 @@ class _PostgresTransaction(Transaction):
 
 
 def is_passing(error: psycopg.Error) -> bool:
-    """Return whether the database is only not there now, rather than refusing a statement for
-    good.
-    """
+    """Return whether the database is unavailable for now, and refuses nothing for good."""
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate[:2] in _PASSING

@@ -1,5 +1,6 @@
-"""The rate at which all workers together may call the service: a `RateState` in a row of the
-database, by the database's clock.
+"""The rate at which all workers together may call the service.
+
+A `RateState` in a row of the database, by the database's clock.
 
 Every call reserves its time before it is sent. Where calls follow fast, a worker reserves several
 at once.
@@ -44,8 +45,9 @@ class Slot(NamedTuple):
 
 
 def reserve_block(state: RateState, now: int, wanted: int) -> tuple[RateState, list[int]]:
-    """Reserve up to `wanted` calls, as many as fit into a tenth of a second: the new state, and
-    their times.
+    """Reserve up to `wanted` calls, as many as fit into a tenth of a second.
+
+    Return the new state, and their times.
     """
     state, at = state.reserve(now)
     times = [at]
@@ -103,8 +105,9 @@ class SharedRate:
         self._block = Block()
 
     def wait(self, timeout: float, sleep: Callable[[float], object]) -> int | Failure:
-        """Sleep until a call may be sent, and return its reserved time; its failure if that cannot
-        be within `timeout` seconds, and then nothing is reserved.
+        """Sleep until a call may be sent, and return its reserved time.
+
+        Its failure if that cannot be within `timeout` seconds, and then nothing is reserved.
 
         A 429 that any worker gets meanwhile holds for those who sleep: they reserve again.
         """
@@ -141,7 +144,8 @@ class SharedRate:
             return Slot(delay, self._block.fill(now, times))
 
     def slow_down(self, turn: int, retry_after: float | None) -> None:
-        """Make every worker wait, after a 429 to the call that was reserved for `turn`;
+        """Make every worker wait, after a 429 to the call that was reserved for `turn`.
+
         `retry_after` is in seconds.
         """
         with self._lock, self._database.transaction() as transaction:
@@ -150,9 +154,7 @@ class SharedRate:
             self._block.clear()
 
     def set_limit(self, per_minute: int | None) -> None:
-        """Set the plan's limit (capabilities: `rate_limit_rpm`); None: the service does not tell
-        it.
-        """
+        """Set the plan's limit (capabilities: `rate_limit_rpm`), or None if it is not known."""
         with self._database.transaction() as transaction:
             state = self._read(transaction)
             if state.per_minute != per_minute:

@@ -1,5 +1,6 @@
-"""What a batch's store returns: batches, rows, effects and events, as they were read; and who was
-faster.
+"""What a batch's store returns: batches, rows, effects and events, as they were read.
+
+Who was faster.
 
 Every time is an integer: microseconds since 1970 UTC, by the database's clock.
 """
@@ -61,8 +62,9 @@ class Batch:
 
 
 class NewRow(NamedTuple):
-    """A row to add: its key in the file, its first state, when it is due (None: not by itself), and
-    what it holds.
+    """A row to add.
+
+    Its key in the file, its first state, when it is due (None: not by itself), and what it holds.
     """
 
     key: str
@@ -146,8 +148,9 @@ class OpenBatch(NamedTuple):
         return replace(row, key=key, content=content)
 
     def load_rows(self, found: Iterable[Values]) -> list[Row]:
-        """Make rows of what was claimed, but for damaged ones: these stay taken until their lease
-        ends.
+        """Make rows of what was claimed, but for damaged ones.
+
+        These stay taken until their lease ends.
 
         So they do not stop the others. Raises StateError if there is no other.
         """

@@ -1,5 +1,6 @@
-"""Seals the tables of a batch anew when a key is rotated, and keeps the keys that only the old
-credential derives.
+"""Seals the tables of a batch anew when a key is rotated.
+
+It keeps the keys that only the old credential derives.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ KeepSeed = Callable[[int, Members], Members]
 
 
 class Table(NamedTuple):
-    """How to seal a table anew: its pages and its change; where a row's blob stands, and what names
-    the row.
+    """How to seal a table anew: its pages and its change.
+
+    Where a row's blob stands, and what names the row.
     """
 
     page: str
@@ -62,9 +64,7 @@ def seal_table_anew(
     new: BatchSealer,
     keep_seed: KeepSeed,
 ) -> None:
-    """Seal a table of a batch to another credential; the rows with the seeds of their requests'
-    keys.
-    """
+    """Seal a table of a batch to another credential, with the seeds of its requests' keys."""
     last: dict[str, Any] = {"row": "", "effect": "", "number": -1}
     while True:
         page = transaction.run(table.page, batch=batch_id, limit=_PAGE, **last)
@@ -85,8 +85,7 @@ def seal_table_anew(
 
 
 def add_seed(owner: Credential, batch: str, generation: int, members: Members) -> Members:
-    """Return a row's members with the seed of its request's key, if `owner` derives it: it will not
-    be there for ever.
+    """Return a row's members with the seed of its request's key, if `owner` derives it.
 
     The new credential cannot derive it, so what people submit could not be opened.
     """

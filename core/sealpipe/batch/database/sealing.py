@@ -168,9 +168,7 @@ def make_rate_id(credential: Credential, service: str) -> str:
 
 
 def hide_digest(credential: Credential, batch: str, digest: str) -> str:
-    """Return what stands for a digest where others can read it: only the credential confirms a
-    guess of the content.
-    """
+    """Return what others may see of a digest: only the credential confirms a guess."""
     return hmac.digest(
         derive_key(credential, batch.encode(), _PLAN_INFO, 32), digest.encode(), "sha256"
     ).hex()
@@ -183,8 +181,7 @@ def _digest(key: bytes, *parts: str) -> str:
 def derive_idempotency_key(
     credential: Credential, kind: str, batch: str, row_key: str, generation: int
 ) -> str:
-    """Derive the idempotency key under which a generation of a row is created, so that another
-    database has the same.
+    """Derive the idempotency key of a row's generation: the same in every database.
 
     The service knows it for 24 hours (specification: Limits), and it tells nobody what it stands
     for.

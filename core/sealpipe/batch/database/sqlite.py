@@ -1,5 +1,6 @@
-"""The embedded database of batches: one SQLite file in the state directory, 0600, for one runner at
-a time.
+"""The embedded database of batches.
+
+One SQLite file in the state directory, 0600, for one runner at a time.
 """
 
 from __future__ import annotations
@@ -161,9 +162,7 @@ class _SqliteTransaction(Transaction):
 
 
 def _create_private_file(path: Path) -> None:
-    """Make the file before SQLite does, so that it is never readable by others: -wal and -shm get
-    its mode.
-    """
+    """Make the file before SQLite does, private: -wal and -shm get its mode."""
     try:
         with suppress(FileExistsError):
             os.close(

@@ -214,9 +214,7 @@ _SHARED: Final = {
 
 
 def fill_in(statement: str, dialect: Mapping[str, str]) -> str:
-    """Return a statement with its shared parts, and those that one database spells in its own
-    way.
-    """
+    """Return a statement with its shared parts, in the spelling of one database."""
     shared = {
         name: part.format_map(dialect) if "{" in part else part for name, part in _SHARED.items()
     }

@@ -123,15 +123,11 @@ class BatchStore:
         return self._keyring.add_batch(name, content, self.now())
 
     def list_batches(self) -> list[Batch]:
-        """List the batches that belong to this credential and service, by name; takes over as
-        `find_batch`.
-        """
+        """List this credential's batches at the service by name, claiming as `find_batch` does."""
         return self._keyring.list_batches()
 
     def count_others(self) -> Mapping[str, int]:
-        """Count the batches of other credentials, which are passed over, by the id of their API
-        key.
-        """
+        """Count the batches of other credentials, by the id of their API key."""
         return self._keyring.count_others()
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
@@ -218,8 +214,7 @@ class BatchStore:
         return None if moment is None else int(moment)
 
     def claim_due(self, batch: Batch, holder: str, lease: int, limit: int = 1) -> list[Row]:
-        """Take up to `limit` rows that are due and free, the longest due first, for `lease`
-        microseconds.
+        """Claim up to `limit` due and free rows for `lease` microseconds, the longest due first.
 
         `holder` names the taker, and is unique among all threads of all workers.
         """
@@ -235,8 +230,7 @@ class BatchStore:
         return claimed[0] if claimed else None
 
     def merge_writes(self, row: Row) -> AbstractContextManager[None]:
-        """Let outcomes of a row that may wait be written with what is written next, at the latest
-        at the block's end.
+        """Write a row's outcomes that may wait with the next write, or at the end of the block.
 
         These are a saved row that is kept, the end of an effect that may be repeated, and what is
         amended.
@@ -276,8 +270,7 @@ class BatchStore:
         events: Sequence[Members] = (),
         keep: bool = False,
     ) -> Row:
-        """Write a claimed row's next version and append to its history, together; then give it
-        back, unless `keep`.
+        """Write a claimed row's next version and history; give it back, unless `keep`.
 
         `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it. A
         row that is kept is written with its next write if they are merged.

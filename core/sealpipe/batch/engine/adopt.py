@@ -35,9 +35,7 @@ class Adopted(NamedTuple):
 
 
 def adopt_rows(engine: Engine) -> Iterator[Adopted]:
-    """Find the requests of rows that know of none, or of an earlier generation, and block what
-    cannot be known.
-    """
+    """Find requests that the database does not know, and block rows that stay unclear."""
     holder = f"{os.urandom(6).hex()}/adopt"
     for row in engine.store.list_rows(engine.batch, contents=True):
         is_share_over = engine.definition.kind == "share" and is_over(State(row.state))
@@ -54,9 +52,7 @@ def adopt_rows(engine: Engine) -> Iterator[Adopted]:
 
 
 def _find(work: RowWork) -> StepResult:
-    """Look for the row's request, and mark as unclear what may have been sent since the database
-    was saved.
-    """
+    """Look for the row's request; mark as unclear what was sent since the database was saved."""
     progress, kind = work.progress, work.definition.kind
     found = find_request(work) if kind == "request" else None
     if found is not None and found.progress.short_code != progress.short_code:

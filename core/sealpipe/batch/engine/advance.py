@@ -74,8 +74,9 @@ _STEPS: Final[Mapping[str, Steps]] = {"request": REQUEST_STEPS, "share": SHARE_S
 
 
 class Change(NamedTuple):
-    """What happened to a row, in words of its history: `created`, `delivered`, `reminded`,
-    `collected`, `failed` ...
+    """What happened to a row, in words of its history.
+
+    `created`, `delivered`, `reminded`, `collected`, `failed` ...
     """
 
     key: str
@@ -86,8 +87,9 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Advanced:
-    """What a job came to. `step` is the last one; `error` is why it failed; `is_lost`: another
-    worker has the row.
+    """What a job came to.
+
+    `step` is the last one; `error` is why it failed; `is_lost`: another worker has the row.
     """
 
     row: Row

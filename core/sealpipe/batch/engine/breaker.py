@@ -37,8 +37,9 @@ POSTPONEMENT: Final = 5 * MINUTE
 
 
 class Breaker:
-    """Counts rows that fail one after another, for each step: a key that may not create may still
-    look.
+    """Counts rows that fail one after another, for each step.
+
+    A key that may not create may still look.
     """
 
     def __init__(self) -> None:
@@ -71,7 +72,8 @@ LONGEST_RETRY: Final = HOUR
 
 
 def choose_retry(attempts: int) -> int:
-    """Return the time until a failed step is repeated, in microseconds: it doubles up to an
-    hour.
+    """Return the time until a failed step is repeated, in microseconds.
+
+    It doubles up to an hour.
     """
     return min(LONGEST_RETRY, FIRST_RETRY << min(attempts - 1, 10))

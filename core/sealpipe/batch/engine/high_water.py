@@ -1,5 +1,6 @@
-"""Notices that a database is older than what this machine has seen in it: it was restored from a
-backup.
+"""Notices that a database is older than what this machine has seen in it.
+
+It was restored from a backup.
 
 A file in the state directory holds, for each batch, how far its database was when this machine last
 worked on it. Only this machine knows, so this finds many restored backups, not all. `adopt` begins
@@ -56,8 +57,9 @@ def _find_file(folder: Path, batch: Batch) -> Path:
 
 
 def _read_mark(store: BatchStore, batch: Batch) -> list[int]:
-    """Return what grows with every write: a purged batch that begins anew is younger, as is one
-    that was adopted.
+    """Return what grows with every write.
+
+    A purged batch that begins anew is younger, as is one that was adopted.
     """
     return [
         batch.created_at,

@@ -1,5 +1,6 @@
-"""Metrics of a worker for a scraper on this machine, as OpenMetrics: rows by state, what is
-overdue, calls, the rate.
+"""Metrics of a worker for a scraper on this machine, as OpenMetrics.
+
+Rows by state, what is overdue, calls, the rate.
 
 They hold numbers and names of batches, and nothing of any row.
 """

@@ -1,5 +1,6 @@
-"""What the team has not heard yet: the history of a batch's rows since the last message to a
-recipient.
+"""What the team has not heard yet.
+
+The history of a batch's rows since the last message to a recipient.
 
 Each recipient has an effect of its own, which says up to when it has heard everything. Whoever
 takes it to `sending` sends the message. So workers and runs tell each change once, and what a

@@ -64,8 +64,9 @@ class PlannedRow(NamedTuple):
 
 
 class BatchPlan(NamedTuple):
-    """What a run would do with a batch: its rows in the order of the file, then those that the file
-    no longer has.
+    """What a run would do with a batch.
+
+    Its rows in the order of the file, then those that the file no longer has.
     """
 
     name: str
@@ -111,8 +112,9 @@ def plan_rows(
 
 
 def mark_over(rows: Iterable[PlannedRow], left: int, most: int) -> tuple[PlannedRow, ...]:
-    """Say of the new rows that are over the machine's limit of rows an hour that they wait; `left`
-    are not.
+    """Say of the new rows that are over the machine's limit of rows an hour that they wait.
+
+    `left` are not.
     """
     marked = []
     for row in rows:

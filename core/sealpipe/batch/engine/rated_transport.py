@@ -25,7 +25,7 @@ class RatedTransport(Transport):
         """How many calls were sent."""
         self._counting = threading.Lock()
 
-    def get_limiter(self, session: Session) -> SharedRate:  # noqa: ARG002 - as every transport has it
+    def get_limiter(self, _session: Session) -> SharedRate:
         """Return the rate of all workers."""
         return self._rate
 

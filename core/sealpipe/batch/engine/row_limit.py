@@ -32,8 +32,9 @@ class RowLimit:
         self._untold: set[str] = set()
 
     def postpone(self, row: Row) -> int | None:
-        """Let something be created for a row, and return None; or return the time until which it
-        has to wait.
+        """Let something be created for a row, and return None.
+
+        Or return the time until which it has to wait.
         """
         if self._limit is None:
             return None
@@ -61,8 +62,9 @@ class RowLimit:
             return None if self._limit is None else self._count_left(self._limit, self._store.now())
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Return what to tell of the rows that were left for later since the last time: one
-        warning, or none.
+        """Return what to tell of the rows that were left for later since the last time.
+
+        One warning, or none.
         """
         with self._lock:
             moments = [self._postponed[row] for row in self._untold if row in self._postponed]
@@ -92,8 +94,9 @@ class RowLimit:
         self._read_until = now
 
     def _choose_time(self, limit: HourlyLimit, row: str, now: int) -> int:
-        """Return when a row may be tried again: each waits for a place of its own, so that few come
-        in vain.
+        """Return when a row may be tried again.
+
+        Each waits for a place of its own, so that few come in vain.
         """
         self._postponed = {each: at for each, at in self._postponed.items() if at > now}
         if row not in self._postponed:

@@ -40,8 +40,9 @@ WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
 
 @dataclass(slots=True)
 class RunResult:
-    """What a run did. `counts` are the batch's rows by state; `next_due` is in microseconds, None
-    if nothing is due.
+    """What a run did.
+
+    `counts` are the batch's rows by state; `next_due` is in microseconds, None if nothing is due.
     """
 
     batch: str
@@ -95,9 +96,7 @@ class Runner:
         on_change: Callable[[Change], object] | None = None,
         is_round: bool = False,
     ) -> None:
-        """`is_round`: one of a worker's many runs: failed rows wait for their time, and the run for
-        no row.
-        """
+        """`is_round`: one of a worker's many runs, in which failed rows wait for their time."""
         self._engine = engine
         self._is_round = is_round
         self._ends_at = None if seconds is None else time.monotonic() + seconds
@@ -203,9 +202,7 @@ class Runner:
         return True
 
     def _name_claim(self) -> str:
-        """Return another name for each claim, so that a row that is taken twice is told from
-        itself.
-        """
+        """Return a name of its own for each claim, so that a row that is taken twice is noticed."""
         return f"{self._name}/{next(self._claims)}"
 
     def _pop_claimed(self) -> Row | None:

@@ -1,5 +1,6 @@
-"""Brings a batch's file and its database together: new rows are added, others are told apart, and
-nothing is sent.
+"""Brings a batch's file and its database together.
+
+New rows are added, others are told apart, and nothing is sent.
 
 The database holds the whole definition, so that a worker needs no file. What is out stays as it is:
 another content of a row, or a row that is gone from the file, is noted beside it.
@@ -48,8 +49,7 @@ _CHANGED: Final = "not as the file says now: what is out stays as it is until `b
 
 
 class SyncResult(NamedTuple):
-    """The batch, and which of its rows that are not over the file says something else about, or no
-    longer has.
+    """The batch, and its unfinished rows that the file has changed or no longer has.
 
     These are empty if the file is that of the last run.
     """
@@ -59,8 +59,9 @@ class SyncResult(NamedTuple):
     gone: tuple[str, ...] = ()
 
     def list_warnings(self) -> tuple[str, ...]:
-        """Return what a run says of them: the file may be another one of the same name, or half of
-        one.
+        """Return what a run says of them.
+
+        The file may be another one of the same name, or half of one.
         """
         found = ((self.gone, _GONE), (self.changed, _CHANGED))
         return tuple(f"{_name_rows(keys)} {what}" for keys, what in found if keys)
@@ -184,8 +185,9 @@ def digest(members: Any) -> str:
 def make_plan(
     store: BatchStore, definition: BatchDefinition, service: str, rows_per_hour: int | None = None
 ) -> BatchPlan:
-    """Plan a run of a file at a service, given by its base URL. Nothing is sent, and no row is
-    changed.
+    """Plan a run of a file at a service, given by its base URL.
+
+    Nothing is sent, and no row is changed.
 
     `rows_per_hour` is the machine's limit. Raises UsageError, StateError.
     """

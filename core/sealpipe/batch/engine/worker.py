@@ -106,15 +106,14 @@ def _make_queue_error(error: ConnectorException, database: str) -> StateError:
 
 
 def _identify(batch: Batch) -> tuple[int, int]:
-    """Return what differs from any other content of a batch, also from that of one that was
-    purged.
-    """
+    """Return what identifies a batch, also against a purged one of the same name."""
     return batch.created_at, batch.version
 
 
 def _silence_libraries() -> None:
-    """Show nothing that the libraries log, unless the program has its own handlers: Python would
-    print it.
+    """Show nothing that the libraries log, unless the program has its own handlers.
+
+    Python would print it.
 
     They log each attempt to connect, with tracebacks, and what is in a queue that somebody changed.
     What matters is raised, and told in one line.
@@ -127,8 +126,9 @@ def _silence_libraries() -> None:
 
 
 def _report_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say what went wrong in a task that nobody waits for, without the error's words: they may
-    quote values.
+    """Say what went wrong in a task that nobody waits for, without the error's words.
+
+    They may quote values.
 
     Nothing of the libraries' tasks that the end of a connection ends: the worker says that once.
     """
@@ -247,8 +247,7 @@ class Worker:
             await asyncio.sleep(min(_TOP_UP_SECONDS, SWEEP_SECONDS) if has_more else SWEEP_SECONDS)
 
     async def _sweep(self, app: App) -> bool:
-        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have
-        none.
+        """Remove the jobs of dead workers, and make jobs for due and free rows that have none.
 
         There are never many jobs, however many rows are due. Returns whether more rows may be due
         than have jobs.
@@ -268,8 +267,9 @@ class Worker:
         return room <= 0
 
     def _list_due(self, engine: Engine, number: int) -> list[str]:
-        """List up to so many rows that are due and free, from anywhere: those at the beginning have
-        jobs already.
+        """List up to so many rows that are due and free, from anywhere.
+
+        Those at the beginning have jobs already.
         """
         now, start = self._store.now(), os.urandom(ID_SIZE // 2).hex()
         found: dict[str, None] = {}

@@ -1,5 +1,4 @@
-"""Checks every row of a batch by the options that the commands use, and finds the cells that they
-refuse.
+"""Checks every row of a batch by the commands' options, and finds the cells that they refuse.
 
 A row that its options accept is checked once as a whole. Only of another one each part is checked
 alone, to tell all that is wrong with it. What is wrong with every row in the same way is a mistake
@@ -67,8 +66,7 @@ _OPTION: Final = re.compile(r"--(?=[a-z])")
 
 
 class Check(NamedTuple):
-    """A check: the place in the batch file and the columns that it is about, and a function of a
-    row's cells.
+    """A place in the batch file, its columns, and a function of a row's cells that checks it.
 
     `prefix` names the option of a single value; it is empty for a group of options.
     """
@@ -298,8 +296,9 @@ def _list_groups(definition: BatchDefinition) -> Iterator[Check]:
 
 
 def _list_collect_groups(definition: BatchDefinition) -> Iterator[Check]:
-    """Yield the checks of [collect]: of its targets one by one, of which submission to pick, and of
-    all of it.
+    """Yield the checks of [collect].
+
+    Of its targets one by one, of which submission to pick, and of all of it.
     """
     place, asked = definition.document.place, definition.options.get("ask")
     collect = {

@@ -17,8 +17,9 @@ Kind = Literal["request", "share"]
 
 @dataclass(frozen=True, slots=True)
 class Reminders:
-    """When to remind: `after` each of these times since the link was sent, in order, and once
-    before the expiry.
+    """When to remind.
+
+    `after` each of these times since the link was sent, in order, and once before the expiry.
 
     A row of requests is reminded while nobody has submitted, one of shares while nobody has opened
     it. `template` is the message's text, with {link}; None for the built-in one.
@@ -66,9 +67,7 @@ class BatchDefinition:
     """The file that it was read from."""
 
     def dump(self) -> dict[str, Any]:
-        """Return the definition without its rows as JSON members, from which `load_definition`
-        makes it again.
-        """
+        """Return the definition without its rows as JSON members, for `load_definition`."""
         members = {
             name: value
             for name, value in self.document.members.items()
@@ -77,9 +76,7 @@ class BatchDefinition:
         return {"file": self.document.file, "members": members, "texts": self.document.texts}
 
     def dump_options(self) -> dict[str, Any]:
-        """Return [request] or [share] alone as JSON members, from which `load_options` makes it
-        again.
-        """
+        """Return [request] or [share] alone as JSON members, for `load_options`."""
         members = self.document.members[self.kind]
         texts = {
             name: text

@@ -1,5 +1,6 @@
-"""Reads a batch file: TOML, or YAML or JSON of the same shape, as values whose lines and columns
-are known.
+"""Reads a batch file.
+
+TOML, or YAML or JSON of the same shape, as values whose lines and columns are known.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ class UnreadableFileError(Exception):
 
 
 def read_document(path: Path) -> Document:
-    """Read a batch file. Raises BatchFileError: of a file that cannot be parsed, only the first
-    mistake is known.
+    """Read a batch file.
+
+    Raises BatchFileError: of a file that cannot be parsed, only the first mistake is known.
     """
     place = Place(path.name)
     try:
@@ -146,8 +148,9 @@ def _load_toml(content: bytes, place: Place) -> Loaded:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return whether there are more levels than JSON may have; without recursion, because a dotted
-    key has no limit.
+    """Return whether there are more levels than JSON may have.
+
+    Without recursion, because a dotted key has no limit.
     """
     level = [value]
     for _ in range(jsontext.DEPTH_LIMIT):

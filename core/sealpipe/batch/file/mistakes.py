@@ -1,5 +1,6 @@
-"""Mistakes in a batch file or its rows: all are collected, each with its place and its remedy, and
-told at once.
+"""Mistakes in a batch file or its rows.
+
+All are collected, each with its place and its remedy, and told at once.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ _MAX_SHOWN = 50
 
 
 class Place(NamedTuple):
-    """A place in a file: line and column in characters, from 1, or 0 if unknown; or a row and the
-    names of its columns.
+    """A place in a file: line and column in characters, from 1, or 0 if unknown.
+
+    Or a row and the names of its columns.
 
     `name` is empty for a place that is not in a row.
     """
@@ -48,8 +50,9 @@ class Mistake(NamedTuple):
 
 
 class BatchFileError(UsageError):
-    """A batch file or its rows have mistakes: `mistakes` are all of them, in the order of the
-    files. Nothing was sent.
+    """A batch file or its rows have mistakes.
+
+    `mistakes` are all of them, in the order of the files. Nothing was sent.
 
     The message is a line with their number, followed by one line for each of them.
     """
@@ -93,8 +96,9 @@ class MistakeCollector:
             self.add(place, f"{prefix}{error.message}", error.remedy)
 
     def raise_all(self) -> None:
-        """Raise BatchFileError if there are mistakes: those of the batch file first, then by file
-        and line.
+        """Raise BatchFileError if there are mistakes.
+
+        Those of the batch file first, then by file and line.
         """
         if self._found:
             raise BatchFileError(self.file, sorted(self._found, key=self._order))

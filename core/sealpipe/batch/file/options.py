@@ -1,5 +1,6 @@
-"""The tables of a batch file, read by the tables and the parsers of the commands: `[request]` has
-`request`'s options.
+"""The tables of a batch file, read by the tables and the parsers of the commands.
+
+`[request]` has `request`'s options.
 
 Names have hyphens, as on the command line. What a batch decides itself is left out, and what is a
 batch's own is here.

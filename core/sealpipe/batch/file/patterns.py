@@ -24,8 +24,9 @@ Values = Mapping[str, str]
 
 
 class Pattern(NamedTuple):
-    """A parsed value: the columns that it contains, and a function from a row's cells to the value
-    for that row.
+    """A parsed value.
+
+    The columns that it contains, and a function from a row's cells to the value for that row.
 
     The function raises UsageError if a cell cannot stand there. `kept` are the placeholders that it
     leaves, `name` is that of a --param.
@@ -38,8 +39,9 @@ class Pattern(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """How an option's texts are read: which placeholders they keep besides columns, such as
-    `{submission}`.
+    """How an option's texts are read.
+
+    Which placeholders they keep besides columns, such as `{submission}`.
 
     With `is_template`, the filled text is a template again: in a sink's body, and in a message.
     Then all other braces are escaped.
@@ -168,8 +170,9 @@ def _make_reference_pattern(ref: Reference, dialect: Dialect) -> Pattern:
 
 
 def _parse_item(item: Item) -> Pattern:
-    """Make the pattern of an item of a selector: a cell is one name there, whatever its
-    characters.
+    """Make the pattern of an item of a selector.
+
+    A cell is one name there, whatever its characters.
     """
     if isinstance(item, Everything):
         return Pattern((), lambda _: item)

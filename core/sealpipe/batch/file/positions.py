@@ -35,8 +35,9 @@ _AROUND_KEY: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Positions:
-    """Positions by path. `repeated` is that of the first member that an object of JSON has
-    twice.
+    """Positions by path.
+
+    `repeated` is that of the first member that an object of JSON has twice.
     """
 
     def __init__(self, text: str) -> None:
@@ -46,8 +47,9 @@ class Positions:
         self.repeated: tuple[int, int] | None = None
 
     def find(self, path: Path) -> tuple[int, int]:
-        """Return line and column of a key or an element, or of the nearest one around it; (1, 1)
-        for the whole.
+        """Return line and column of a key or an element, or of the nearest one around it.
+
+        (1, 1) for the whole.
         """
         while path and path not in self._offsets:
             path = path[:-1]
@@ -92,8 +94,9 @@ class Positions:
     def _enter_table(
         self, names: Path, start: int, counts: dict[Path, int], *, is_array: bool
     ) -> Path:
-        """Return the path of a table from its header; of an array of tables, the current
-        element's.
+        """Return the path of a table from its header.
+
+        Of an array of tables, the current element's.
         """
         path: Path = ()
         for number, name in enumerate(names, 1):

@@ -1,5 +1,6 @@
-"""Checks a batch against the installed plugins: recipients by their channels, references by their
-sources and sinks.
+"""Checks a batch against the installed plugins.
+
+Recipients by their channels, references by their sources and sinks.
 
 Nothing is sent, read or written, and no backend is asked.
 """
@@ -82,8 +83,9 @@ def _passes(checks: Sequence[Check], row: Row) -> bool:
 def _list_channels(
     definition: BatchDefinition, registry: Registry
 ) -> Iterator[tuple[ChannelTarget, Check]]:
-    """Yield each channel with its check; not one that names a --param, whose value is not known
-    yet.
+    """Yield each channel with its check.
+
+    Not one that names a --param, whose value is not known yet.
     """
     options = definition.options
     params = (

@@ -1,5 +1,6 @@
-"""Renders a row: what the engine asks, shares, sends, reminds and collects for it, and a digest of
-what is sent.
+"""Renders a row.
+
+What the engine asks, shares, sends, reminds and collects for it, and a digest of what is sent.
 
 Cells are data. In a channel's address they are the values of `--param`, so the channel's own checks
 hold; everywhere else `patterns.py` fills them in after parsing.

@@ -1,5 +1,6 @@
-"""The rows of a batch: a CSV file as spreadsheets write it, JSON Lines, or `[[row]]` tables in the
-batch file.
+"""The rows of a batch.
+
+A CSV file as spreadsheets write it, JSON Lines, or `[[row]]` tables in the batch file.
 
 A row is text under the names of columns. It is never more than data: nothing here interprets a
 cell.

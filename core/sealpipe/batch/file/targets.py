@@ -1,6 +1,4 @@
-"""Finds rows whose values would be stored in the same place, where one would overwrite the
-other.
-"""
+"""Finds rows whose values would overwrite each other in the same place."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The chart of a report: how many links were delivered and used by when, as SVG. No script, no
-style of its own.
+"""The chart of a report: how many links were delivered and used by when, as SVG.
+
+No script, no style of its own.
 """
 
 from __future__ import annotations

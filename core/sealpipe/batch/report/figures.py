@@ -1,5 +1,6 @@
-"""What `status` and `report` tell of a batch: its numbers, what was used when, and each row with
-what comes next. Pure.
+"""What `status` and `report` tell of a batch.
+
+Its numbers, what was used when, and each row with what comes next. Pure.
 
 Nothing of it is secret, and nothing is a link: a request's short code is left out, because its link
 is made of it. Times are microseconds since 1970, by the database's clock.
@@ -89,8 +90,9 @@ class RowFacts(NamedTuple):
 
 
 class ReportedRow(NamedTuple):
-    """A row as it is told: `next_step` is empty if nothing comes by itself, `exit_code` 0 if
-    nothing went wrong.
+    """A row as it is told.
+
+    `next_step` is empty if nothing comes by itself, `exit_code` 0 if nothing went wrong.
     """
 
     key: str
@@ -131,8 +133,9 @@ class Timeline(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A batch at a moment. `rows` are in the order of `ATTENTION`, then by key; no `timeline`
-    before a delivery.
+    """A batch at a moment.
+
+    `rows` are in the order of `ATTENTION`, then by key; no `timeline` before a delivery.
     """
 
     name: str
@@ -225,8 +228,9 @@ def _report_row(
 
 
 def _make_concealer(row: RowFacts, redact: Callable[[str], str]) -> Callable[[str], str]:
-    """Return what also hides the short codes of a row, of which errors often tell: its links are
-    made of them.
+    """Return what also hides the short codes of a row, of which errors often tell.
+
+    Its links are made of them.
     """
     found = (row.progress.short_code, *(content.get("short_code") for _, content in row.history))
     codes = sorted(
@@ -257,9 +261,7 @@ def _tell(content: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str,
 
 
 def make_timeline(delivered: Sequence[int], used: Sequence[int], now: int) -> Timeline | None:
-    """Count the rows that were delivered and used, by at most some sixty moments up to now; None
-    without any.
-    """
+    """Count delivered and used rows by at most some sixty moments up to now, or None."""
     moments = [*delivered, *used]
     if not moments:
         return None

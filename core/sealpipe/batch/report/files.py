@@ -60,8 +60,9 @@ def name_step(report: BatchReport, row: ReportedRow) -> str:
 
 
 def describe_event(line: HistoryLine) -> str:
-    """Return what happened in words: `collected 2 submissions`, `failed: the server did not
-    answer`.
+    """Return what happened in words.
+
+    `collected 2 submissions`, `failed: the server did not answer`.
     """
     content = line.content
     text = str(content.get("what", ""))
@@ -121,8 +122,9 @@ def _list_cells(row: ReportedRow) -> dict[str, Any]:
 
 
 def to_csv(report: BatchReport) -> str:
-    """Return the rows of a report as CSV, with a BOM: without it, spreadsheets take UTF-8 for
-    something else.
+    """Return the rows of a report as CSV, with a BOM.
+
+    Without it, spreadsheets take UTF-8 for something else.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """

@@ -1,5 +1,6 @@
-"""A report as one page that needs nothing else: no network, no script, no font, no picture beside
-it.
+"""A report as one page that needs nothing else.
+
+No network, no script, no font, no picture beside it.
 
 Everything that comes from rows is hostile text: it is escaped, and the page's policy lets nothing
 run or load.
@@ -169,8 +170,9 @@ def _show_history(row: ReportedRow) -> str:
 
 
 def _show(text: str) -> str:
-    """Return text from outside as HTML: no markup, no control character, nothing that changes the
-    direction.
+    """Return text from outside as HTML.
+
+    No markup, no control character, nothing that changes the direction.
     """
     return escape(escape_text(text, MAX_TEXT))
 

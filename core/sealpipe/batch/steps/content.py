@@ -16,8 +16,9 @@ MAX_PROBLEM: Final = 1000
 
 
 class RowContent(NamedTuple):
-    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its
-    progress.
+    """What a row's blob holds.
+
+    Its cells as they are out, those of the file if they differ, and its progress.
 
     `options` are those that its generation was made with (`BatchDefinition.dump_options`): None
     before that, or if an earlier version made it.

@@ -1,5 +1,6 @@
-"""What creating a share and creating a request have in common: go on with what was begun, and never
-make a second one.
+"""What creating a share and creating a request have in common.
+
+Go on with what was begun, and never make a second one.
 
 The idempotency key of a row's generation is derived from the credential and the row. So even if the
 database was lost, or restored from a backup, and knows of no create, the service refuses a second
@@ -51,9 +52,7 @@ class Begun(NamedTuple):
 
 
 def find_begun(work: RowWork) -> Begun:
-    """Return what an earlier process began for this generation, and let `work` have the options
-    that it began with.
-    """
+    """Return what an earlier process began for this generation, and use its options."""
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is not None and create.state != "failed":
         work.options = create.content.get("options")
@@ -69,8 +68,9 @@ def find_begun(work: RowWork) -> Begun:
 
 
 def _was_sent_under_another_key(work: RowWork, create: Effect | None) -> bool:
-    """Return whether a create was on its way when the API key was rotated: its bytes are never sent
-    again.
+    """Return whether a create was on its way when the API key was rotated.
+
+    Its bytes are never sent again.
     """
     return (
         create is not None
@@ -114,9 +114,7 @@ def _block_on_custody(work: RowWork) -> Iterator[None]:
 
 
 def make_second_error(work: RowWork, problem: str) -> BlockedError:
-    """Make the error for a share or request of this generation that the service has and the
-    database does not know.
-    """
+    """Make the error for something that the service has and the database does not know."""
     return BlockedError(
         f"{problem}; the database is older, or another one has this batch, too",
         remedy=(
@@ -127,9 +125,7 @@ def make_second_error(work: RowWork, problem: str) -> BlockedError:
 
 
 def find_created(work: RowWork) -> Share | SecureRequest | None:
-    """Return the share or request that this process has created, or an earlier one; None if its
-    entry is gone.
-    """
+    """Return what this process or an earlier one created, or None if its entry is gone."""
     if work.created is not None:
         return work.created
     entry = RowOutbox(work.store, work.batch, work.row).open()

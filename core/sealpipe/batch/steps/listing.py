@@ -1,5 +1,6 @@
-"""What the service lists, read whole and for all rows of a run together: active requests by public
-key, active shares.
+"""What the service lists, read whole and for all rows of a run together.
+
+Active requests by public key, active shares.
 
 That something is missing in a list proves nothing if the list moved while it was read: a row that
 ends lets the next page's first one slip onto the page before. So a list counts only if all pages
@@ -46,15 +47,11 @@ class ServiceList:
         self._snapshots: dict[str, _Snapshot] = {}
 
     def fetch_requests(self, since: int = 0) -> Mapping[Hashable, RequestInfo]:
-        """Return the active requests by public key (base64url), as they were at a time after
-        `since`.
-        """
+        """Return the active requests by public key (base64url), fetched after `since`."""
         return self._fetch("requests", since, requests.list_page, lambda row: row.public_key)
 
     def fetch_shares(self, since: int = 0) -> Mapping[Hashable, Any]:
-        """Return the shares that can still be opened by short code, as they were at a time after
-        `since`.
-        """
+        """Return the shares that can still be opened by short code, fetched after `since`."""
         return self._fetch("shares", since, shares.list_page, lambda row: row.short_code)
 
     def _fetch(

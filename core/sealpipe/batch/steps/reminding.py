@@ -1,5 +1,6 @@
-"""Sends the link of a row once more: each message of a reminder is an effect, begun before it is
-sent.
+"""Sends the link of a row once more.
+
+Each message of a reminder is an effect, begun before it is sent.
 """
 
 from __future__ import annotations

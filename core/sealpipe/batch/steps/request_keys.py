@@ -1,5 +1,6 @@
-"""The keys of requests, each derived from a credential and its row: to find a row's request, and to
-open it.
+"""The keys of requests, each derived from a credential and its row.
+
+To find a row's request, and to open it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ GENERATIONS_AHEAD: Final = 5
 
 
 def find_request(work: RowWork, since: int = 0) -> StepResult | None:
-    """Look for a request of this row that the database does not know: it was lost, or restored from
-    a backup.
+    """Look for a request of this row that the database does not know.
+
+    It was lost, or restored from a backup.
 
     The list that it is looked for in is newer than `since`.
     """
@@ -72,8 +74,9 @@ def adopt_request(
 
 
 def find_key_pair(work: RowWork) -> keys.KeyPair:
-    """Return the key pair of the row's request: derived from this credential or the previous one,
-    or kept.
+    """Return the key pair of the row's request.
+
+    Derived from this credential or the previous one, or kept.
 
     Raises WrongKeyError.
     """

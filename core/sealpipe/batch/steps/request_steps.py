@@ -1,5 +1,6 @@
-"""The steps of a row that asks for secrets: create the request, deliver its link, look for a
-submission, remind, end.
+"""The steps of a row that asks for secrets.
+
+Create the request, deliver its link, look for a submission, remind, end.
 
 A look costs one GET. The request's own key, derived from the credential and the row, identifies it
 in the service's list: so a database that was lost or restored makes no second request.
@@ -135,9 +136,7 @@ def has_ended(work: RowWork) -> bool:
 
 
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
-    """Store the submissions where the file says, confirm it, and expire the request if the file
-    says so.
-    """
+    """Store and confirm the submissions, and expire the request if the file says so."""
     from sealpipe.collect import poll
 
     times = [each.created_at for each in items if each.created_at is not None]

@@ -1,5 +1,6 @@
-"""The second outbox: what a row has sent, and a request's ledger, as effects in the batch's
-database.
+"""The second outbox.
+
+What a row has sent, and a request's ledger, as effects in the batch's database.
 
 Shares, requests, deliveries and collecting use it as they use files (`sealpipe.state.files`). Every
 name begins with the row's generation: `1/create`, `1/message/0`, `1/store/MARKER/TARGET`,
@@ -92,16 +93,15 @@ class _RowEffects:
 
 
 class RowOutbox:
-    """The outbox of one generation of a row that this worker holds: for one share or request
-    (`EntryStore`).
+    """The outbox of one generation of a row that this worker holds.
+
+    For one share or request (`EntryStore`).
     """
 
     def __init__(
         self, store: BatchStore, batch: Batch, row: Row, options: Members | None = None
     ) -> None:
-        """`options` are recorded with what is added: the file's may be others when a killed create
-        is finished.
-        """
+        """`options` are recorded with what is added: those of the file may have changed later."""
         self._store = store
         self._batch = batch
         self._row = row
@@ -208,9 +208,7 @@ class RowEntry(Entry):
         return list_commands(self.batch, self.row)
 
     def is_too_old(self, now: datetime) -> bool:
-        """Return whether the service may have forgotten the idempotency key, by the database's
-        clock.
-        """
+        """Return whether the service may have forgotten the idempotency key (database's clock)."""
         del now
         return (
             not 0
@@ -291,9 +289,7 @@ def make_ledger_opener(store: BatchStore, row: Row) -> LedgerOpener:
 
 
 def _open_ledger(store: BatchStore, row: Row, base_url: str, short_code: str) -> Ledger | None:
-    """Open the ledger of a row, whose generation has one request; None if another command works on
-    the request.
-    """
+    """Open a row's ledger, or return None if another command works on the request."""
     if store.ledger_folder is None:
         return RowLedger(store, row)
     file = open_ledger(store.ledger_folder, base_url, short_code)

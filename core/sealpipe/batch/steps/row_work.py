@@ -126,8 +126,9 @@ def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
 
 
 def check_columns(options: Options, values: Mapping[str, str]) -> None:
-    """Raise UsageError if options name columns of which a row has no cell: they would be filled in
-    as nothing.
+    """Raise UsageError if options name columns of which a row has no cell.
+
+    They would be filled in as nothing.
     """
     params = options.get("param")
     given = {*values, *(pattern.name for pattern in params.patterns)} if params else {*values}
@@ -192,8 +193,7 @@ def make_schedule(definition: BatchDefinition) -> Schedule:
 
 
 def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
-    """Send the messages that are left, and return the recipients that may or may not have got
-    theirs.
+    """Send the remaining messages; return the recipients that may or may not have theirs.
 
     Raises DeliveryError if a message was certainly not sent: then it is sent by a repetition.
     """
@@ -244,9 +244,7 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
 
 
 def find_delivered(work: RowWork) -> list[str] | None:
-    """Return who may not have got the link, if an earlier process ended the delivery; None if it
-    did not.
-    """
+    """Return who may not have the link if an earlier process ended the delivery, or None."""
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is None or create.state != "done" or not create.content.get("ended"):
         return None

@@ -1,5 +1,6 @@
-"""The steps of a row that hands out secrets: create the share, deliver its link, find out whether
-it was opened, end.
+"""The steps of a row that hands out secrets.
+
+Create the share, deliver its link, find out whether it was opened, end.
 
 Of a share with one view and no passcode, used up is opened. Of any other, only the access log says,
 where the plan has one. What the service does not tell is `unknown`, and never guessed.
@@ -95,8 +96,9 @@ def _open_entry(work: RowWork) -> Entry:
 
 
 class View(NamedTuple):
-    """What the service says of a share: whether it was opened (None: it does not say), and whether
-    it has ended.
+    """What the service says of a share.
+
+    Whether it was opened (None: it does not say), and whether it has ended.
     """
 
     opened: bool | None
@@ -104,9 +106,7 @@ class View(NamedTuple):
 
 
 def find_view(work: RowWork) -> View:
-    """Find out whether the share was opened, by the access log or by the list of shares that can
-    still be opened.
-    """
+    """Find out whether the share was opened, by the access log or the active shares."""
     now, progress = work.now(), work.progress
     is_over = progress.expires_at is not None and now >= progress.expires_at
     opened = _read_log(work)
@@ -139,9 +139,7 @@ def is_used_up_by_opening(work: RowWork) -> bool:
 
 
 def _read_log(work: RowWork) -> bool | None:
-    """Return whether the access log has a view; None if there is no log, or the key may not read
-    it.
-    """
+    """Return whether the access log has a view, or None if there is no readable log."""
     from sealpipe.api.account import get_access_log
 
     try:

@@ -300,8 +300,9 @@ def _find_next(state: State, progress: Progress, schedule: Schedule, interval: i
 
 
 def skip_reminders(progress: Progress, schedule: Schedule, now: int) -> Progress:
-    """Return the progress with all moments for reminders counted that are over: after a pause only
-    one is sent.
+    """Return the progress with all moments for reminders counted that are over.
+
+    After a pause only one is sent.
     """
     passed = sum(moment <= now for moment in schedule.list_reminders(progress))
     return replace(progress, reminders=max(progress.reminders, passed))

@@ -52,6 +52,7 @@ RESULTS = (
     "sealpipe.api.requests:Submissions",
     "sealpipe.api.shares:CreatedShare",
     "sealpipe.state.entry:Entry",
+    "sealpipe.state.entry:EntryCommands",
     "sealpipe.state.outbox:EntrySummary",
 )
 """What calls return, and programs do not make."""
