@@ -22,7 +22,7 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     is_cleartext,
 )
-from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
+from sealpipe_plugins.http_errors import CHECK_FIRST, NAME_CA, connect_error
 from sealpipe_plugins.http_reply import Reply
 
 BODY_LIMIT: Final = 1024 * 1024
@@ -48,7 +48,8 @@ class Endpoint:
     With `hidden` the address itself is a secret, like a webhook's: only its host is shown or
     logged. `client` returns an HTTP client to use instead of the shared one. `timeout` is in
     seconds, for each step; `limit` is the maximum size of a response in bytes.
-    `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
+    `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown, and
+    `untrusted_remedy` the one for a certificate that is not trusted.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Endpoint:
         timeout: float | None = None,
         limit: int = BODY_LIMIT,
         unknown_outcome_remedy: str = CHECK_FIRST,
+        untrusted_remedy: str = NAME_CA,
     ) -> None:
         self.name = name
         self._context = context
@@ -74,6 +76,7 @@ class Endpoint:
         self._timeout = timeout
         self._limit = limit
         self._unknown_outcome_remedy = unknown_outcome_remedy
+        self._untrusted_remedy = untrusted_remedy
         self.host = _check_address(self._url, f"the setting {setting} of {context.store}")
         self._check_tokens(self._headers)
 
@@ -144,7 +147,7 @@ class Endpoint:
             failure = (
                 self._no_response_error(error, writes=writes)
                 if is_sent
-                else connect_error(error, self.name, self.host)
+                else connect_error(error, self.name, self.host, self._untrusted_remedy)
             )
         raise failure
 

@@ -108,8 +108,17 @@ def require_answer(reply: Reply) -> Reply:
     return reply
 
 
-def connect_error(error: BaseException, system: str, host: str) -> PluginError:
-    """Return the error for a failed connection. `host` includes the port."""
+NAME_CA: Final = "name the CA's file in SEALPIPE_CA_FILE"
+
+
+def connect_error(
+    error: BaseException, system: str, host: str, untrusted_remedy: str = NAME_CA
+) -> PluginError:
+    """Return the error for a failed connection.
+
+    `host` includes the port. `untrusted_remedy` is the remedy for a certificate that is not
+    trusted.
+    """
     host_name = f"{system} at {host}"
     for cause in iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -120,7 +129,7 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
                 )
             return NotConfiguredError(
                 f"{host_name} has a certificate from an authority that is not trusted here",
-                remedy="name the CA's file in SEALPIPE_CA_FILE",
+                remedy=untrusted_remedy,
             )
         if type(cause).__name__ == "ProxyError":
             if "407" in str(cause):

@@ -52,7 +52,7 @@ class ExecSettings(PluginSettings):
 
 PLACEHOLDER: Final = "{arg}"
 _CONFIGURE: Final = (
-    'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the '
+    'write [{table}.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the '
     "config file"
 )
 
@@ -64,8 +64,8 @@ class ExecSource(Source):
 
     def __init__(self, settings: ExecSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._remedy = _CONFIGURE.format(store=context.store).replace(
-            "plugins.", "stores." if context.named else "plugins."
+        self._remedy = _CONFIGURE.format(
+            table="stores" if context.named else "plugins", store=context.store
         )
         for name, command in settings.commands.items():
             if (

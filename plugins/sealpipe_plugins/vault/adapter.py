@@ -40,6 +40,8 @@ class Server:
             client=cache(partial(context.network.http, ca_file=ca_file)) if ca_file else None,
             timeout=settings.timeout,
             limit=BODY_LIMIT,
+            untrusted_remedy="name the CA's file in VAULT_CACERT (the setting ca_file), or in "
+            "SEALPIPE_CA_FILE",
         )
         self.host = self._endpoint.host
         self._last_failure: tuple[float, PluginError] | None = None
@@ -64,11 +66,6 @@ class Server:
         try:
             return self._endpoint.request(method, target, body, headers=headers, timeout=timeout)
         except (UnavailableError, NotConfiguredError) as error:
-            if "SEALPIPE_CA_FILE" in error.remedy:
-                error.remedy = (
-                    "name the CA's file in VAULT_CACERT (the setting ca_file), or in "
-                    "SEALPIPE_CA_FILE"
-                )
             self._last_failure = time.monotonic(), error
             raise
 

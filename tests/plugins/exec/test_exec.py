@@ -85,6 +85,13 @@ def test_a_named_store_has_commands_of_its_own() -> None:
         fetched("exec:key", config=config)
 
 
+def test_a_named_store_without_commands_is_told_its_own_table() -> None:
+    config = {"stores": {"plugins.dev": {"plugin": "exec"}}}
+    with pytest.raises(NotConfiguredError) as told:
+        fetched("plugins.dev:key", config=config)
+    assert "[stores.plugins.dev.commands.NAME]" in f"{told.value.message} {told.value.remedy}"
+
+
 HOSTILE = [
     "a b",
     "$(touch made)",

@@ -107,7 +107,9 @@ def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path:
         "VAULT_TOKEN": tls_bao.root,
         "VAULT_CACERT": str(tmp_path / "none.pem"),
     }
-    tell(failed(registry_of(at), REF), NotConfiguredError, "certificates to trust cannot be read")
+    found = failed(registry_of(at), REF)
+    tell(found, NotConfiguredError, "certificates to trust cannot be read")
+    assert found.remedy.startswith("check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what ")
 
 
 def test_a_certificate_of_another_host(
