@@ -178,7 +178,7 @@ def check_targets(
         try:
             to = check_recipient(plugins, target.name, pattern.fill(values))
         except PluginError as error:
-            raise name_target(error, target) from None
+            raise _name_target(error, target) from None
         # By plugin, because two stores of one plugin may reach one recipient, and in any spelling.
         key = info.name, to.strip().casefold()
         if key in recipients:
@@ -187,7 +187,7 @@ def check_targets(
     return tuple(recipients.values())
 
 
-def name_target(error: PluginError, target: object) -> PluginError:
+def _name_target(error: PluginError, target: object) -> PluginError:
     """Add the target to an error about it."""
     error.locator = error.locator or str(target)
     if not error.message.startswith(f"{target}"):

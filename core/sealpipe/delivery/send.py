@@ -17,7 +17,7 @@ from sealpipe.api.responses import escape_text
 from sealpipe.budget import MAX_BACKOFF
 from sealpipe.cancellation import CancelledCallError
 from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
-from sealpipe.delivery.recipients import Recipient, name_target
+from sealpipe.delivery.recipients import Recipient
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,
@@ -148,9 +148,7 @@ def _deliver_one(
                 if tries == MAX_TRIES or delay >= budget.get_remaining():
                     raise
             session.wait(delay)
-    except PluginError as error:
-        return name_target(error, delivery.recipient.shown)
-    except UsageError as error:
+    except (PluginError, UsageError) as error:
         return error
     return None
 
@@ -219,12 +217,11 @@ def _summarize_failures(
     for delivery, error in failures:
         recipient = delivery.recipient
         may_have_arrived = delivery.state == "sending"
-        message = error.message.removeprefix(f"{recipient.shown}: ")
         next_step = f" ({error.remedy})" if error.remedy else ""
         verb = "may not have reached" if may_have_arrived else "did not reach"
         lines.append(
             escape_text(
-                f"the {recipient.content} {verb} {recipient.shown}: {message}{next_step}", 600
+                f"the {recipient.content} {verb} {recipient.shown}: {error.message}{next_step}", 600
             )
         )
     unclear = [delivery.state == "sending" for delivery, _ in failures]
