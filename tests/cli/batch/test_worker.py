@@ -20,7 +20,9 @@ import psycopg
 import pytest
 from procrastinate.exceptions import ConnectorException
 
+from cli.batch import pigeons
 from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
+from cli.batch.share_batch import FILE as SHARES
 from cli.batch.world import BatchWorld
 from sealpipe.api.operation import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
@@ -32,6 +34,7 @@ from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.engine.worker import Worker, prepare_queue
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
+from sealpipe.plugin import Document, Locator
 from sealpipe.secret import Secret
 from support.parts import ROOT, Postgres, run_postgres
 from support.terminal import Terminal
@@ -213,6 +216,39 @@ def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(
         work(world, 60, marks)
     world.adopt(path)
     work(world, 1, marks)
+
+
+def test_a_source_that_hangs_does_not_hold_a_worker_that_is_stopped(
+    shared_world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = shared_world
+    monkeypatch.setattr(worker_module, "_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
+    hangs, go_on, is_over = threading.Event(), threading.Event(), threading.Event()
+    fetch = pigeons.Seeds.fetch
+
+    def hang(self: pigeons.Seeds, locator: Locator) -> Document:
+        hangs.set()
+        assert go_on.wait(PATIENCE)
+        is_over.set()
+        return fetch(self, locator)
+
+    monkeypatch.setattr(pigeons.Seeds, "fetch", hang)
+    path = world.write(SHARES.replace('"keys"', '"hangs"'), ROWS[:1])
+    sync(world.store, read_definition(path))
+    store = world.open_store()
+    worker = Worker(world.session(), store, world.database, threads=1)
+    thread = threading.Thread(target=worker.run, args=(PATIENCE,), daemon=True)
+    thread.start()
+    assert hangs.wait(PATIENCE)
+    worker.stop()
+    thread.join(PATIENCE / 4)
+    assert not thread.is_alive()
+    go_on.set()
+    assert is_over.wait(PATIENCE)
+    time.sleep(0.5)
+    assert ("POST", "/shares") not in world.network.log, "its thread begins nothing any more"
+    store.close()
 
 
 def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(

@@ -38,11 +38,12 @@ from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_transport import RatedTransport
-from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
+from sealpipe.batch.engine.run import MAX_THREADS, WATCHED, choose_threads, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from sealpipe.session import Session
+from sealpipe.workers import Workers
 
 SWEEP_SECONDS: Final = 15.0
 """Between two looks for rows that are due and have no job, and for jobs of workers that died."""
@@ -54,6 +55,8 @@ HEARTBEAT_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
 _GRACE_SECONDS: Final = 90.0  # a step that has begun may end
+_CHANGE_SECONDS: Final = 5.0
+"""Seconds that a change may take that is under way even then."""
 _TASK: Final = "sealpipe.advance"
 
 
@@ -156,6 +159,9 @@ class Worker:
         self._on_change = on_change
         self._transport = RatedTransport(session.transport, store.rate)
         self._session = session.with_transport(self._transport)
+        # A source that hangs must not hold a worker that was stopped: its thread is left behind,
+        # and begins nothing any more.
+        self._workers = Workers(MAX_THREADS)
         self._engines: dict[str, Engine] = {}
         self._holder = os.urandom(6).hex()
         self._stop: asyncio.Event | None = None
@@ -192,7 +198,10 @@ class Worker:
                 await asyncio.to_thread(self._refresh)
                 for engine in list(self._engines.values())[:1]:
                     await asyncio.to_thread(learn_limit, engine)
-                await self._work(app, number, seconds)
+                try:
+                    await self._work(app, number, seconds)
+                finally:
+                    self._workers.close()
         except ConnectorException as error:
             failure = _make_queue_error(error, self._store.description)
         else:
@@ -323,7 +332,9 @@ class Worker:
     async def _advance(self, batch: str, row: str) -> None:
         """The job: do what is due for a row."""
         with suppress(DatabaseUnavailableError):  # the next sweep makes another job
-            await asyncio.to_thread(self._advance_row, batch, row)
+            await self._workers.run(
+                lambda _: self._advance_row(batch, row), timeout=None, grace=_CHANGE_SECONDS
+            )
 
     def _advance_row(self, batch: str, row_id: str) -> None:
         """Advance a row if it is due and free. Blocks."""
