@@ -42,9 +42,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "sealpipe.cli.doctor:doctor",
         "Diagnose settings, credential, connectivity and scopes.",
     ),
-    "plugins": ("sealpipe.cli.offline:plugins", "List installed plugins."),
-    "audit": ("sealpipe.cli.offline:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.offline:custody", "Print the credential's custody public key."),
+    "plugins": ("sealpipe.cli.plugins:plugins", "List installed plugins."),
+    "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
+    "custody": ("sealpipe.cli.custody:custody", "Print the credential's custody public key."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
         "Take a tour, or run a command, against a local service.",

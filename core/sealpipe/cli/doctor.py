@@ -61,7 +61,7 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
     settings = _read_settings(ctx, values)
     if name:
         return _check_one(name, settings)
-    from sealpipe.doctor.everything import check_everything
+    from sealpipe.doctor.all_checks import check_everything
 
     return check_everything(
         settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True

@@ -40,9 +40,9 @@ class LazyGroup(Group):
         cmd_name: str,
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            from sealpipe.cli import offline
+            from sealpipe.cli import plugin_commands
 
-            return offline.find_command(cmd_name)
+            return plugin_commands.find_command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -77,11 +77,11 @@ class LazyGroup(Group):
         except Exception as error:
             if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
                 raise
-            from sealpipe.cli import offline
+            from sealpipe.cli import plugin_commands
 
-            if isinstance(error, offline.EXPECTED):
+            if isinstance(error, plugin_commands.EXPECTED):
                 raise
-            failure = offline.wrap_error(ctx.invoked_subcommand, error)
+            failure = plugin_commands.wrap_error(ctx.invoked_subcommand, error)
         raise failure  # raised here, without its context: that may hold a secret
 
     def format_commands(

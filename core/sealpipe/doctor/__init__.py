@@ -1,7 +1,7 @@
 """The checks of `sealpipe doctor`, and the findings that they report.
 
     findings         what a check reports
-    everything       all checks, one after the other
+    all_checks       all checks, one after the other
     plugins          installed plugins, named stores, policies and observers
     machine          global settings and their origin, values for commands, the credential, state
                      directory and outbox

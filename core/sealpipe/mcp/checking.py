@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sealpipe.api.responses import escape_text
 from sealpipe.client_base import registry
-from sealpipe.doctor.everything import check_everything
+from sealpipe.doctor.all_checks import check_everything
 from sealpipe.doctor.machine import GivenSetting
 from sealpipe.mcp.models import Model, Nothing, Text
 from sealpipe.mcp.tools import TOOLS, Answer, Call, Tool, Use

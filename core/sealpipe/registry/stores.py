@@ -236,7 +236,7 @@ OWN_TABLES: Final = ("service", "batch")
 
 BUILT_IN_HOOKS: Final[Mapping[str, str]] = {
     "audit": AUDIT_MODULE,
-    "policy": "sealpipe_plugins.policy",
+    "policy": "sealpipe_plugins.policy_file",
 }
 
 

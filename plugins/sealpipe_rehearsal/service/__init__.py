@@ -8,7 +8,7 @@ ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are al
     credentials.py     API keys, scopes, custody levels
     plans.py           plan limits and the rate limiter
     responses.py       ONE table of refusals
-    rules.py           strict JSON; rules of the create bodies
+    json_bodies.py     strict JSON; rules of the create bodies
     checks.py          what one member may be
     creation.py        what both creates do, in order
     shares.py          share routes and stats
@@ -29,7 +29,7 @@ ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are al
     faults.py          ONE table of faults
     fault_*.py         inject them (connections, responses), read a plan (parser), choose (plan),
                        and are the faulty call (exchange)
-    withholding.py     keeps custody secrets out of the log
+    log_redaction.py   keeps custody secrets out of the log
     context.py         Service, HTTP request and call
     store.py, store_schema.py, log.py, clock.py   the base
 """

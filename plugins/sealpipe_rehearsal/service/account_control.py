@@ -29,6 +29,7 @@ from .credentials import (
     load_keys,
     mark_key,
 )
+from .json_bodies import Rule, read_object, rejected
 from .plans import (
     DEFAULT_ACCOUNT,
     NUMBERS,
@@ -39,7 +40,6 @@ from .plans import (
     save_account,
 )
 from .responses import RefusalError, Response, json_response, refuse
-from .rules import Rule, read_object, rejected
 
 _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
-from . import control, faults, gateway, pages, request_link, share_link, withholding
+from . import control, faults, gateway, log_redaction, pages, request_link, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .credentials import redact_custody_part
@@ -226,7 +226,7 @@ def _log_entry(
         (name, redact_custody_part(value) if name == "authorization" else value)
         for name, value in http_request.headers
     )
-    target, headers, body = withholding.withhold(
+    target, headers, body = log_redaction.withhold(
         target, headers, http_request.body, service.custody_digests
     )
     applied = None if fault is None else str(fault)

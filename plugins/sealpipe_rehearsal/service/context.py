@@ -10,10 +10,10 @@ from .clock import Clock
 from .credentials import Key, load_keys
 from .fault_plan import FaultPlan
 from .idempotency import InFlight
+from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
 from .log import Log
 from .plans import Account, Entitlements, RateLimiter
 from .responses import Response, refuse
-from .rules import FIELD_TYPES, FIELD_TYPES_EXTENDED
 from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER

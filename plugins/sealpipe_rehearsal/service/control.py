@@ -11,8 +11,8 @@ from .clock import format_rfc3339
 from .context import HttpRequest, Service
 from .credentials import EXTENDED_SCOPES, SCOPES
 from .fault_parser import FaultPlanError, parse_plan
+from .json_bodies import Rule, read_object
 from .responses import RefusalError, Response, json_response
-from .rules import Rule, read_object
 
 
 def seconds(value: object) -> str | None:

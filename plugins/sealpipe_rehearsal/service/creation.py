@@ -12,8 +12,8 @@ from typing import Any
 
 from . import idempotency
 from .context import Call, Service
+from .json_bodies import Rule, read_object, rejected, require_json
 from .responses import Response, as_json, refuse
-from .rules import Rule, read_object, rejected, require_json
 
 Members = dict[str, Any]
 

@@ -54,7 +54,7 @@ class Key:
     organization: str | None = None
     granted_at: float | None = None
     custody_sha256: str | None = None
-    """The SHA-256 (hex) of the custody secret, for the log (see `withholding`); None if the service
+    """The SHA-256 (hex) of the custody secret, for `log_redaction`; None if the service
     was not told.
     """
 

@@ -16,9 +16,9 @@ from sqlite3 import Row
 from . import listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, HttpRequest, Service
+from .json_bodies import NOTIFY_ON
 from .listing import read_limit
 from .responses import Response, as_json, refuse
-from .rules import NOTIFY_ON
 
 SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from . import mcp_messages
 from .context import Call, HttpRequest
+from .json_bodies import MEDIA_TYPE, media_type, read_json, require_json
 from .mcp_messages import BATCH_REVISION, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
 from .responses import RefusalError, Response, json_response
-from .rules import MEDIA_TYPE, media_type, read_json, require_json
 
 _ACCEPTED = (MEDIA_TYPE, "text/event-stream")
 

@@ -14,8 +14,8 @@ from typing import Any
 from . import mcp_handlers as handlers
 from .checks import SCHEMAS, count, filled_text, rfc3339, text
 from .context import Call
+from .json_bodies import REQUEST, Rule, rejected
 from .responses import RefusalError, Response, as_json
-from .rules import REQUEST, Rule, rejected
 
 Arguments = Mapping[str, Any]
 

@@ -15,6 +15,7 @@ from typing import Any
 from . import extended, gateway, requests, shares
 from .checks import SCHEMAS, Schema
 from .context import Handler
+from .json_bodies import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 from .listing import DEFAULT_LIMIT, MAX_LIMIT
 from .openapi_schemas import (
     CAPABILITIES,
@@ -30,7 +31,6 @@ from .openapi_schemas import (
     page_of,
 )
 from .responses import GATEWAY, REFUSALS
-from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from . import extended
 from .checks import SCHEMAS, Schema, filled_text, rfc3339
+from .json_bodies import FIELD_TYPES_EXTENDED, NOTIFY_ON
 from .listing import MAX_LIMIT
-from .rules import FIELD_TYPES_EXTENDED, NOTIFY_ON
 
 JSON = "application/json"
 TEXT: Schema = SCHEMAS[filled_text]

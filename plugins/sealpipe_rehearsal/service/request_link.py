@@ -19,8 +19,8 @@ from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339
 from .context import HttpRequest, Service
 from .creation import insert
+from .json_bodies import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .responses import RefusalError, Response, json_response
-from .rules import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .share_link import matches_hash
 
 _NOT_FOUND = {"reason": "not-found", "message": "the request does not exist"}

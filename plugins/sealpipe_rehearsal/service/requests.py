@@ -14,8 +14,8 @@ from typing import Any
 from . import creation, listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
+from .json_bodies import ENCRYPTION_TYPE, REQUEST
 from .responses import Response, json_response, refuse
-from .rules import ENCRYPTION_TYPE, REQUEST
 from .shares import sha256_hex
 
 DEFAULT_EXPIRY = timedelta(days=30)

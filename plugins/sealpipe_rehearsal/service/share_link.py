@@ -11,8 +11,8 @@ from sqlite3 import Row
 
 from . import extended, listing
 from .context import HttpRequest, Service
+from .json_bodies import read_object
 from .responses import RefusalError, Response, json_response
-from .rules import read_object
 from .shares import count_view, sha256_hex
 
 _NOT_FOUND = {"reason": "not-found", "message": "the share does not exist"}

@@ -14,9 +14,9 @@ from sqlite3 import Row
 from . import creation, listing, webhooks
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
+from .json_bodies import SHARE, SHARE_EXTENDED
 from .log import Event
 from .responses import Response, json_response, refuse
-from .rules import SHARE, SHARE_EXTENDED
 
 PASSCODE_ATTEMPTS = 5
 DAYS = 14

@@ -6,9 +6,9 @@ from . import webhooks
 from .account_control import account_name, read_members
 from .clock import rfc3339_at
 from .context import HttpRequest, Service
+from .json_bodies import Rule
 from .plans import DEFAULT_ACCOUNT
 from .responses import Response, json_response
-from .rules import Rule
 from .webhook_deliveries import WebhookDelivery
 
 _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(account_name)}

@@ -16,7 +16,7 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import credentials, withholding
+from sealpipe_rehearsal.service import credentials, log_redaction
 from service.callers import DATA, Api, body
 
 Call = Callable[[Api, str], dict[str, Any]]
@@ -103,7 +103,7 @@ def test_a_custody_secret_is_not_logged_wherever_it_came(
         bytes(seen).decode("latin-1"),
         str(shown) + base64.b64decode(shown["body_base64"]).decode("latin-1"),
     ):
-        assert withholding.PLACEHOLDER in text
+        assert log_redaction.PLACEHOLDER in text
         assert secret not in text
         assert escapes(secret) not in text
         assert not (secret[:20] in text and secret[20:] in text)
