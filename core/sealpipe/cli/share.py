@@ -106,7 +106,7 @@ def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
     if render.is_terminal() and any(
         isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs
     ):
-        from sealpipe.sources.typed_secrets import ALTERNATIVES
+        from sealpipe.sources.text_secrets import ALTERNATIVES
 
         render.print_note(
             "note: the shell's history stores what stands after text:. For a secret, "

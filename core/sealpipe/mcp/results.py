@@ -116,7 +116,7 @@ def describe_bug() -> tuple[SealpipeError, types.CallToolResult]:
     return SealpipeError(_BUG), _make_own_error(_BUG)
 
 
-def withhold(result: types.CallToolResult) -> types.CallToolResult:
+def withhold_secrets(result: types.CallToolResult) -> types.CallToolResult:
     """Return an error in place of a result that holds a secret.
 
     Of an error, only what is data is withheld.

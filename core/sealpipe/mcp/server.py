@@ -40,7 +40,7 @@ from sealpipe.mcp.results import (
     list_words,
     make_error,
     make_result,
-    withhold,
+    withhold_secrets,
 )
 from sealpipe.mcp.secret_guard import OutgoingGuard, list_texts
 from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, Use, load_tools
@@ -268,7 +268,7 @@ class _Pipeline:
             result.structured_content
         ):
             return result
-        return withhold(result)
+        return withhold_secrets(result)
 
     def _make_call(self, context: Context, tool: Tool[Any, Any], name: str) -> Call:
         origin = (("mcp_client", name), ("tool", tool.name))

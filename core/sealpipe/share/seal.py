@@ -75,7 +75,7 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
         check_needs(session.registry, job.needs)
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in job.fields):
-        from sealpipe.sources.typed_secrets import warn_of_text  # most shares contain no text:
+        from sealpipe.sources.text_secrets import warn_of_text  # most shares contain no text:
 
         typed = tuple(warn_of_text(job.fields))
     cache: Cache = {}

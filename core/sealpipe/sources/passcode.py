@@ -9,7 +9,7 @@ from sealpipe.errors import UsageError
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import Cache, resolve_secret
-from sealpipe.sources.typed_secrets import refuse_text
+from sealpipe.sources.text_secrets import refuse_text_source
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -27,7 +27,7 @@ def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | 
     is one.
     """
     if isinstance(passcode, Reference):
-        refuse_text(passcode, "a passcode")
+        refuse_text_source(passcode, "a passcode")
         if remedy and passcode.name == _GENERATOR:
             raise UsageError("the generated passcode has no recipient", remedy=remedy)
         return passcode

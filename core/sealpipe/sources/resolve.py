@@ -75,12 +75,12 @@ def resolve_secret(
     UsageError if its source marks it as not secret.
     """
     # Most shares have no passcode.
-    from sealpipe.sources.typed_secrets import (
+    from sealpipe.sources.text_secrets import (
         make_text_error,
-        refuse_text,
+        refuse_text_source,
     )
 
-    refuse_text(ref, what)
+    refuse_text_source(ref, what)
     resolver = _fetch([ref], registry, cache)
     document = resolver.cache[resolver.locators[0][0]]
     if isinstance(document, Document) and not document.secret:

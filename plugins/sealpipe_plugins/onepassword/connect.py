@@ -118,7 +118,7 @@ class Connect:
         }
         return self._write("POST", f"/v1/vaults/{vault_id}/items", item)
 
-    def change(self, item: Mapping[str, Any], changes: Changes) -> bool:
+    def update_item(self, item: Mapping[str, Any], changes: Changes) -> bool:
         """Change fields of an item in one request.
 
         Returns False if others changed it. Raises UnknownOutcomeError.

@@ -68,7 +68,7 @@ class SdkItems:
 
         return self._write(create)
 
-    def change(self, item: Mapping[str, Any], changes: Changes) -> bool:
+    def update_item(self, item: Mapping[str, Any], changes: Changes) -> bool:
         """Change an item's fields; all else of it is sent back as it was read."""
         changed = item[_ITEM].model_copy(deep=True)
         changed.fields = [field for field in changed.fields if field.id not in changes.removed]

@@ -54,7 +54,7 @@ class Items(Protocol):
     def create(self, vault: str, title: str, fields: Sequence[NewField]) -> bool:
         """Make a login. Returns False if others changed the vault. Raises UnknownOutcomeError."""
 
-    def change(self, item: Mapping[str, Any], changes: Changes) -> bool:
+    def update_item(self, item: Mapping[str, Any], changes: Changes) -> bool:
         """Change an item's fields at once.
 
         Returns False if others changed it. Raises UnknownOutcomeError.
@@ -108,7 +108,7 @@ class OnePasswordSink(Sink):
             if snapshot.values is None:
                 is_written = self._items.create(vault, title, plan_item(after, markers))
             else:
-                is_written = self._items.change(
+                is_written = self._items.update_item(
                     snapshot.raw, plan_changes(snapshot.raw, wanted, after, markers)
                 )
             return "" if is_written else None

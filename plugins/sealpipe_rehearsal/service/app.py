@@ -226,7 +226,7 @@ def _log_entry(
         (name, redact_custody_part(value) if name == "authorization" else value)
         for name, value in http_request.headers
     )
-    target, headers, body = log_redaction.withhold(
+    target, headers, body = log_redaction.redact_request(
         target, headers, http_request.body, service.custody_digests
     )
     applied = None if fault is None else str(fault)

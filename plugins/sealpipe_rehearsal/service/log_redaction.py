@@ -30,7 +30,7 @@ _MOST_PIECES = 60
 Headers = tuple[tuple[str, str], ...]
 
 
-def withhold(
+def redact_request(
     target: str, headers: Headers, body: bytes, digests: Collection[bytes]
 ) -> tuple[str, Headers, bytes]:
     """Return target, headers and body for the log.

@@ -17,7 +17,7 @@ from sealpipe.errors import UsageError
 from sealpipe.prompts import Prompt, check_prompt
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Pointer, Reference, Target
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
-from sealpipe.sources.typed_secrets import TEXT_SOURCE
+from sealpipe.sources.text_secrets import TEXT_SOURCE
 
 Values = Mapping[str, str]
 """The cells of a row by the names of their columns; an empty one may be missing."""

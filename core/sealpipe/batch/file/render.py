@@ -20,7 +20,7 @@ from sealpipe.reference import Reference, Target
 from sealpipe.request.options import RequestJob, plan_request
 from sealpipe.settings import ARGUMENTS
 from sealpipe.share.options import ShareJob, plan_share
-from sealpipe.sources.typed_secrets import TEXT_SOURCE
+from sealpipe.sources.text_secrets import TEXT_SOURCE
 from sealpipe.wire import jsontext
 
 if TYPE_CHECKING:

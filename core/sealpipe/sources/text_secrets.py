@@ -27,7 +27,7 @@ _NEGATIONS: Final = frozenset(
 _WORD_PATTERN: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
-def refuse_text(ref: Reference, what: str) -> None:
+def refuse_text_source(ref: Reference, what: str) -> None:
     """Raise UsageError if a passcode or a key is given as `text:`. The value is not shown."""
     if ref.name == TEXT_SOURCE:
         raise make_text_error(what)

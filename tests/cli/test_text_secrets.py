@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from sealpipe import Client, UsageError
-from sealpipe.sources.typed_secrets import names_secret
+from sealpipe.sources.text_secrets import names_secret
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, opened
 
