@@ -1,8 +1,9 @@
-"""The tables of settings of all commands."""
+"""The tables of settings of all commands, and those of a config file that have them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sealpipe.settings import FIRST, Setting
 
@@ -29,3 +30,15 @@ class _Tables(Mapping[str, tuple[Setting, ...]]):
 
 
 COMMANDS: Mapping[str, tuple[Setting, ...]] = _Tables()
+
+OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins", "checks")
+"""Tables of a config file that are not those of commands."""
+
+
+def get_command_table(config: Mapping[str, Any], command: str) -> Mapping[str, Any]:
+    """Return the settings of a command; empty if there are none.
+
+    `plugins` has those of plugins, not of the command.
+    """
+    table: Mapping[str, Any] = {} if command in OWN_TABLES else config.get(command, {})
+    return table

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sealpipe import permissions
-from sealpipe.command_settings import COMMANDS
+from sealpipe.command_settings import COMMANDS, get_command_table
 from sealpipe.errors import CredentialError, Note, SettingError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.settings import FIRST, GLOBAL, Setting
@@ -96,7 +96,7 @@ class Config:
 
     def find_invalid_values(self) -> Iterator[SettingError]:
         """Find values of the config file that the options of any command would refuse."""
-        from sealpipe.config_file import check_value, get_command_table  # for an error only
+        from sealpipe.config_file import check_value  # for an error only
 
         user = self.usable_user
         tables = [

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sealpipe import parsing
-from sealpipe.command_settings import COMMANDS
+from sealpipe.command_settings import COMMANDS, OWN_TABLES
 from sealpipe.errors import PolicyError, SettingError, UsageError
 from sealpipe.settings import GLOBAL, Setting
 
-OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins", "checks")
 """Tables of the config file that those who use them check: plugins, policies, `collect --check`."""
 
 _MAX_SHOWN = 50
@@ -79,15 +78,6 @@ class Flaw(NamedTuple):
 
     names: tuple[str, ...]
     error: SettingError
-
-
-def get_command_table(config: Mapping[str, Any], command: str) -> Mapping[str, Any]:
-    """Return the settings of a command; empty if there are none.
-
-    `plugins` has those of plugins, not of the command.
-    """
-    table: Mapping[str, Any] = {} if command in OWN_TABLES else config.get(command, {})
-    return table
 
 
 def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:

@@ -5,21 +5,18 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from sealpipe.cli import render
-from sealpipe.cli.codes import CodeCommand
-from sealpipe.cli.command import COMMON, Command, SettingsGroup, open_client, options
+from sealpipe.api.account import Stats
+from sealpipe.api.mcp import Tool, ToolResult, is_text
+from sealpipe.cli import disclosure, render
+from sealpipe.cli.opening import open_client
 from sealpipe.errors import UsageError
 from sealpipe.secret import Secret
-
-if TYPE_CHECKING:
-    from sealpipe.api.account import Stats
-    from sealpipe.api.mcp import Tool, ToolResult
+from sealpipe.tools import call_with_references
 
 _SECRET_TOOLS = {"rotate_webhook_secret": "the webhook's new secret"}
 """Tools whose result contains a secret, with a name for it (specification: POST /v1/mcp)."""
@@ -30,20 +27,13 @@ log.
 """
 
 
-@click.command(cls=Command)
-@options("", common=COMMON)
 def stats(**values: Any) -> None:
-    """Show how many shares exist, and how often they were viewed on each of the last 14 days.
-
-    Draws bars on a terminal; elsewhere prints a line per day: date, tab, views.
-    """
+    """Run `sealpipe stats`."""
     with open_client(values) as client:
         figures = client.get_stats()
     if values["output"] == "json":
         render.print_json(_describe_stats(figures))
     elif sys.stdout is not None and sys.stdout.isatty():
-        import shutil
-
         block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
         render.print_result(draw_chart(figures, shutil.get_terminal_size().columns, block))
     else:
@@ -93,15 +83,8 @@ def _describe_stats(figures: Stats) -> dict[str, Any]:
     return {"shares": shares, "daily_views": days}
 
 
-@click.group(cls=SettingsGroup)
-def tools() -> None:
-    """List and call the tools of the hosted MCP endpoint."""
-
-
-@tools.command("list", cls=Command)
-@options("", common=COMMON)
 def list_tools(**values: Any) -> None:
-    """List the service's tools: name, tab, description. --output json includes their arguments."""
+    """Run `sealpipe tools list`."""
     with open_client(values) as client:
         tools_listed = client.list_tools()
     if values["output"] == "json":
@@ -110,19 +93,8 @@ def list_tools(**values: Any) -> None:
         render.print_lines(map(_format_tool, tools_listed))
 
 
-@tools.command(cls=CodeCommand)
-@click.argument("name", metavar="TOOL")
-@options("tools", common=COMMON)
 def call(name: str, **values: Any) -> None:
-    """Call a tool exactly once, without retries.
-
-    Pass its arguments by reference, as the tool's schema describes them:
-
-    sealpipe tools call list_shares --param limit=text:5
-    """
-    from sealpipe.cli import disclosure
-    from sealpipe.tools import call_with_references
-
+    """Run `sealpipe tools call`."""
     secret = _SECRET_TOOLS.get(name)
     leave = disclosure.plan_disclosure(
         secret or "", "call it outside of CI", printing=values["print"], elsewhere=secret is None
@@ -181,8 +153,6 @@ def _describe_result(result: ToolResult) -> dict[str, Any]:
 
 
 def _print_result(result: ToolResult) -> None:
-    from sealpipe.api.mcp import is_text
-
     if result.text:
         render.print_lines(map(render.escape, result.text.removesuffix("\n").split("\n")))
     elif result.structured is not None:

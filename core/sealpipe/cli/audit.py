@@ -1,4 +1,4 @@
-"""`sealpipe audit verify`: the chain of an audit log. Makes no connection."""
+"""`sealpipe audit verify`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
-
 from sealpipe.cli import render
-from sealpipe.cli.command import OFFLINE, Command, SettingsGroup, options, run_config
+from sealpipe.cli.command import run_config
 from sealpipe.errors import AuditError, UsageError
 from sealpipe.registry.policies import find_audit_key, verify_audit
 
 _HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
 
 
-@click.group(cls=SettingsGroup)
-def audit() -> None:
-    """Verify an audit log."""
-
-
-@audit.command(cls=Command)
-@click.argument("log", metavar="FILE")
-@options("audit", common=OFFLINE)
 def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
-    """Verify the chain of an audit log, from the first line to the last. Makes no connection.
-
-    Reports every changed, removed or added line; with --head (which each command that writes the
-    log prints on stderr), also lines cut off at the end. The key comes from the config that names
-    this log, or from --key.
-    """
+    """Run `sealpipe audit verify`."""
     if head is not None and not _HEAD.fullmatch(head):
         raise UsageError(
             "--head is not a valid head",

@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sealpipe.batch.engine.advance import Change
+from sealpipe.batch.engine.plan import BatchPlan, PlannedRow
+from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.report.figures import ATTENTION, BatchReport, ReportedRow
 from sealpipe.batch.report.files import format_moment, name_step
 from sealpipe.batch.steps.states import State, is_over, is_troubled
 from sealpipe.cli import render
 from sealpipe.errors import FailedRowsError, PendingError
-
-if TYPE_CHECKING:
-    from sealpipe.batch.engine.advance import Change
-    from sealpipe.batch.engine.plan import BatchPlan, PlannedRow
-    from sealpipe.batch.engine.run import RunResult
 
 _BAR_WIDTH = 40
 _MAX_KEYS = 5

@@ -4,11 +4,17 @@ a database has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-import click
-
+from sealpipe.batch.engine.actions import PARTICIPLES, Outcome, act, show_link
+from sealpipe.batch.engine.advance import DEFAULT_RATE, Engine
+from sealpipe.batch.report.figures import BatchReport, ReportedRow, make_report
+from sealpipe.batch.report.files import format_moment, to_csv, to_members
+from sealpipe.batch.report.page import make_page
+from sealpipe.batch.report.status import read_facts
+from sealpipe.batch.steps.states import State, is_over, is_troubled
 from sealpipe.cli import render
 from sealpipe.cli.batch_output import (
     describe_change,
@@ -19,25 +25,14 @@ from sealpipe.cli.batch_output import (
     warn_of_others,
 )
 from sealpipe.cli.batch_store import open_named, open_store_of, write_file
-from sealpipe.cli.codes import CodeCommand
-from sealpipe.cli.command import COMMON, Command, options
 from sealpipe.errors import FailedRowsError, UsageError
-
-if TYPE_CHECKING:
-    from sealpipe.batch.engine.actions import Outcome
-    from sealpipe.batch.engine.advance import Engine
-    from sealpipe.batch.report.figures import BatchReport, ReportedRow
 
 _LONG_ROUND = 120
 """Seconds between two looks at a row that are worth a line."""
 
 
-@click.command("list", cls=Command)
-@options("batch", only=("database",), common=COMMON)
 def list_(**values: Any) -> None:
-    """List the batches of this credential: rows by state, a bar, and when the next row is due."""
-    from sealpipe.batch.report.files import format_moment
-
+    """Run `sealpipe batch list`."""
     with open_store_of(values) as (_, store):
         found = [
             (each.name, store.count_states(each), store.find_next_due(each))
@@ -56,15 +51,8 @@ def list_(**values: Any) -> None:
         render.print_lines([f"{name}\t{format_counts(counts)}\t{draw_bar(counts)}{next_due}"])
 
 
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@options("batch", only=("database",), common=COMMON)
 def status(name: str, **values: Any) -> None:
-    """Show each row of a batch: its state, what comes next and when, what went wrong and what to
-    do.
-    """
-    from sealpipe.batch.report.files import to_members
-
+    """Run `sealpipe batch status`."""
     as_json = values["output"] == "json"
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
@@ -81,16 +69,8 @@ def status(name: str, **values: Any) -> None:
         )
 
 
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@options("batch", only=("database", "html", "csv", "json"), common=COMMON)
 def report(name: str, **values: Any) -> None:
-    """Write a report of a batch: numbers, submissions over time, and each row.
-
-    It holds no secret and no link.
-
-    sealpipe batch report vendors-2026-q4 --html report.html --csv report.csv
-    """
+    """Run `sealpipe batch report`."""
     files = {kind: values[kind] for kind in _WRITERS if values[kind] is not None}
     if not files:
         raise UsageError(
@@ -107,69 +87,26 @@ def report(name: str, **values: Any) -> None:
 
 
 def _write_html(found: BatchReport) -> str:
-    from sealpipe.batch.report.page import make_page
-
     return make_page(found)
 
 
 def _write_csv(found: BatchReport) -> str:
-    from sealpipe.batch.report.files import to_csv
-
     return to_csv(found)
 
 
 def _write_json(found: BatchReport) -> str:
-    import json
-
-    from sealpipe.batch.report.files import to_members
-
     return json.dumps({"schema": render.SCHEMA, **to_members(found)}, indent=1) + "\n"
 
 
 _WRITERS = {"html": _write_html, "csv": _write_csv, "json": _write_json}
 
 
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
-@options("batch", only=("database",), common=COMMON)
-def remind(name: str, keys: Sequence[str], **values: Any) -> None:
-    """Send the links of these rows once more, now; without a KEY, of all rows that wait."""
-    _act(name, "remind", keys, values)
-
-
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
-@options("batch", only=("database",), common=COMMON)
-def reissue(name: str, keys: Sequence[str], **values: Any) -> None:
-    """End what is out for these rows, then create and send it anew; without a KEY, for all rows
-    that expired.
-
-    Uses what the file said at the last run. Submissions to the old request stay at the service.
-    """
-    _act(name, "reissue", keys, values)
-
-
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
-@options("batch", only=("database",), common=COMMON)
-def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
-    """Expire what is out for these rows; without a KEY, for all rows that are not over.
-
-    Destroys no submission.
-    """
-    _act(name, "cancel", keys, values)
-
-
-def _act(
+def act_on_rows(
     name: str,
     verb: Literal["remind", "reissue", "cancel"],
     keys: Sequence[str],
     values: dict[str, Any],
 ) -> None:
-    from sealpipe.batch.engine.actions import PARTICIPLES, act
 
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
@@ -211,14 +148,8 @@ def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@click.argument("key", required=False, default="")
-@options("batch", only=("database",), common=COMMON)
 def link(name: str, key: str, **values: Any) -> None:
-    """Print the collect link of a row. It is no secret: anyone with it can submit, but not read."""
-    from sealpipe.batch.engine.actions import show_link
-
+    """Run `sealpipe batch link`."""
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
         found = show_link(engine, key)
@@ -228,16 +159,8 @@ def link(name: str, key: str, **values: Any) -> None:
         render.print_result(f"{found}\n")
 
 
-@click.command(cls=CodeCommand)
-@click.argument("name")
-@options("batch", only=("database", "older_than"), common=COMMON)
 def purge(name: str, **values: Any) -> None:
-    """Remove a batch from the database, with the names and addresses of its rows.
-
-    Every row must be over.
-
-    Nothing is asked of the service. With --older-than, only if nothing has changed for that long.
-    """
+    """Run `sealpipe batch purge`."""
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
         is_old, rows = _check_purge(engine, values["older_than"])
@@ -254,7 +177,6 @@ def _check_purge(engine: Engine, older_than: Any) -> tuple[bool, int]:
 
     UsageError if one is not over.
     """
-    from sealpipe.batch.steps.states import State, is_over
 
     rows = list(engine.store.list_rows(engine.batch))
     live = sum(not is_over(State(row.state)) for row in rows)
@@ -271,15 +193,12 @@ def _check_purge(engine: Engine, older_than: Any) -> tuple[bool, int]:
 
 def list_troubled(engine: Engine) -> list[ReportedRow]:
     """Return the rows that failed or are blocked."""
-    from sealpipe.batch.steps.states import is_troubled
 
     return [row for row in _read_report(engine).rows if is_troubled(row.state)]
 
 
 def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
     """Read a batch as it is now."""
-    from sealpipe.batch.report.figures import make_report
-    from sealpipe.batch.report.status import read_facts
 
     rows = read_facts(engine, with_history=with_history)
     kind, service = engine.definition.kind, engine.session.base_url
@@ -290,11 +209,6 @@ def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
 
 def _estimate_round(engine: Engine, report: BatchReport) -> float:
     """Return the seconds between two looks at a row if looks take half of the rate."""
-    from sealpipe.batch.engine.advance import DEFAULT_RATE
 
     per_minute = engine.store.rate.read().calls_per_minute or DEFAULT_RATE
     return (len(report.rows) - report.over) * 60 / (per_minute / 2)
-
-
-COMMANDS = (list_, status, report, remind, reissue, cancel, link, purge)
-"""The commands of this module."""

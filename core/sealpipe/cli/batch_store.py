@@ -9,21 +9,31 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sealpipe.batch.database.interface import Database
+from sealpipe.batch.database.opening import open_database, open_store
+from sealpipe.batch.database.sqlite import FILE_NAME
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.advance import Engine
+from sealpipe.batch.engine.session import open_engine
+from sealpipe.batch.file.document import read_document
+from sealpipe.batch.file.mistakes import BatchFileError
+from sealpipe.batch.steps.content import RowContent
 from sealpipe.cli import render
-from sealpipe.cli.command import find_state_folder, make_registry, make_session, run_config
-from sealpipe.command_settings import COMMANDS
+from sealpipe.cli.command import run_config
+from sealpipe.cli.local import find_state_folder, make_registry
+from sealpipe.cli.opening import make_session
+from sealpipe.client_base import connect
+from sealpipe.command_settings import COMMANDS, get_command_table
 from sealpipe.errors import SealpipeError, SettingError, UsageError
-
-if TYPE_CHECKING:
-    from sealpipe.batch.database.interface import Database
-    from sealpipe.batch.database.store import BatchStore
-    from sealpipe.batch.engine.advance import Engine
-    from sealpipe.secret import Secret
-    from sealpipe.session import Session
+from sealpipe.reference import parse
+from sealpipe.secret import Secret
+from sealpipe.session import Session
+from sealpipe.sources.resolve import resolve_secret
+from sealpipe.state.files import replace_file
 
 
 def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -> Database:
@@ -33,8 +43,6 @@ def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -
 
     `address` is that of the database, if it was read already.
     """
-    from sealpipe.batch.database.opening import open_database
-
     return open_database(
         find_state_folder(values, "batch"), address or read_address(values), get_ca_file(values)
     )
@@ -53,9 +61,6 @@ def open_store_of(
 
     Raises StateError if another credential's are named.
     """
-    from sealpipe.batch.database.opening import open_store
-    from sealpipe.client_base import connect
-
     session = make_session(values)
     database = open_database_of(values, address)
     store = open_store(database, session.credential, session.base_url, previous=session.previous)
@@ -72,15 +77,10 @@ def open_named(session: Session, store: BatchStore, name: str) -> Engine:
     """Open a batch by its name. UsageError if there is none, or it is the name of a file."""
     if "." in name or "/" in name:
         raise _make_file_error(name)
-    from sealpipe.batch.engine.session import open_engine
-
     return open_engine(session, store, name)
 
 
 def _make_file_error(file: str) -> UsageError:
-    from sealpipe.batch.file.document import read_document  # for a mistake only
-    from sealpipe.batch.file.mistakes import BatchFileError
-
     known = None
     with suppress(BatchFileError):
         known = read_document(Path(file)).members.get("name")
@@ -98,11 +98,6 @@ def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str
 
     None if no batch has it in the database that is set here, or there is no such database.
     """
-    from sealpipe.batch.database.sqlite import FILE_NAME
-    from sealpipe.batch.steps.content import RowContent
-    from sealpipe.config_file import get_command_table
-    from sealpipe.reference import parse
-
     setting = next(each for each in COMMANDS["batch"] if each.name == "database")
     address = os.environ.get(setting.get_variable("batch")) or get_command_table(
         run_config().user, "batch"
@@ -122,8 +117,6 @@ def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str
 
 def write_file(name: str, content: bytes) -> None:
     """Write a file (mode 0600), or replace it. Raises UsageError."""
-    from sealpipe.state.files import replace_file
-
     problem = "it is a link, or no plain file"
     try:
         if replace_file(Path(name).absolute(), content):
@@ -141,8 +134,6 @@ def read_address(values: Mapping[str, Any]) -> Secret | None:
     reference = values["database"]
     if reference is None:
         return None
-    from sealpipe.sources.resolve import resolve_secret
-
     registry = make_registry(values["ca_file"], None, values["deadline"])
     try:
         address = resolve_secret(reference, "the address of a database", lambda: registry)

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import Any
 
-import click
-
-from sealpipe.cli import render
-from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
-from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
+from sealpipe.cli import disclosure, render
+from sealpipe.cli.code_lists import resolve_request_code
+from sealpipe.cli.codes import names_receipt
+from sealpipe.cli.collect_report import (
+    ProgressReport,
+    print_errors,
+    print_late_arrivals,
+    print_results,
+    print_warnings,
+)
+from sealpipe.cli.command import call_arguments
+from sealpipe.cli.local import find_state_folder
+from sealpipe.cli.opening import open_client
+from sealpipe.client import Client
+from sealpipe.collect import poll
+from sealpipe.collect.options import plan_collect
+from sealpipe.collect.results import CollectResult, choose_worst_error
 from sealpipe.errors import (
     DeliveryError,
     NotFoundError,
@@ -20,37 +33,14 @@ from sealpipe.errors import (
     UsageError,
     WrongKeyError,
 )
+from sealpipe.parsing import parse_link_base_url
+from sealpipe.state import receipt
+from sealpipe.state.receipt import Receipt
+from sealpipe.wire.link import refuse_link, split_collect_link
 
-if TYPE_CHECKING:
-    from sealpipe.client import Client
-    from sealpipe.collect.results import CollectResult
-    from sealpipe.state.receipt import Receipt
 
-
-@click.command(cls=CodeCommand)
-@click.argument("requests", nargs=-1, required=True, metavar="CODE|LINK|RECEIPT...")
-@options("collect", common=COMMON)
 def collect(requests: Sequence[str], **values: Any) -> None:
-    """Decrypt submissions and store them. Safe to run again, on any machine.
-
-    An argument that contains a dot or a slash is a receipt file; any other is a short code (write
-    code:WORD if that is ambiguous) or a collect link. Without --to or --dir, prints the values on
-    stdout; in CI, that needs --print. Senders are not authenticated: anyone with the link can
-    submit.
-
-    sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
-    """
-    from sealpipe.cli import disclosure
-    from sealpipe.cli.collect_report import (
-        ProgressReport,
-        print_errors,
-        print_results,
-        print_warnings,
-    )
-    from sealpipe.collect import poll
-    from sealpipe.collect.options import plan_collect
-    from sealpipe.collect.results import choose_worst_error
-
+    """Run `sealpipe collect`."""
     is_stored = bool(values["to"] or values["dir"])
     gate = disclosure.plan_disclosure(
         "the submitted values",
@@ -132,7 +122,6 @@ def _name_batch(result: CollectResult, values: dict[str, Any]) -> None:
     """If a request has another key because it is of a batch, say so, and what collects it."""
     if not isinstance(result.error, WrongKeyError):
         return
-    from shlex import quote
 
     from sealpipe.cli.batch_store import find_batch_row  # few requests are of a batch
 
@@ -153,7 +142,6 @@ def _name_batch(result: CollectResult, values: dict[str, Any]) -> None:
 def _expire_requests(
     client: Client, results: Sequence[CollectResult], values: dict[str, Any]
 ) -> list[SealpipeError]:
-    from sealpipe.cli.collect_report import print_late_arrivals
 
     errors: list[SealpipeError] = []
     for result in results:
@@ -176,8 +164,6 @@ def _is_link(word: str) -> bool:
 
 def _check_link(word: str, link_base_url: str) -> None:
     """Raise UsageError for a collect link of another service."""
-    from sealpipe.parsing import parse_link_base_url
-    from sealpipe.wire.link import split_collect_link
 
     with suppress(SettingError):
         if parse_link_base_url(split_collect_link(word)[0]) == link_base_url:
@@ -192,8 +178,6 @@ def _check_link(word: str, link_base_url: str) -> None:
 
 
 def _parse_request(word: str) -> str | Receipt:
-    from sealpipe.wire.link import refuse_link, split_collect_link
-
     if _is_link(word):
         return split_collect_link(word)[1]
     refuse_link(word)  # errors show paths
@@ -201,6 +185,5 @@ def _parse_request(word: str) -> str | Receipt:
         return word.removeprefix("code:")
     if not names_receipt(word):
         return word
-    from sealpipe.state import receipt
 
     return receipt.read_receipt(Path(word))

@@ -1,16 +1,9 @@
-"""Parts of every command: options from the table in `settings.py`.
-
-Session, client and outbox from their values.
-
-These modules are imported inside the functions: `--help` needs none of them.
-"""
+"""Parts of every command: options from the table in `settings.py`, and this run's configuration."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,17 +11,10 @@ from click.core import ParameterSource
 
 from sealpipe.cli import render
 from sealpipe.cli.commands import Group
-from sealpipe.command_settings import COMMANDS
+from sealpipe.command_settings import COMMANDS, get_command_table
+from sealpipe.config import Config
 from sealpipe.errors import UsageError
 from sealpipe.settings import ARGUMENTS, GLOBAL, Setting
-
-if TYPE_CHECKING:
-    from sealpipe.api.operation import Credential
-    from sealpipe.client import Client
-    from sealpipe.config import Config
-    from sealpipe.registry import Registry
-    from sealpipe.session import Session
-    from sealpipe.state.outbox import Outbox
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -124,8 +110,6 @@ class SettingsGroup(Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
         if ctx.default_map is not None:
-            from sealpipe.config_file import get_command_table
-
             user, group = run_config().user, ctx.default_map
             ctx.default_map = {
                 name: {**group, **get_command_table(user, name)} for name in self.list_commands(ctx)
@@ -325,74 +309,21 @@ def run_config() -> Config:
     """Return the configuration of this run; the first call creates it."""
     run = click.get_current_context().find_root().ensure_object(dict)
     if "config" not in run:
-        from sealpipe.config import Config
-
         run["config"] = Config(os.environ)
     config: Config = run["config"]
     return config
 
 
-def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = ()) -> Session:
-    """Make a session from the global options and the environment.
-
-    If a setting is missing, the error also says what the stores in `needs` lack.
-    """
-    from sealpipe import permissions
-    from sealpipe.session import open_session
-    from sealpipe.state.custody import CustodyLevels
-
-    file = values["api_key_file"]
+def load_config(ctx: click.Context, names: Iterable[str]) -> None:
+    """Read the user's config file for commands of these names, and warn of unknown variables."""
     config = run_config()
-    key = config.read_api_key(file)
-    if file and permissions.is_readable_by_others(Path(file), config.environ):
+    for name, suggestion in config.find_unknown_variables():
         render.print_note(
-            f"sealpipe: other users can read the credential file {file}: chmod 600 {file}"
+            f"sealpipe: unknown variable {name}"
+            + (f"; did you mean {suggestion}?" if suggestion else "")
         )
-    session = open_session(
-        config,
-        make_registry,
-        api_key=key,
-        base_url=values["base_url"],
-        link_base_url=values["link_base_url"],
-        service_tag=values["service_tag"],
-        deadline=values["deadline"],
-        ca_file=values["ca_file"],
-        api_key_previous=config.previous_api_key,
-        needs=needs,
-        custody_levels=CustodyLevels(partial(find_state_folder, values, "custody")),
-    )
-    click.get_current_context().find_root().ensure_object(dict)["base_url"] = session.base_url
-    return session
-
-
-def make_registry(*arguments: Any) -> Registry:
-    """Make a registry of plugins with this run's config file.
-
-    Arguments as for `client_base.registry`.
-    """
-    from sealpipe.client_base import registry
-
-    config = run_config()
-    return registry(*arguments, config=lambda: config.user)
-
-
-def open_client(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = ()) -> Client:
-    """Open a client on the session that `make_session` makes."""
-    from sealpipe.client import Client
-
-    return Client.from_session(make_session(values, needs))
-
-
-def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
-    """Open the outbox in the state directory, for this CI run."""
-    from sealpipe.state.files import identify_run
-    from sealpipe.state.outbox import Outbox
-
-    return Outbox(find_state_folder(values, "outbox"), credential, identify_run(os.environ))
-
-
-def find_state_folder(values: Mapping[str, Any], name: str) -> Path:
-    """Return a folder of the state directory. StateError if there is no state directory."""
-    from sealpipe.state import files
-
-    return files.find_state_directory(os.environ, values["state_dir"]) / name
+    # The doctor reports errors itself, and continues.
+    user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
+    if user:
+        common = {name: value for name, value in user.items() if not isinstance(value, dict)}
+        ctx.default_map = {name: {**common, **get_command_table(user, name)} for name in names}

@@ -9,42 +9,45 @@ import click
 from sealpipe.errors import UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
+    "share": ("sealpipe.cli.usage.share:share", "Encrypt secrets and create a share link."),
     "request": (
-        "sealpipe.cli.requests:request",
+        "sealpipe.cli.usage.request:request",
         "Create a collect link to ask someone for secrets.",
     ),
-    "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
-    "batch": ("sealpipe.cli.batch:batch", "Request or share secrets for each row of a file."),
-    "unseal": ("sealpipe.cli.shares:unseal", "Open a link that another job sealed."),
-    "run": ("sealpipe.cli.run_command:run", "Run a command with secrets in its environment."),
-    "read": ("sealpipe.cli.run_command:read", "Print one value, byte for byte."),
-    "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
+    "collect": ("sealpipe.cli.usage.collect:collect", "Decrypt submissions and store them."),
+    "batch": ("sealpipe.cli.usage.batch:batch", "Request or share secrets for each row of a file."),
+    "unseal": ("sealpipe.cli.usage.unseal:unseal", "Open a link that another job sealed."),
+    "run": ("sealpipe.cli.usage.run_command:run", "Run a command with secrets in its environment."),
+    "read": ("sealpipe.cli.usage.read:read", "Print one value, byte for byte."),
+    "shares": ("sealpipe.cli.usage.shares:shares", "List, show and expire shares."),
     "stats": (
-        "sealpipe.cli.account:stats",
+        "sealpipe.cli.usage.account:stats",
         "Show how many shares exist and how often they were viewed.",
     ),
-    "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
-    "mcp": ("sealpipe.cli.mcp:mcp", "Serve tools to assistants, as a local MCP server."),
+    "tools": (
+        "sealpipe.cli.usage.account:tools",
+        "List and call the tools of the hosted MCP endpoint.",
+    ),
+    "mcp": ("sealpipe.cli.usage.mcp:mcp", "Serve tools to assistants, as a local MCP server."),
     "webhooks": (
-        "sealpipe.cli.webhooks:webhooks",
+        "sealpipe.cli.usage.webhooks:webhooks",
         "Verify the signature of the service's webhooks.",
     ),
     "requests": (
-        "sealpipe.cli.requests:requests",
+        "sealpipe.cli.usage.requests:requests",
         "List, show, remind of, expire and purge requests.",
     ),
     "resume": (
-        "sealpipe.cli.resume:resume",
+        "sealpipe.cli.usage.resume:resume",
         "Finish interrupted shares and requests from the outbox.",
     ),
     "doctor": (
-        "sealpipe.cli.doctor:doctor",
+        "sealpipe.cli.usage.doctor:doctor",
         "Diagnose settings, credential, connectivity and scopes.",
     ),
-    "plugins": ("sealpipe.cli.plugins:plugins", "List installed plugins."),
-    "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.custody:custody", "Print the credential's custody public key."),
+    "plugins": ("sealpipe.cli.usage.plugins:plugins", "List installed plugins."),
+    "audit": ("sealpipe.cli.usage.audit:audit", "Verify an audit log."),
+    "custody": ("sealpipe.cli.usage.custody:custody", "Print the credential's custody public key."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
         "Take a tour, or run a command, against a local service.",
@@ -53,7 +56,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "sealpipe_rehearsal.commands:rehearsal",
         "Run the local service and manage its keys and accounts.",
     ),
-    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
+    "completion": (
+        "sealpipe.cli.completion_scripts:completion",
+        "Print a shell completion script.",
+    ),
 }
 """Each command's module and summary: `--help` imports none of them."""
 

@@ -1,4 +1,4 @@
-"""Completion for bash, zsh and fish: the scripts, and the answers to them.
+"""Completion for bash, zsh and fish: the answers to their scripts.
 
 Answers come from this machine alone: option names, schemes, the stores and checks of the user's
 config file, receipts, the file names of the outbox, and records of shares and requests. Nothing is
@@ -21,11 +21,12 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from sealpipe.cli import render
-from sealpipe.cli.command import AnyType, Command
+from sealpipe.cli.command import AnyType
 from sealpipe.config import Config
+from sealpipe.state.files import find_state_directory
 from sealpipe.wire.encoding import encoded
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a key pressed waits for every import
     from sealpipe.plugin import Info
 
 REQUESTED: Final = "_SEALPIPE_COMPLETE"
@@ -39,20 +40,6 @@ _END: Final = "\ufdd0"
 """Stands for the cursor in a line: no text contains it."""
 _KINDS: Final = {"shares": "share", "requests": "request", "collect": "request"}
 _MODULES: Final = {"source": "sources", "sink": "sinks", "channel": "channels"}
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a shell completion script.
-
-    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc; for zsh, the same with zsh to
-    ~/.zshrc, after compinit; for fish, `sealpipe completion fish | source` to
-    ~/.config/fish/config.fish.
-    """
-    from sealpipe.cli.completion_scripts import SCRIPTS
-
-    render.print_result(SCRIPTS[shell])
 
 
 class _Answer(NamedTuple):
@@ -302,8 +289,6 @@ def _read_user_config() -> Mapping[str, Any]:
 
 
 def _find_state_folder(ctx: click.Context, name: str) -> Path:
-    from sealpipe.state.files import find_state_directory
-
     setting = ctx.params.get("state_dir") or _read_user_config().get("state_dir")
     return find_state_directory(os.environ, setting) / name
 

@@ -1,4 +1,4 @@
-"""The scripts that `sealpipe completion SHELL` prints. `completion.py` answers them.
+"""`sealpipe completion`, and the scripts that it prints. `completion.py` answers them.
 
 Each asks the `sealpipe` on PATH, never a program that is only typed (`./sealpipe` in a checkout).
 The line is handed over in the environment: nobody else can read it there. An answer is a line with
@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.command import Command
 
 _BASH: Final = r"""_sealpipe_completion() {
     local kind value
@@ -80,3 +85,15 @@ complete --command sealpipe --no-files --keep-order --arguments '(_sealpipe_comp
 
 SCRIPTS: Final[Mapping[str, str]] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 """The script of each shell."""
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a shell completion script.
+
+    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc; for zsh, the same with zsh to
+    ~/.zshrc, after compinit; for fish, `sealpipe completion fish | source` to
+    ~/.config/fish/config.fish.
+    """
+    render.print_result(SCRIPTS[shell])

@@ -1,31 +1,19 @@
-"""`sealpipe custody public-key`. Makes no connection."""
+"""`sealpipe custody public-key`."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
 
-import click
-
 from sealpipe.cli import render
-from sealpipe.cli.command import Command, SettingsGroup, options, run_config
+from sealpipe.cli.command import run_config
 from sealpipe.errors import CredentialError
 from sealpipe.session import open_credential
 from sealpipe.wire import encoding, keys
 
 
-@click.group(cls=SettingsGroup)
-def custody() -> None:
-    """Print the credential's custody public key."""
-
-
-@custody.command("public-key", cls=Command)
-@options("", common=("api_key_file", "service_tag", "output"))
 def public_key(**values: Any) -> None:
-    """Print the custody public key: base64url of the uncompressed P-256 point. Makes no connection.
-
-    The service's app registers this key; compare the two by the fingerprint in --output json.
-    """
+    """Run `sealpipe custody public-key`."""
     credential = open_credential(
         run_config().read_api_key(values["api_key_file"]), values["service_tag"]
     )

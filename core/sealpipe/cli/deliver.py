@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import disclosure, render
+from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.parsing import fill_name, format_time
 from sealpipe.permissions import has_content
+from sealpipe.plugin import open_file
+from sealpipe.session import Session
 from sealpipe.state.entry import keep_entry_on_error
 from sealpipe.state.files import create_file
+from sealpipe.wire.encoding import encoded
 
-if TYPE_CHECKING:
-    from sealpipe.cli.disclosure import Disclosure
+if TYPE_CHECKING:  # a share does not need what makes a request, nor the other way round
     from sealpipe.request.create import SecureRequest
-    from sealpipe.session import Session
     from sealpipe.share.post import Share
 
 Created: TypeAlias = "Share | SecureRequest"
@@ -94,8 +96,6 @@ def read_message_template(path: str | None) -> str | None:
     """
     if path is None:
         return None
-    from sealpipe.plugin import open_file  # most messages use the built-in text
-
     try:
         with open_file(path, f"--message-template: {path}") as file:
             content = file.read(_TEMPLATE_LIMIT + 1)
@@ -112,9 +112,19 @@ def read_message_template(path: str | None) -> str | None:
         ) from None
 
 
+def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
+    """Say when something expires.
+
+    None means never; if it is not `known`, the service did not say.
+    """
+    if not known:
+        return "the service did not say when it expires"
+    return "does not expire" if expires_at is None else f"expires {format_time(expires_at)}"
+
+
 def announce(share: Created) -> None:
     """Print the short code and the expiry as soon as the service has responded."""
-    expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
+    expiry = describe_expiry(share.expires_at, known=share.expiry_known)
     verb = "reminding of" if share.outcome == "reminded" else "created"
     render.print_note(f"{verb} {render.escape(share.short_code)}, {expiry}")
     for remark in share.remarks:
@@ -272,8 +282,6 @@ def _print_text(session: Session, share: Created, to: Targets, *, as_json: bool)
 
 
 def _describe_outputs(share: Created) -> dict[str, str]:
-    from sealpipe.wire.encoding import encoded
-
     expires_at = "" if share.expires_at is None else format_time(share.expires_at)
     return {"short-code": encoded(share.short_code), "expires-at": expires_at}
 

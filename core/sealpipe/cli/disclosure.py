@@ -10,18 +10,23 @@ confirm with --print that stdout is captured.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from sealpipe.ci_systems import CISystem, detect_ci_system
 from sealpipe.cli import render
+from sealpipe.client_base import registry as make_registry
+from sealpipe.config import Config
 from sealpipe.errors import DeliveryError, PluginError, SealpipeError, UnsupportedError, UsageError
+from sealpipe.parsing import is_loopback
+from sealpipe.plugin import CI
+from sealpipe.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.secret import Secret
-
-if TYPE_CHECKING:
-    from sealpipe.plugin import CI
-    from sealpipe.registry import Registry
+from sealpipe.sources.select import is_utf8
 
 MASK_DELAY: Final = 0.25
 """Seconds between the masks and the value: a runner reads the two streams in two threads, in either
@@ -106,8 +111,6 @@ def plan_disclosure(
 
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     """Have the CI system mask values before they are written. Return False if that failed."""
-    from sealpipe.registry.safe_calls import call_plugin  # only where a secret is printed
-
     ci = get_ci(registry)
     if ci is not None:
         try:
@@ -132,10 +135,20 @@ def mask_ahead(
     if not mask(registry, hidden):
         return "its CI's plugin failed" if is_read or not can_mask else "stderr has been closed"
     if is_read:
-        import time
-
         time.sleep(MASK_DELAY)
     return "" if is_read or not can_mask else "stderr has been closed"
+
+
+def list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
+    """Return what a CI system can mask: its log is text."""
+
+    binary = [name for name, secret in secrets.items() if not is_utf8(secret.reveal_bytes())]
+    system = detect_ci_system(os.environ)
+    if binary and system is not None and (system.mask is not None or system.job.mask_program):
+        render.print_note(
+            f"sealpipe: not UTF-8 text, so {system.title} cannot mask it: {', '.join(binary)}"
+        )
+    return [secret for name, secret in secrets.items() if name not in binary]
 
 
 def list_link_parts(link: Secret) -> list[Secret]:
@@ -162,7 +175,7 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
             render.print_note(f"sealpipe: could not set the output {name} ({type(error).__name__})")
 
 
-def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
+def annotate_error(error: SealpipeError, config: Config | None) -> None:
     """Annotate the job with an error, if the CI system can.
 
     Failures are ignored: stderr has the error, too.
@@ -170,7 +183,7 @@ def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> No
     Of a message with several lines, such as the mistakes of a batch file, the first stands for all.
     """
     with suppress(Exception):  # any exception of a plugin
-        ci = get_ci(registry)
+        ci = get_ci(lambda: make_registry(config=(lambda: config.user) if config else None))
         if ci is not None:
             message = error.message.partition("\n")[0]
             text = f"{message} ({error.remedy})" if error.remedy else message
@@ -202,10 +215,6 @@ def _is_stderr_readable() -> bool:
 
 
 def _all_loopback(addresses: Sequence[str]) -> bool:
-    from urllib.parse import urlsplit
-
-    from sealpipe.parsing import is_loopback
-
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
 
 

@@ -5,45 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from sealpipe.cli import render
-from sealpipe.cli.command import (
-    COMMON,
-    AnyType,
-    Command,
-    OneOf,
-    SettingType,
-    make_registry,
-    options,
-    run_config,
-)
-from sealpipe.errors import SettingError, UsageError
-
-if TYPE_CHECKING:
-    from sealpipe.doctor.findings import Finding
-    from sealpipe.doctor.machine import GivenSetting, Settings
+from sealpipe.cli.command import COMMON, run_config
+from sealpipe.cli.local import make_registry
+from sealpipe.doctor.all_checks import check_everything
+from sealpipe.doctor.conformance import check_conformance
+from sealpipe.doctor.findings import Finding
+from sealpipe.doctor.machine import GivenSetting, Settings
+from sealpipe.doctor.plugins import check_plugin
+from sealpipe.errors import UsageError
 
 
-@click.command(cls=Command)
-@click.argument("name", metavar="[NAME]", required=False)
-@options("doctor", common=COMMON)
-@click.pass_context
 def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
-    """Diagnose settings, credential, connectivity and scopes.
-
-    Checks settings and their origin, the credential's form, the state directory, plugins and
-    stores, the link address, the connection to the service, clock and scopes; with a NAME, only
-    that source, sink, channel or store. Shows no secret, and changes nothing at the service (except
-    with --roundtrip). Exits with 0, or the exit code of the first failure.
-
-    With --conformance, compares this installation's wire format with the reference's test vectors.
-    It needs no credential, no settings and no network. A difference exits with 13 (verification
-    failed).
-    """
+    """Run `sealpipe doctor`."""
     findings = [_redact_finding(finding) for finding in _run_checks(ctx, name, values)]
     _print_findings(findings, as_json=values["output"] == "json")
     for finding in findings:
@@ -55,13 +34,11 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
     if values["conformance"] is True:
         if name or values["roundtrip"] is True:
             raise UsageError("--conformance excludes NAME and --roundtrip", remedy="leave both out")
-        from sealpipe.doctor.conformance import check_conformance
 
         return check_conformance()
     settings = _read_settings(ctx, values)
     if name:
         return _check_one(name, settings)
-    from sealpipe.doctor.all_checks import check_everything
 
     return check_everything(
         settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True
@@ -69,8 +46,6 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
 
 
 def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
-    from sealpipe.doctor.plugins import check_plugin
-
     with closing(make_registry(settings["ca_file"].get_usable())) as registry:
         yield from check_plugin(registry, name)
 
@@ -102,8 +77,6 @@ def _to_members(finding: Finding) -> dict[str, Any]:
 
 
 def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
-    from sealpipe.doctor.machine import GivenSetting
-
     def read_setting(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
@@ -118,27 +91,3 @@ def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Give
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
     return {param.name: read_setting(param) for param in params if param.name in COMMON}
-
-
-class _DeferredErrors(AnyType):
-    """Returns a setting's error as its value, so that the report can include it."""
-
-    def __init__(self, kind: AnyType) -> None:
-        self.name = kind.name
-        self._kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return self._kind.convert(value, param, ctx)
-        except UsageError as error:
-            return error
-        except click.BadParameter as error:
-            return SettingError(f"{param.opts[-1] if param else self.name}: {error.message}")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        return self._kind.get_metavar(param, ctx)
-
-
-for _param in doctor.params:
-    if isinstance(_param.type, SettingType | OneOf | click.types.BoolParamType):
-        _param.type = _DeferredErrors(_param.type)

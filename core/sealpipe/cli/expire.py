@@ -6,23 +6,23 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import click
+from typing import Any, Final, NamedTuple
 
 from sealpipe.cli import render
-from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code, resolve_share_code
-from sealpipe.cli.command import COMMON, find_state_folder, open_client, options
+from sealpipe.cli.code_lists import resolve_request_code, resolve_share_code
+from sealpipe.cli.codes import names_receipt
 from sealpipe.cli.known_names import KnownNames, find_notes_folder
+from sealpipe.cli.local import find_state_folder
+from sealpipe.cli.opening import open_client
+from sealpipe.client import Client
+from sealpipe.collect.results import choose_worst_error
 from sealpipe.errors import NotFoundError, SealpipeError, UsageError
+from sealpipe.expire.request import EndedRequest
+from sealpipe.expire.share import was_expired
 from sealpipe.parsing import format_time
-from sealpipe.state.creations import KnownLink
+from sealpipe.state.creations import Kind, KnownLink, list_creations
+from sealpipe.state.receipt import read_receipt, read_share_receipt
 from sealpipe.wildcards import matches_name
-
-if TYPE_CHECKING:
-    from sealpipe.client import Client
-    from sealpipe.expire.request import EndedRequest
-    from sealpipe.state.creations import Kind
 
 _CLOCK_MARGIN: Final = timedelta(hours=1)
 """How long after its expiry, by this machine's clock, a share or a request still counts as one that
@@ -44,37 +44,16 @@ class Ending(NamedTuple):
     is_over: Callable[[Path | None, KnownLink], bool]
 
 
-@click.command("expire", cls=CodeCommand)
-@click.argument("codes", nargs=-1, metavar="[CODE|RECEIPT]...")
-@options("expire", common=COMMON)
 def expire_shares(codes: Sequence[str], **values: Any) -> None:
-    """Expire shares now: their links stop working, for good.
-
-    Not an error if a share is already expired.
-
-    Give codes or receipts; --name and --created-by-run choose among them or, without any, among
-    what this machine created. --all-active takes every active share of the account instead. All but
-    a single code are listed first, and expired with --yes only (on a terminal you are asked).
-
-    sealpipe shares expire --name 'staging-*' --yes
-    """
+    """Run `sealpipe shares expire`."""
     ending = Ending(
         "share", resolve_share_code, _list_active_shares, _expire_share, _is_expired_share
     )
     _expire(ending, codes, find_notes_folder(values, "shares"), values)
 
 
-@click.command("expire", cls=CodeCommand)
-@click.argument("codes", nargs=-1, metavar="[CODE|RECEIPT]...")
-@options("expire", common=COMMON)
 def expire_requests(codes: Sequence[str], **values: Any) -> None:
-    """Expire requests now. Their submissions stay at the service. Safe to run again at any time.
-
-    Also stores the ciphertext of every submission in the state directory. Give codes or receipts;
-    --name and --created-by-run choose among them or, without any, among what this machine created.
-    --all-active takes every active request of the account instead, whatever its key. All but a
-    single code are listed first, and expired with --yes only (on a terminal you are asked).
-    """
+    """Run `sealpipe requests expire`."""
     ending = Ending(
         "request", resolve_request_code, _list_active_requests, _expire_request, lambda *_: False
     )
@@ -142,7 +121,6 @@ def _read_word(kind: Kind, word: str) -> str | KnownLink:
     path = Path(word)
     if not names_receipt(word) or not path.is_file():
         return word
-    from sealpipe.state.receipt import read_receipt, read_share_receipt
 
     return read_share_receipt(path) if kind == "share" else read_receipt(path).to_creation()
 
@@ -151,7 +129,6 @@ def _list_created(
     ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]
 ) -> list[KnownLink]:
     """List what this machine created and may still be active."""
-    from sealpipe.state.creations import list_creations
 
     folder, earliest = find_notes_folder(values, "created"), datetime.now(UTC) - _CLOCK_MARGIN
     known = [] if folder is None else list_creations(folder, ending.kind, client.session.base_url)
@@ -255,7 +232,6 @@ def _expire_each(
 
 def _summarize(errors: Sequence[SealpipeError]) -> SealpipeError:
     """Print all errors but the one that represents them, and return that one."""
-    from sealpipe.collect.results import choose_worst_error
 
     worst = choose_worst_error(errors) or errors[0]
     for error in errors:
@@ -273,8 +249,6 @@ def _list_active_requests(client: Client) -> list[str]:
 
 
 def _is_expired_share(keep: Path | None, known: KnownLink) -> bool:
-    from sealpipe.expire.share import was_expired
-
     return keep is not None and was_expired(keep, known.base_url, known.short_code)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sealpipe.cli.command import find_state_folder
+from sealpipe.cli import render
+from sealpipe.cli.local import find_state_folder
 from sealpipe.errors import StateError
-
-if TYPE_CHECKING:
-    from sealpipe.state.creations import Creation, Kind
+from sealpipe.state.creations import Creation, Kind, find_creation
 
 UNKNOWN = "-"
 
@@ -37,8 +36,6 @@ class KnownNames:
 
     def find(self, short_code: str) -> Creation | None:
         """Return what is known of it; None if nothing is."""
-        from sealpipe.state.creations import find_creation
-
         return (
             None
             if self._folder is None
@@ -52,10 +49,8 @@ class KnownNames:
 
     def list_cells(self, short_code: str, state: str | None) -> list[str]:
         """Return its state, name and title as cells of a line."""
-        from sealpipe.cli.render import escape
-
         members = self.describe(short_code, state)
-        return [escape(members[name] or UNKNOWN) for name in ("state", "name", "title")]
+        return [render.escape(members[name] or UNKNOWN) for name in ("state", "name", "title")]
 
 
 def find_state(expires_at: datetime | None) -> str:

@@ -13,19 +13,26 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import click
 
 from sealpipe import signals
+from sealpipe.ci_systems import detect_ci_system
 from sealpipe.cli import render
 from sealpipe.cli.commands import COMMANDS, Group
-from sealpipe.errors import ConnectError, Note, SealpipeError, UsageError
+from sealpipe.errors import ConnectError, Note, PluginError, SealpipeError, UsageError
+from sealpipe.version import __version__
 
 READING = frozenset(
     {"open", "receive", "get", "view", "show", "reveal", "retrieve", "fetch", "decrypt"}
 )
 """Commands that other tools have to read a share."""
+
+
+_EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
+"""Exceptions that any command may raise, even one of a plugin."""
 
 
 class LazyGroup(Group):
@@ -74,14 +81,12 @@ class LazyGroup(Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except _EXPECTED:
+            raise
         except Exception as error:
             if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
                 raise
-            from sealpipe.cli import plugin_commands
-
-            if isinstance(error, plugin_commands.EXPECTED):
-                raise
-            failure = plugin_commands.wrap_error(ctx.invoked_subcommand, error)
+            failure = _wrap_error(ctx.invoked_subcommand, error)
         raise failure  # raised here, without its context: that may hold a secret
 
     def format_commands(
@@ -91,6 +96,19 @@ class LazyGroup(Group):
     ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+def _wrap_error(name: str, error: Exception) -> PluginError:
+    """Wrap an error of a plugin command.
+
+    With its message if that is meant for users, otherwise with its type.
+    """
+    if isinstance(error, click.ClickException):
+        return PluginError(render.escape(error.format_message()))
+    return PluginError(
+        f"the plugin command {name} raised an unexpected {type(error).__name__}",
+        remedy="report it to the plugin's author; `sealpipe plugins` shows which plugin it is",
+    )
 
 
 @click.group(
@@ -112,7 +130,9 @@ def cli(ctx: click.Context) -> None:
     value.
     """
     if ctx.invoked_subcommand != "completion":
-        _load_config(ctx)
+        from sealpipe.cli import command  # the list of all commands does without
+
+        command.load_config(ctx, COMMANDS)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -148,9 +168,7 @@ def run(arguments: Sequence[str]) -> int:
             render.print_note(line)
         return 128 + interruption.number
     finally:
-        if _is_debugging():
-            from sealpipe.cli import debug
-
+        if debug := _find_debug():
             debug.turn_off()
     return code
 
@@ -218,48 +236,20 @@ def _print_audit_heads() -> None:
 
 
 def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
-    from sealpipe.ci_systems import detect_ci_system
-
     if detect_ci_system(os.environ) is not None:
         from sealpipe.cli import disclosure
-        from sealpipe.client_base import registry
 
-        config = shared.get("config")
-        disclosure.annotate_error(
-            lambda: registry(config=(lambda: config.user) if config else None), error
-        )
+        disclosure.annotate_error(error, shared.get("config"))
 
 
-def _load_config(ctx: click.Context) -> None:
-    """Read the user's config file, and warn of unknown variables."""
-    from sealpipe.cli.command import run_config
-
-    config = run_config()
-
-    for name, suggestion in config.find_unknown_variables():
-        render.print_note(
-            f"sealpipe: unknown variable {name}"
-            + (f"; did you mean {suggestion}?" if suggestion else "")
-        )
-    # The doctor reports errors itself, and continues.
-    user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
-    if user:
-        common = {name: value for name, value in user.items() if not isinstance(value, dict)}
-        from sealpipe.config_file import get_command_table
-
-        ctx.default_map = {name: {**common, **get_command_table(user, name)} for name in COMMANDS}
-
-
-def _is_debugging() -> bool:
-    """Whether --debug is on, which alone imports its module."""
+def _find_debug() -> ModuleType | None:
+    """Return the module of --debug, which alone imports it, while it is on."""
     debug = sys.modules.get("sealpipe.cli.debug")
-    return debug is not None and debug.is_on()
+    return debug if debug is not None and debug.is_on() else None
 
 
 def _print_version(ctx: click.Context, *, on: bool) -> None:
     if on and not ctx.resilient_parsing:
-        from sealpipe.version import __version__
-
         render.print_result(f"sealpipe {__version__}\n")
         ctx.exit()
 
@@ -291,7 +281,7 @@ def _print_bug(error: Exception, *, as_json: bool) -> None:
         f"{frame.filename}:{frame.lineno} {frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)
     ]
-    if not as_json or _is_debugging():  # JSON is the last line
+    if not as_json or _find_debug():  # JSON is the last line
         for place in places:
             render.print_note(f"  {place}")
     bug = SealpipeError(

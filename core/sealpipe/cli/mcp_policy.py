@@ -8,31 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from sealpipe.cli import render
-from sealpipe.cli.command import Command, SettingsGroup, find_state_folder, options
+from sealpipe.cli.local import find_state_folder
 from sealpipe.errors import SettingError, UsageError
+from sealpipe.mcp.call_limit import count_left
+from sealpipe.mcp.tool_policy import Policy
+from sealpipe.mcp.tool_policy_file import find_policy_file, load_policy, write_example
+from sealpipe.mcp.tools import Use, load_tools
 
 _MAX_SIZE: Final = 1024 * 1024
 _FORM: Final = """write them as JSON: '{"code": "AbC123"}', @FILE, or - for standard input"""
 
 
-@click.group(cls=SettingsGroup)
-def policy() -> None:
-    """Write a policy for assistants, and try what it allows."""
-
-
-@policy.command(cls=Command)
-@options("mcp", only=("policy",), common=("output",))
 def init(**values: Any) -> None:
-    """Write a commented policy file that allows nothing yet. Never overwrites a file.
-
-    Without --policy, it is mcp.toml in the folder of the config file, where `sealpipe mcp` finds
-    it.
-    """
-    from sealpipe.mcp.tool_policy_file import find_policy_file, write_example
-
+    """Run `sealpipe mcp policy init`."""
     path = Path(values["policy"]).absolute() if values["policy"] else find_policy_file(os.environ)
     if path is None:
         raise SettingError(
@@ -47,21 +36,8 @@ def init(**values: Any) -> None:
         render.print_json({"policy": str(path)})
 
 
-@policy.command(cls=Command)
-@click.argument("tool", metavar="TOOL")
-@click.argument("arguments", metavar="ARGUMENTS")
-@options("mcp", only=("policy",), common=("state_dir", "output"))
 def test(*, tool: str, arguments: str, **values: Any) -> None:
-    """Show what the policy says to a call of TOOL with ARGUMENTS. Calls nothing and counts nothing.
-
-    ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that
-    is refused exits with 2 and the reason that the assistant would get.
-    """
-    from sealpipe.mcp.call_limit import count_left
-    from sealpipe.mcp.tool_policy import Policy
-    from sealpipe.mcp.tool_policy_file import load_policy
-    from sealpipe.mcp.tools import Use, load_tools
-
+    """Run `sealpipe mcp policy test`."""
     rules: Policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
     if not rules.allows(tool):
         rules.check(Use(tool))

@@ -1,23 +1,19 @@
-"""`sealpipe plugins`: the installed plugins, by name. Makes no connection."""
+"""`sealpipe plugins`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from sealpipe.cli import render
-from sealpipe.cli.command import OFFLINE, Command, make_registry, options
+from sealpipe.cli.local import make_registry
 from sealpipe.cli.plugin_commands import find_commands, print_problems
+from sealpipe.doctor.plugins import find_missing_requirements
+from sealpipe.reference import PARAMETERS
+from sealpipe.registry.safe_calls import format_install_command
 
 
-@click.command(cls=Command)
-@options("plugins", common=OFFLINE)
 def plugins(**values: Any) -> None:
-    """List installed plugins: built-in ones, and those of other distributions.
-
-    Imports no backend and makes no connection; test one with `sealpipe doctor NAME`.
-    """
+    """Run `sealpipe plugins`."""
     registry = make_registry()
     rows = [_describe_plugin(each) for each in registry.catalog.list_plugins()]
     rows += [
@@ -38,9 +34,6 @@ def plugins(**values: Any) -> None:
 
 
 def _describe_plugin(plugin: Any) -> dict[str, Any]:
-    from sealpipe.doctor.plugins import find_missing_requirements
-    from sealpipe.registry.safe_calls import format_install_command
-
     info, missing = plugin.info, find_missing_requirements(plugin.info.needs)
     return {
         "kind": plugin.kind,
@@ -89,6 +82,4 @@ def _format_plugin(row: dict[str, Any], width: int, *, details: bool) -> list[st
 
 
 def _list_common_parameters() -> list[str]:
-    from sealpipe.reference import PARAMETERS
-
     return ["every source", *(f"    ?{name}=  {text}" for name, text in PARAMETERS.items())]

@@ -8,13 +8,10 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sealpipe import ci_systems
 from sealpipe.errors import DeliveryError, Note, PluginError, SealpipeError, ServiceError, WireError
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 SCHEMA = 1
 
@@ -171,18 +168,6 @@ def redact(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 submission`, `2 submissions`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
-    """Say when something expires.
-
-    None means never; if it is not `known`, the service did not say.
-    """
-    if not known:
-        return "the service did not say when it expires"
-    from sealpipe.parsing import format_time
-
-    return "does not expire" if expires_at is None else f"expires {format_time(expires_at)}"
 
 
 def escape_inline(text: str) -> str:

@@ -5,32 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from sealpipe.cli import render
-from sealpipe.cli.codes import CodeCommand, names_receipt
-from sealpipe.cli.command import COMMON, find_state_folder, make_session, open_outbox, options
+from sealpipe.cli import deliver, disclosure, render
+from sealpipe.cli.codes import names_receipt
+from sealpipe.cli.local import find_state_folder
+from sealpipe.cli.opening import make_session, open_outbox
+from sealpipe.client_base import connect
+from sealpipe.delivery.recipients import plan_delivery
 from sealpipe.errors import DeliveryError, SettingError, UsageError
+from sealpipe.request.create import SecureRequest
+from sealpipe.request.remind import Answered, OpenRequest
+from sealpipe.request.remind import remind as reminding
+from sealpipe.state.creations import Creation, list_creations
+from sealpipe.state.outbox import Outbox
+from sealpipe.state.receipt import read_receipt
+from sealpipe.wire.encoding import names
+from sealpipe.wire.link import collect_link, refuse_link
 
-if TYPE_CHECKING:
-    from sealpipe.request.remind import Answered, OpenRequest
-    from sealpipe.state.creations import Creation
-    from sealpipe.state.outbox import Outbox
 
-_LOCAL = ("base_url", "link_base_url", "state_dir", "output")
-"""Global options of `requests link`, which makes no connection."""
-
-
-@click.command(cls=CodeCommand)
-@click.argument("request", metavar="[CODE|RECEIPT]", required=False)
-@options("link", common=_LOCAL)
 def link(request: str | None, **values: Any) -> None:
-    """Print a request's collect link. Makes no connection.
-
-    Give its receipt; on the machine that created it, its code or its --name will do.
-    """
+    """Run `sealpipe requests link`."""
     found = _find_request(request, values["name"], values["base_url"], values)
     collect_link = found.link or _build_link(found.short_code, values["link_base_url"])
     if values["output"] == "json":
@@ -40,24 +35,8 @@ def link(request: str | None, **values: Any) -> None:
         render.print_lines([collect_link])
 
 
-@click.command(cls=CodeCommand)
-@click.argument("request", metavar="[CODE|RECEIPT]", required=False)
-@options("remind", common=())
-@options("", common=COMMON)
 def remind(request: str | None, **values: Any) -> None:
-    """Send a request's collect link once more, unless somebody has submitted.
-
-    Give its receipt; on the machine that created it, its code or its --name will do. Sends nothing
-    if there are submissions (exit code 0) or the request has expired (exit code 16).
-
-    sealpipe requests remind acme.json --send email:ann@example.com
-    """
-    from sealpipe.cli import deliver, disclosure
-    from sealpipe.client_base import connect
-    from sealpipe.delivery.recipients import plan_delivery
-    from sealpipe.request.create import SecureRequest
-    from sealpipe.request.remind import remind as reminding
-
+    """Run `sealpipe requests remind`."""
     if not values["send"]:
         raise UsageError("there is no recipient", remedy="name a channel: --send CHANNEL")
     plan = plan_delivery(values["send"], (), values["param"], None, with_passcode=False)
@@ -99,7 +78,6 @@ def _find_request(
     word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]
 ) -> OpenRequest:
     """Return the request that a receipt, a short code or a name stands for. Raises UsageError."""
-    from sealpipe.wire.link import refuse_link
 
     if (word is None) is (name is None):
         raise UsageError(
@@ -114,9 +92,6 @@ def _find_request(
 
 
 def _read_receipt(path: Path) -> OpenRequest:
-    from sealpipe.request.remind import OpenRequest
-    from sealpipe.state.receipt import read_receipt
-
     receipt = read_receipt(path)
     labels = tuple((each.text, each.type) for each in receipt.prompts)
     return OpenRequest(
@@ -128,9 +103,6 @@ def _choose(
     word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]
 ) -> OpenRequest:
     """Return the request that this machine's ledger has under a short code or a name."""
-    from sealpipe.request.remind import OpenRequest
-    from sealpipe.state.creations import list_creations
-    from sealpipe.wire.encoding import names
 
     known = list_creations(find_state_folder(values, "created"), "request", base_url)
     found = [
@@ -162,7 +134,6 @@ def _make_choice_error(what: str, found: list[Creation]) -> UsageError:
 
 def _build_link(short_code: str, link_base_url: str | None) -> str:
     """Build the link of a receipt that does not have it."""
-    from sealpipe.wire.link import collect_link
 
     if link_base_url is None:
         raise SettingError(

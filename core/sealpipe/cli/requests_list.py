@@ -4,37 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
+from sealpipe.api.pages import Page, Pagination
+from sealpipe.api.requests import RequestInfo
 from sealpipe.cli import render
-from sealpipe.cli.codes import fetch_page, print_page
-from sealpipe.cli.command import COMMON, Command, open_client, options
+from sealpipe.cli.code_lists import fetch_page, print_page
 from sealpipe.cli.known_names import UNKNOWN, KnownNames
+from sealpipe.cli.opening import open_client
+from sealpipe.client import Client
+from sealpipe.collect.open import OpeningKey, load_keys, open_submission
+from sealpipe.collect.results import OpenedSubmission
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
 from sealpipe.parsing import format_time
-
-if TYPE_CHECKING:
-    from sealpipe.api.pages import Page
-    from sealpipe.api.requests import RequestInfo
-    from sealpipe.client import Client
-    from sealpipe.collect.open import OpeningKey
 
 COLUMNS = ("CODE", "EXPIRES", "KEY", "STATE", "NAME", "TITLE")
 
 _UNSUPPORTED = "this service does not list expired requests"
 
 
-@click.command("list", cls=Command)
-@options("requests", common=COMMON)
 def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
-    """List active requests, newest first.
-
-    KEY is whose key each is sealed to: this credential's, the previous one's, or another.
-    --sealed-to previous lists all requests that still need the previous key, and exits with 15 if
-    any remain.
-    """
+    """Run `sealpipe requests list`."""
     with open_client(values) as client:
         known = KnownRequests(client, values)
         wanted_page = {**values, "all": values["all"] or sealed_to is not None}
@@ -97,7 +87,6 @@ def _find_state(row: RequestInfo) -> str:
 
 def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     """Return the key pairs of this environment's credentials; none without a custody secret."""
-    from sealpipe.collect.open import load_keys
 
     session = client.session
     has = [
@@ -159,7 +148,6 @@ class _Expired:
 
     def filter_page(self, page: Page[RequestInfo]) -> Page[RequestInfo]:
         """Filter a page, and drop its pagination if it belongs to the wrong list."""
-        from sealpipe.api.pages import Pagination
 
         items = tuple(self.filter(page.items))
         return replace(page, items=items, pagination=Pagination()) if self.active else page
@@ -225,8 +213,6 @@ def _find_key_of_expired(
     client: Client, short_code: str, keys: tuple[OpeningKey, ...]
 ) -> str | None:
     """Return the public key of the pair that opens a submission of a request, or None."""
-    from sealpipe.collect.open import open_submission
-    from sealpipe.collect.results import OpenedSubmission
 
     try:
         items = client.list_submissions(short_code).items

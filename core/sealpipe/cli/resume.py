@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from sealpipe.cli import render
-from sealpipe.cli.command import (
-    COMMON,
-    Command,
-    find_state_folder,
-    make_session,
-    open_outbox,
-    options,
-    run_config,
-)
+from sealpipe.api.operation import Credential
+from sealpipe.cli import deliver, disclosure, render
+from sealpipe.cli.command import run_config
+from sealpipe.cli.local import find_state_folder
+from sealpipe.cli.opening import make_session, open_outbox
+from sealpipe.client_base import connect
 from sealpipe.errors import SealpipeError, StateError, UsageError
-
-if TYPE_CHECKING:
-    from sealpipe.api.operation import Credential
-    from sealpipe.session import Session
-    from sealpipe.state.entry import Entry
-    from sealpipe.state.outbox import Outbox
+from sealpipe.parsing import format_time
+from sealpipe.resume import finish_entry
+from sealpipe.session import Session, open_credential
+from sealpipe.state.entry import Entry, keep_entry_on_error
+from sealpipe.state.outbox import Outbox
 
 EXIT_CODE_PRIORITY = (11, 14, 13, 15)
 """Exit codes that win over others if several entries fail, the strongest first."""
 
 
-@click.command(cls=Command)
-@click.argument("entry_id", metavar="[ID]", required=False)
-@options("resume", common=COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
-    """Finish interrupted shares and requests from the outbox.
-
-    Creates no second share and no second link.
-
-    Without an ID, finish every entry of this CI run (outside CI: every entry made outside CI).
-    """
+    """Run `sealpipe resume`."""
     if values["list"]:
         _print_entries(values)
         return
@@ -55,9 +40,6 @@ def resume(entry_id: str | None, **values: Any) -> None:
 
 
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
-    from sealpipe.cli import disclosure
-    from sealpipe.client_base import connect
-
     session = make_session(values)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     outbox = open_outbox(values, session.credential)
@@ -89,9 +71,6 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 def _finish(
     session: Session, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool
 ) -> None:
-    from sealpipe.cli import deliver, disclosure
-    from sealpipe.resume import finish_entry
-    from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)
     if isinstance(entry, str):
@@ -140,7 +119,6 @@ def _print_entries(values: dict[str, Any]) -> None:
 
     Of an entry that cannot be opened, show the unencrypted members.
     """
-    from sealpipe.parsing import format_time
 
     outbox = open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []
@@ -182,8 +160,6 @@ def _format_line(row: dict[str, Any]) -> str:
 
 
 def _load_credential(values: dict[str, Any]) -> Credential | None:
-    from sealpipe.session import open_credential
-
     try:
         key = run_config().read_api_key(values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None

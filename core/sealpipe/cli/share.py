@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import render
-from sealpipe.cli.command import (
-    COMMON,
-    EXPIRY,
-    Command,
-    call_arguments,
-    choose_expiry,
-    find_state_folder,
-    make_session,
-    open_outbox,
-    options,
-)
+from sealpipe.api.shares import ShareMembers
+from sealpipe.cli import deliver, disclosure, render
+from sealpipe.cli.command import EXPIRY, call_arguments, choose_expiry
+from sealpipe.cli.deliver import Targets
+from sealpipe.cli.local import find_state_folder
+from sealpipe.cli.opening import make_session, open_outbox
+from sealpipe.client_base import connect
 from sealpipe.errors import UsageError
+from sealpipe.parsing import format_time
 from sealpipe.reference import FieldSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sealpipe.cli.deliver import Targets
-    from sealpipe.session import Session
-    from sealpipe.share.options import ShareJob
-    from sealpipe.share.seal import SealedShare
-    from sealpipe.wire.fields import Field
+from sealpipe.session import Session
+from sealpipe.share import post as sharing
+from sealpipe.share.options import ShareJob, plan_share
+from sealpipe.share.seal import SealedShare
+from sealpipe.wire.fields import Field
 
 
-class _ShareCommand(Command):
-    unexpected_remedy = (
-        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with its "
-        "option: see `sealpipe share --help`"
-    )
-
-
-@click.command(
-    cls=_ShareCommand,
-    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), "
-    "gen:password, text:TEXT (not for secrets).",
-)
-@options("share", common=COMMON)
-@click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:
-    """Encrypt secrets and create a share link.
-
-    Prints the link on stdout; anyone with the link can open the share. In CI, that needs --print.
-    Name fields by reference:
-
-    sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
-    """
-    from sealpipe.cli import deliver, disclosure
-    from sealpipe.client_base import connect
-    from sealpipe.share import post as sharing
-    from sealpipe.share.options import plan_share
-
+    """Run `sealpipe share`."""
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")
     to = {
@@ -106,7 +74,7 @@ def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
     if render.is_terminal() and any(
         isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs
     ):
-        from sealpipe.sources.text_secrets import ALTERNATIVES
+        from sealpipe.sources.text_secrets import ALTERNATIVES  # for this note only
 
         render.print_note(
             "note: the shell's history stores what stands after text:. For a secret, "
@@ -144,7 +112,6 @@ def _print_plan(
 
 def _list_sent_options(job: ShareJob) -> list[str]:
     """List the options whose values the service can read."""
-    from sealpipe.api.shares import ShareMembers
 
     return [name for name in ShareMembers.__slots__ if hasattr(job, name)]
 
@@ -152,7 +119,6 @@ def _list_sent_options(job: ShareJob) -> list[str]:
 def _describe_plan(
     job: ShareJob, sealed: SealedShare, session: Session, to: Targets
 ) -> dict[str, Any]:
-    from sealpipe.parsing import format_time
 
     return {
         "dry_run": True,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import click
-
+from sealpipe import webhooks as verification
 from sealpipe.cli import render
-from sealpipe.cli.command import Command, SettingsGroup, options
+from sealpipe.cli.local import open_context, work_locally
 from sealpipe.errors import PayloadTooLargeError, UsageError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sealpipe.sources.resolve import Value
+from sealpipe.parsing import format_time
+from sealpipe.plugin.context import CALLER
+from sealpipe.run.use_values import use_values
+from sealpipe.run.variables import Variable
+from sealpipe.sources.resolve import Value
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Maximum size in bytes of a webhook's body."""
@@ -24,30 +24,8 @@ _MAX_HEADERS: Final = 64 * 1024
 _SIGNATURE: Final = "signature"
 
 
-@click.group(cls=SettingsGroup)
-def webhooks() -> None:
-    """Verify the signature of the service's webhooks."""
-
-
-@webhooks.command(cls=Command)
-@options("webhooks", common=("ca_file", "deadline", "output"))
 def verify(**values: Any) -> None:
-    """Verify a webhook: its raw body on stdin, its signature by --signature or --headers.
-
-    Makes no connection.
-
-    Prints when the service signed it. A webhook that is not authentic, or was not signed within 300
-    seconds of now, exits with 13.
-
-    sealpipe webhooks verify --secret-from env:WEBHOOK_SECRET --signature
-    env:HTTP_X_SERVICE_SIGNATURE < body
-    """
-    from sealpipe.cli.run_command import open_context, work_locally
-    from sealpipe.parsing import format_time
-    from sealpipe.plugin.context import CALLER
-    from sealpipe.run.use_values import use_values
-    from sealpipe.run.variables import Variable
-
+    """Run `sealpipe webhooks verify`."""
     references = [*values["secret_from"], *([values["signature"]] if values["signature"] else [])]
     if not values["secret_from"]:
         raise UsageError(
@@ -76,8 +54,6 @@ def verify(**values: Any) -> None:
     ]
 
     def check(found: Mapping[str, Value]) -> datetime:
-        from sealpipe import webhooks as verification
-
         given = found.get(_SIGNATURE)
         signature = header if given is None else given.data.reveal_bytes().decode("latin-1").strip()
         secrets = [found[name].data for name in names if name in found]

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from sealpipe import permissions
 from sealpipe.api.operation import Credential
-from sealpipe.command_settings import COMMANDS
+from sealpipe.command_settings import COMMANDS, get_command_table
 from sealpipe.config import Config
-from sealpipe.config_file import check_value, get_command_table
+from sealpipe.config_file import check_value
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.session import open_credential, open_previous

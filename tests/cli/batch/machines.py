@@ -7,7 +7,6 @@ there at once.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -90,7 +89,7 @@ class Machines:
             database = open_database(self.folder, Secret(self.server.address))
             prepare_schema(database)
             database.close()
-            asyncio.run(worker.prepare_queue(Secret(self.server.address)))
+            worker.prepare_queue(Secret(self.server.address))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -56,7 +56,7 @@ def shared_world(tmp_path: Path, postgres: Postgres) -> Iterator[BatchWorld]:
     database = open_database(tmp_path, address)
     prepare_schema(database)
     database.close()
-    asyncio.run(prepare_queue(address))
+    prepare_queue(address)
     made = BatchWorld(tmp_path, database=address)
     yield made
     made.close()

@@ -25,7 +25,7 @@ OURS: Final = {"sealpipe", "sealpipe_plugins", "sealpipe_rehearsal"}
 
 ALLOWED: Final[Mapping[tuple[str, str], str]] = {
     (
-        "core/sealpipe/__main__.py",
+        "core/sealpipe/hardening.py",
         "_ctypes",
     ): "ctypes itself would cost every command ten times the import",
     (

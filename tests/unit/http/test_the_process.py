@@ -106,7 +106,7 @@ def test_a_command_that_crashes_leaves_no_core(tmp_path: Path, *, closed: bool) 
     """
     code = (
         "import os, resource, signal\n"
-        "from sealpipe.__main__ import harden\n"
+        "from sealpipe.hardening import harden\n"
         "resource.setrlimit(resource.RLIMIT_CORE, "
         "(resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)\n"
         f"{closed} and harden()\n"
@@ -126,7 +126,7 @@ def test_a_command_that_crashes_leaves_no_core(tmp_path: Path, *, closed: bool) 
 def test_the_process_says_that_it_is_closed(user: Terminal) -> None:
     code = (
         "import ctypes\n"
-        "from sealpipe.__main__ import harden\n"
+        "from sealpipe.hardening import harden\n"
         "libc = ctypes.CDLL(None)\n"
         "before = libc.prctl(3, 0, 0, 0, 0); harden(); print(before, libc.prctl(3, 0, 0, 0, 0))\n"
     )
@@ -138,7 +138,7 @@ def test_what_others_start_in_this_process_is_given_nothing_of_ours(user: Termin
     has.
     """
     code = (
-        "import os, subprocess\nfrom sealpipe.__main__ import harden\nharden(); "
+        "import os, subprocess\nfrom sealpipe.hardening import harden\nharden(); "
         "subprocess.run(['env'])"
     )
     done = user.run(
@@ -152,7 +152,7 @@ def test_where_the_kernel_has_no_such_thing_cores_are_off_all_the_same(user: Ter
     code = (
         "import resource, sys\n"
         "sys.modules['_ctypes'] = None\n"
-        "from sealpipe.__main__ import harden\n"
+        "from sealpipe.hardening import harden\n"
         "harden(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
     )
     assert user.run([sys.executable, "-c", code]).out == "0\n"

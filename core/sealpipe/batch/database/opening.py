@@ -7,8 +7,12 @@ from pathlib import Path
 from sealpipe.api.operation import Credential
 from sealpipe.batch.database.interface import Database, open_schema, prepare_schema
 from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.sqlite import (
+    SqliteDatabase,
+)
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import SettingError
+from sealpipe.installation import format_command
 from sealpipe.secret import Secret
 
 
@@ -22,17 +26,10 @@ def open_database(
     Raises StateError, and SettingError for a wrong address or missing packages.
     """
     if address is None:
-        # Each loads what the other does not need.
-        from sealpipe.batch.database.sqlite import (
-            SqliteDatabase,
-        )
-
         return SqliteDatabase(folder)
     try:
         from sealpipe.batch.database.postgres import PostgresDatabase
     except ImportError:
-        from sealpipe.installation import format_command  # for an error only
-
         remedy = format_command(["sealpipe[batch]"])
         raise SettingError(
             "a batch in PostgreSQL needs packages that are not installed", remedy=remedy

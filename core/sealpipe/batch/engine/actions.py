@@ -18,6 +18,7 @@ from sealpipe.batch.database.records import Row
 from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.file.mistakes import suggest_name
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.row_work import (
@@ -101,8 +102,6 @@ def find_row(engine: Engine, key: str) -> Row:
     row = engine.store.find_row(engine.batch, unicodedata.normalize("NFC", key))
     if row is not None:
         return row
-    from sealpipe.batch.file.mistakes import suggest_name  # a mistyped key is rare
-
     known = sorted(each.key or "" for each in engine.store.list_rows(engine.batch, contents=True))
     problem = (
         f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done"

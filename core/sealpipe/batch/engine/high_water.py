@@ -16,6 +16,7 @@ from pathlib import Path
 from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
+from sealpipe.state.files import make_private_directory, replace_file
 
 ADOPTED_AT = "adopted_at"
 """The member of a batch's content that says when it was last adopted, in microseconds."""
@@ -42,8 +43,6 @@ def note_high_water(store: BatchStore, batch: Batch, *, is_adopted: bool = False
     """Note how far a batch's database is: less than before only if it was adopted just now."""
     if store.marks_folder is None:
         return
-    from sealpipe.state.files import make_private_directory, replace_file
-
     # A run that cannot write here has done its work all the same.
     with suppress(OSError, StateError):
         path = _find_file(make_private_directory(store.marks_folder), batch)

@@ -22,6 +22,7 @@ from sealpipe.delivery.recipients import Recipient, resolve_recipients
 from sealpipe.errors import NOT_TAKEN, SealpipeError
 from sealpipe.plugin import Message
 from sealpipe.plugin.context import OutgoingAction
+from sealpipe.registry.channels import send_message
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 
@@ -118,8 +119,6 @@ def _send_one(
     session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message
 ) -> str:
     """Record, send, record. Returns a warning, or nothing."""
-    from sealpipe.registry.channels import send_message
-
     # Raises for missing settings before anything is recorded.
     session.registry().channel(recipient.channel)
     effect = log.begin(recipient.address, news)

@@ -23,6 +23,7 @@ from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
 from sealpipe.batch.engine.breaker import Breaker
 from sealpipe.batch.steps.states import State, Step
 from sealpipe.errors import SealpipeError
+from sealpipe.lookup import find_capabilities
 
 MAX_THREADS: Final = 8
 MAX_CLAIMED: Final = 8
@@ -254,8 +255,6 @@ def choose_threads(calls_per_minute: float | None) -> int:
 
 def learn_limit(engine: Engine) -> None:
     """Ask the service for the plan's rate once, if it tells."""
-    from sealpipe.lookup import find_capabilities
-
     with suppress(SealpipeError):
         capabilities = find_capabilities(engine.session)
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")

@@ -15,6 +15,7 @@ from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import Runner, RunResult, Task
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.mistakes import suggest_name
 from sealpipe.errors import UsageError
 from sealpipe.session import Session
 
@@ -26,8 +27,6 @@ def open_engine(session: Session, store: BatchStore, name: str) -> Engine:
     """
     batch = store.find_batch(name)
     if batch is None:
-        from sealpipe.batch.file.mistakes import suggest_name  # a mistyped name is rare
-
         known = [each.name for each in store.list_batches()]
         remedy = (
             suggest_name(name, known, "the batches are")

@@ -60,8 +60,12 @@ _CHANGE_SECONDS: Final = 5.0
 _TASK: Final = "sealpipe.advance"
 
 
-async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
+def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
     """Make procrastinate's tables if they are missing. Raises StateError."""
+    asyncio.run(_apply_schema(address, ca_file))
+
+
+async def _apply_schema(address: Secret, ca_file: Path | None) -> None:
     _silence_libraries()
     app = _make_app(address, ca_file)
     try:

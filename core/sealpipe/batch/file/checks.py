@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import Mistake, MistakeCollector, Place
 from sealpipe.batch.file.options import Option, Options, write_name
 from sealpipe.batch.file.patterns import Values
@@ -32,9 +33,6 @@ from sealpipe.prompts import Prompt
 from sealpipe.request.options import parse_address, parse_domain, plan_request
 from sealpipe.share.options import plan_share
 from sealpipe.state.receipt import Receipt
-
-if TYPE_CHECKING:
-    from sealpipe.batch.file.definition import BatchDefinition
 
 PLANNERS: Final[Mapping[str, Any]] = {"request": plan_request, "share": plan_share}
 """What checks the options of the command, by the kind of batch."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from sealpipe.batch.file.document import Document
-    from sealpipe.batch.file.options import Option, Options
-    from sealpipe.batch.file.rows import Row
-    from sealpipe.delivery.recipients import DeliveryPlan
+from sealpipe.batch.file.document import Document
+from sealpipe.batch.file.options import Option, Options
+from sealpipe.batch.file.rows import Row
+from sealpipe.delivery.recipients import DeliveryPlan
 
 Kind = Literal["request", "share"]
 

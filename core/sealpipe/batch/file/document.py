@@ -18,6 +18,7 @@ from sealpipe.batch.file import positions
 from sealpipe.batch.file.mistakes import BatchFileError, Mistake, Place
 from sealpipe.config_file import TomlFlaw, load_toml
 from sealpipe.errors import EncodingError, PluginError
+from sealpipe.installation import format_command
 from sealpipe.parsing import find_nearest_file
 from sealpipe.plugin import open_file
 from sealpipe.sources.documents import NotAMapError, convert_yaml
@@ -207,8 +208,6 @@ def _load_yaml(content: bytes, place: Place) -> Loaded:
     except ImportError:
         yaml = None
     if yaml is None:
-        from sealpipe.installation import format_command  # for an error only
-
         remedy = f"{format_command(['sealpipe[yaml]'])}, or write it as TOML"
         raise UnreadableFileError("reading YAML needs a package that is not installed", remedy)
     line = column = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from sealpipe.api.responses import escape_text
@@ -118,8 +119,6 @@ def name_text(text: str) -> str:
 
 def suggest_name(name: str, known: Iterable[str], what: str) -> str:
     """Suggest the nearest known name, or all of them."""
-    from difflib import get_close_matches  # imported only for a mistake
-
     names = list(known)
     if matches := get_close_matches(name.lower(), names, 1) or get_close_matches(name, names, 1):
         return f"did you mean {matches[0]}?"

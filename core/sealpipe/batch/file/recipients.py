@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sealpipe.batch.file.checks import Check, Findings
+from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import MistakeCollector
 from sealpipe.batch.file.options import Options, write_name
 from sealpipe.batch.file.patterns import Values
@@ -22,12 +23,9 @@ from sealpipe.delivery.recipients import ChannelTarget, Content, check_targets, 
 from sealpipe.errors import PluginError, UsageError
 from sealpipe.plugin import Mode
 from sealpipe.reference import FieldSpec, Reference
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write
 from sealpipe.sinks.targets import parse_targets
-
-if TYPE_CHECKING:
-    from sealpipe.batch.file.definition import BatchDefinition
-    from sealpipe.registry import Registry
 
 _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passcode"}
 """What each option of channels delivers."""

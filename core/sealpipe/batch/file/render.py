@@ -12,22 +12,20 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.options import Options
 from sealpipe.batch.file.patterns import Values
+from sealpipe.batch.file.rows import Row
 from sealpipe.collect.options import CollectPlan, plan_collect
 from sealpipe.reference import Reference, Target
 from sealpipe.request.options import RequestJob, plan_request
 from sealpipe.settings import ARGUMENTS
 from sealpipe.share.options import ShareJob, plan_share
 from sealpipe.sources.text_secrets import TEXT_SOURCE
+from sealpipe.state.receipt import Receipt
 from sealpipe.wire import jsontext
-
-if TYPE_CHECKING:
-    from sealpipe.batch.file.definition import BatchDefinition
-    from sealpipe.batch.file.options import Options
-    from sealpipe.batch.file.rows import Row
-    from sealpipe.state.receipt import Receipt
 
 CHANNELS: Final = ("send", "passcode_to")
 """Options whose values are channels."""

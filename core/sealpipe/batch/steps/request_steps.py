@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sealpipe.api import requests as api
 from sealpipe.batch.database.sealing import derive_request_key
+from sealpipe.batch.file.render import RenderedRow
 from sealpipe.batch.steps.creating import (
     create_once,
     find_begun,
@@ -38,12 +39,15 @@ from sealpipe.batch.steps.row_work import (
 )
 from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
 from sealpipe.budget import call
+from sealpipe.collect import poll
+from sealpipe.collect.options import CollectPlan
 from sealpipe.errors import (
     IdempotencyConflictError,
     NotFoundError,
     UnreadableSubmissionError,
     UsageError,
 )
+from sealpipe.expire.request import expire_request
 from sealpipe.parsing import format_time
 from sealpipe.request import create
 from sealpipe.request.create import SecureRequest
@@ -53,11 +57,7 @@ from sealpipe.secret import Secret
 from sealpipe.share.post import Share
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import link
-
-if TYPE_CHECKING:
-    from sealpipe.batch.file.render import RenderedRow
-    from sealpipe.collect.options import CollectPlan
-    from sealpipe.wire.keys import KeyPair
+from sealpipe.wire.keys import KeyPair
 
 
 def create_request(work: RowWork) -> StepResult:
@@ -137,8 +137,6 @@ def has_ended(work: RowWork) -> bool:
 
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
     """Store and confirm the submissions, and expire the request if the file says so."""
-    from sealpipe.collect import poll
-
     times = [each.created_at for each in items if each.created_at is not None]
     first = to_microseconds(min(times, default=None))
     # the service may tell any time, and a report has to draw it
@@ -215,8 +213,6 @@ def end_request(work: RowWork) -> StepResult:
 
     Its submissions stay.
     """
-    from sealpipe.expire.request import expire_request
-
     progress = work.progress
     if not progress.short_code:
         begun = _finish_begun(work)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from shlex import quote
+from typing import Any, Final, NamedTuple
 
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.records import Batch, Row
@@ -17,23 +18,21 @@ from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import Place
+from sealpipe.batch.file.options import Options
 from sealpipe.batch.file.reading import get_lifetime, load_options
 from sealpipe.batch.file.render import RenderedRow, render_row
 from sealpipe.batch.file.rows import Row as FileRow
 from sealpipe.batch.steps.content import MAX_PROBLEM
+from sealpipe.batch.steps.listing import ServiceList
 from sealpipe.batch.steps.states import Event, Progress, Schedule
 from sealpipe.delivery.recipients import Recipient
-from sealpipe.delivery.send import TrackedDelivery, deliver
+from sealpipe.delivery.send import Deliverable, TrackedDelivery, deliver
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 from sealpipe.parsing import redact_address
+from sealpipe.registry.channels import confirms_delivery
 from sealpipe.request.create import SecureRequest
 from sealpipe.session import Session
 from sealpipe.share.post import Share
-
-if TYPE_CHECKING:
-    from sealpipe.batch.file.options import Options
-    from sealpipe.batch.steps.listing import ServiceList
-    from sealpipe.delivery.send import Deliverable
 
 
 @dataclass(slots=True)
@@ -113,8 +112,6 @@ class RowWork:
 
 def name_command(batch: Batch, row: Row, verb: str) -> str:
     """Return the command that decides about a row."""
-    from shlex import quote  # for rows in trouble
-
     return f"sealpipe batch {verb} {quote(batch.name)} {quote(row.key or '')}"
 
 
@@ -216,8 +213,6 @@ def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
 
 
 def _find_repeatable(session: Session, items: Sequence[TrackedDelivery]) -> list[bool]:
-    from sealpipe.registry.channels import confirms_delivery
-
     registry = session.registry()
     return [
         each.state != "sending" or confirms_delivery(registry, each.recipient.channel)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from sealpipe import actions
 from sealpipe.api import shares as api
+from sealpipe.api.account import get_access_log
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.steps.creating import (
     create_once,
@@ -37,6 +38,7 @@ from sealpipe.batch.steps.row_work import (
 from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
 from sealpipe.budget import call
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
+from sealpipe.expire.share import expire_share
 from sealpipe.request.create import SecureRequest
 from sealpipe.resume import finish_entry
 from sealpipe.share import post
@@ -140,8 +142,6 @@ def is_used_up_by_opening(work: RowWork) -> bool:
 
 def _read_log(work: RowWork) -> bool | None:
     """Return whether the access log has a view, or None if there is no readable log."""
-    from sealpipe.api.account import get_access_log
-
     try:
         log = call(get_access_log(work.progress.short_code, limit=100), work.session.start_budget())
     except (MissingScopeError, NotFoundError):
@@ -213,8 +213,6 @@ def reissue_share(work: RowWork) -> StepResult:
 
 def end_share_row(work: RowWork) -> StepResult:
     """Expire the share, because somebody cancels or reissues the row."""
-    from sealpipe.expire.share import expire_share
-
     progress = work.progress
     if not progress.short_code:
         try:
