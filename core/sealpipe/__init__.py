@@ -5,6 +5,8 @@ The public names are imported on first use: `import sealpipe` loads no network c
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from sealpipe.version import __version__ as __version__
 
 # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
@@ -108,8 +110,6 @@ __all__ = ["__version__", *_MODULES, *_ERRORS]
 if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
     def __getattr__(name):
-        from importlib import import_module
-
         if name in _ERRORS:
             return getattr(import_module("sealpipe.errors"), name)
         if name in _MODULES:

@@ -200,15 +200,17 @@ def _is_request(value: object) -> bool:
 
 
 def _is_opening_key(value: object) -> bool:
-    from sealpipe.wire.keys import KeyPair
-
-    return _is_secret(value) or isinstance(value, Reference | KeyPair)
+    return _is_secret(value) or isinstance(value, Reference) or _is_key_pair(value)
 
 
 def _is_sealing_key(value: object) -> bool:
-    from sealpipe.wire.keys import KeyPair
+    return _is_text(value) or _is_key_pair(value)  # `request` checks the word itself
 
-    return isinstance(value, KeyPair) or _is_text(value)  # `request` checks the word itself
+
+def _is_key_pair(value: object) -> bool:
+    from sealpipe.wire.keys import KeyPair  # loads elliptic curves, which few programs need
+
+    return isinstance(value, KeyPair)
 
 
 def _make_choice_rule(*words: str) -> Rule:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import stat
 from collections.abc import Iterable
 from typing import Final
@@ -30,9 +31,7 @@ def format_output(name: str, value: str, delimiter: str | None = None) -> str:
     `delimiter` is random, except in tests.
     """
     if delimiter is None:
-        from secrets import token_hex  # only for an output
-
-        delimiter = f"sealpipe-{token_hex(16)}"
+        delimiter = f"sealpipe-{os.urandom(16).hex()}"
     if delimiter in value or "\n" in name or "=" in name:
         raise ValueError(name)
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
@@ -74,8 +73,6 @@ def is_stderr_readable() -> bool:
 
 def _is_broken(descriptor: int) -> bool:
     """Whether a pipe has lost its reader."""
-    import select
-
     poller = select.poll()
     poller.register(descriptor, 0)
     return any(events & select.POLLERR for _, events in poller.poll(0))

@@ -502,10 +502,9 @@ class Client(ClientSetup):
         DeliveryError if a message is not sent; PublicKeyMismatchError if the service stored another
         public key; OutcomeUnknownError, which has `.outbox_id`.
         """
-        from sealpipe.request import create  # most programs only share
-        from sealpipe.request.options import plan_request
+        from sealpipe.request import create, options  # most programs only share
 
-        job = plan_request(
+        job = options.plan_request(
             prompts,
             name=name,
             title=title,
@@ -571,10 +570,9 @@ class Client(ClientSetup):
         Raises CollectError, ServiceError or PluginError; the error's `.collected` has what was
         collected before it.
         """
-        from sealpipe.collect import poll  # most programs only share
-        from sealpipe.collect.options import plan_collect
+        from sealpipe.collect import options, poll  # most programs only share
 
-        plan = plan_collect(
+        plan = options.plan_collect(
             [request],
             key=key,
             wait=wait,
@@ -618,10 +616,9 @@ class Client(ClientSetup):
         `wait` is for all together. Raises only errors that concern all requests; `.problem()` of a
         result is the error that `collect` would raise.
         """
-        from sealpipe.collect import poll  # most programs only share
-        from sealpipe.collect.options import plan_collect
+        from sealpipe.collect import options, poll  # most programs only share
 
-        plan = plan_collect(
+        plan = options.plan_collect(
             requests,
             key=key,
             wait=wait,

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.plugin.context import DEADLINE
+from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.session import Network, Session
+from sealpipe.sources.resolve import resolve
+from sealpipe.state import files
 
 if TYPE_CHECKING:
     from sealpipe.network.plugin_network import PluginNetwork
@@ -43,10 +46,7 @@ def registry(
 
     @cache
     def network() -> PluginNetwork:
-        # Most shares only read local sources.
-        from sealpipe.network.plugin_network import (
-            PluginNetwork,
-        )
+        from sealpipe.network.plugin_network import PluginNetwork  # most sources are local
 
         return PluginNetwork(None if ca_file is None else Path(ca_file), gate, deadline)
 
@@ -61,9 +61,7 @@ def registry(
 
 def create_file(path: Path, content: bytes) -> None:
     """Create a 0600 file, complete and synced to disk, or none. Raises OSError."""
-    from sealpipe.state.files import create_file
-
-    create_file(path, lambda: [content])
+    files.create_file(path, lambda: [content])
 
 
 def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
@@ -71,16 +69,11 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
 
     Raises OSError.
     """
-    from sealpipe.state.files import replace_file
-
-    return replace_file(path, content, was)
+    return files.replace_file(path, content, was)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> list[Field]:
     """Resolve references, as `resolve` and `aresolve` do."""
-    from sealpipe.reference import parse_field
-    from sealpipe.sources.resolve import resolve
-
     return resolve([parse_field(reference) for reference in references], lambda: plugins)
 
 

@@ -32,7 +32,10 @@ class _Tables(Mapping[str, tuple[Setting, ...]]):
 COMMANDS: Mapping[str, tuple[Setting, ...]] = _Tables()
 
 OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins", "checks")
-"""Tables of a config file that are not those of commands."""
+"""Tables of a config file that are not those of commands.
+
+Those who use them check them: plugins, policies, `collect --check`.
+"""
 
 
 def get_command_table(config: Mapping[str, Any], command: str) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sealpipe import permissions
 from sealpipe.command_settings import COMMANDS, get_command_table
-from sealpipe.errors import CredentialError, Note, SettingError, UsageError
+from sealpipe.errors import CredentialError, Note, SettingError, UsageError, find_similar
 from sealpipe.secret import Secret
 from sealpipe.settings import FIRST, GLOBAL, Setting
 
@@ -200,12 +200,9 @@ class Config:
         unknown = set(candidates) - list_known_variables(FIRST) if candidates else ()
         if not unknown:
             return []
-        from difflib import get_close_matches
-
         known = list_known_variables()
         return [
-            (name, next(iter(get_close_matches(name, known, 1)), None))
-            for name in sorted(unknown - known)
+            (name, next(iter(find_similar(name, known)), None)) for name in sorted(unknown - known)
         ]
 
     @cached_property

@@ -12,10 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe import parsing
 from sealpipe.command_settings import COMMANDS, OWN_TABLES
-from sealpipe.errors import PolicyError, SettingError, UsageError
+from sealpipe.errors import PolicyError, SettingError, UsageError, find_similar
 from sealpipe.settings import GLOBAL, Setting
-
-"""Tables of the config file that those who use them check: plugins, policies, `collect --check`."""
 
 _MAX_SHOWN = 50
 _POSITION = re.compile(r"\(at line (\d+), column (\d+)\)$")
@@ -168,26 +166,22 @@ def _make_unknown_error(path: Path, name: str, remedy: str) -> SettingError:
 
 def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
     """Suggest a name of the same level, else a command's setting that is outside its table."""
-    from difflib import get_close_matches  # imported only to report an error
-
-    if matches := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
+    if matches := find_similar(name, [*known, *COMMANDS, *OWN_TABLES]):
         return f"did you mean {matches[0]}?"
     commands_by_setting = {
         setting.name: command
         for command, settings in reversed(list(COMMANDS.items()))
         for setting in settings
     }
-    if matches := get_close_matches(name, commands_by_setting, 1):
+    if matches := find_similar(name, commands_by_setting):
         return f"did you mean {matches[0]}, below [{commands_by_setting[matches[0]]}]?"
     return "remove it; docs/reference/settings.md lists all settings"
 
 
 def _suggest_in_table(name: str, settings: Mapping[str, Setting]) -> str:
-    from difflib import get_close_matches  # imported only to report an error
-
     if any(setting.name == name for setting in GLOBAL):
         return f"move {name} above the first table: it applies to all commands"
-    if matches := get_close_matches(name, settings, 1):
+    if matches := find_similar(name, settings):
         return f"did you mean {matches[0]}?"
     return (
         f"the command has {', '.join(sorted(settings))}"

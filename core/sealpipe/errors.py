@@ -47,8 +47,17 @@ line's contract.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
+
+
+def find_similar(
+    word: str, known: Iterable[str], count: int = 1, similarity: float = 0.6
+) -> list[str]:
+    """Return the known words that are most like a word, at most `count`, the most like first."""
+    from difflib import get_close_matches  # for an error only
+
+    return get_close_matches(word, list(known), count, similarity)
 
 
 class Remedy(str):

@@ -31,6 +31,7 @@ from sealpipe.errors import (
     ServiceError,
     UsageError,
 )
+from sealpipe.expire.share import was_expired
 from sealpipe.session import Session
 from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
@@ -233,11 +234,8 @@ def _check_exists(code: str, exists: Lookup) -> bool:
 
 
 def _find_share(session: Session, keep: Path | None, code: str) -> bool:
-    if keep is not None:
-        from sealpipe.expire.share import was_expired
-
-        if was_expired(keep, session.base_url, code):
-            return True
+    if keep is not None and was_expired(keep, session.base_url, code):
+        return True
     return _exists(session, shares.get(code))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sealpipe.errors import Remedy, SettingError, UsageError
+from sealpipe.errors import Remedy, SettingError, UsageError, find_similar
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
@@ -73,13 +73,11 @@ def begins_special(before: str, text: str) -> bool:
 
 def find_nearest_file(path: Path) -> Path | None:
     """Return the nearest name in the folder of a path where nothing is, or None."""
-    from difflib import get_close_matches  # for an error only
-
     try:
         names = [] if path.exists() else [each.name for each in path.parent.iterdir()]
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         names = []
-    return next((path.with_name(each) for each in get_close_matches(path.name, names, 1)), None)
+    return next((path.with_name(each) for each in find_similar(path.name, names)), None)
 
 
 def parse_duration(text: str) -> timedelta:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 from sealpipe import budget, policy
 from sealpipe.api.operation import Credential, Failure, Operation, Resend, Response
@@ -23,6 +24,7 @@ from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.parsing import as_seconds, parse_base_url, parse_link_base_url, parse_service_tag
 from sealpipe.registry.stores import read_policy_hooks
+from sealpipe.requirements import find_errors, join_errors
 from sealpipe.secret import Secret
 from sealpipe.state.custody import CustodyLevels
 
@@ -217,8 +219,6 @@ class Session:
 
     def make_entry_meta(self, kind: str) -> dict[str, Any]:
         """Return the notes that every outbox entry begins with, with a new idempotency key."""
-        from uuid import uuid4  # most commands create nothing
-
         addresses = {"base_url": self.base_url, "link_base_url": self.link_base_url}
         return {"schema": 1, "kind": kind, "idempotency_key": str(uuid4()), **addresses}
 
@@ -349,8 +349,6 @@ def open_session(
         for name, it in given
         if not it
     ]:
-        from sealpipe.requirements import find_errors, join_errors  # for an error only
-
         plugins = cache(partial(registry, authorities, CustodyGate(), seconds))
         raise join_errors([*missing, *find_errors(plugins, needs)])
     credential = open_credential(api_key, service_tag)

@@ -8,6 +8,7 @@ little.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -86,8 +87,6 @@ def exit_without_threads(code: int) -> NoReturn:
 
 
 def _clean_up() -> None:
-    import atexit
-
     atexit._run_exitfuncs()  # the only way to run them without first waiting for all threads
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:

@@ -269,26 +269,28 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
         return float(text)
-    from email.utils import parsedate_to_datetime  # most responses need none
-
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    if moment.tzinfo is None:
+    moment = _parse_http_date(text)
+    if moment is None or moment.tzinfo is None:
         return None
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
 def read_clock(headers: Mapping[str, str]) -> datetime | None:
     """Return the service's time from its `Date` header; None if there is none."""
-    from email.utils import parsedate_to_datetime  # as above
+    server_time = _parse_http_date(headers.get("date", ""))
+    if server_time is None or server_time.tzinfo is None:
+        return None if server_time is None else server_time.replace(tzinfo=UTC)
+    try:
+        return server_time.astimezone(UTC)
+    except OverflowError:  # the first or the last day that a datetime can tell
+        return None
+
+
+def _parse_http_date(text: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # most responses need none
 
     try:
-        server_time = parsedate_to_datetime(headers.get("date", ""))
-        return (
-            server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
-        )
+        return parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

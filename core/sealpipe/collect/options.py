@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +20,7 @@ from sealpipe.errors import (
     SubmissionNotFoundError,
     TooManySubmissionsError,
     UsageError,
+    find_similar,
 )
 from sealpipe.parsing import NAME_PLACEHOLDER, as_seconds, fill_name
 from sealpipe.plugin import Mode, SinkField
@@ -89,7 +89,7 @@ def check_pick(rule: str) -> None:
     # A code that looks like one of our words can still be named by its marker, which contains a
     # dot.
     suggestion = _SYNONYMS.get(word) or next(
-        iter(get_close_matches(word, PICK_RULES, 1, _SIMILARITY)), None
+        iter(find_similar(word, PICK_RULES, similarity=_SIMILARITY)), None
     )
     if suggestion and word.isascii() and word.isalpha():
         raise UsageError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +18,7 @@ from sealpipe.errors import (
     ReferenceSyntaxError,
     SealpipeError,
     SettingError,
+    find_similar,
 )
 from sealpipe.plugin import CIInfo, OutgoingAction
 from sealpipe.plugin.backends import NOT_CONTACTED
@@ -84,7 +84,7 @@ def _make_unknown_error(registry: Registry, name: str, plugin: str) -> Reference
     known = sorted(
         {each.info.name for each in registry.catalog.list_plugins()} | registry.stores.keys()
     )
-    matches = get_close_matches(plugin, known, 3)
+    matches = find_similar(plugin, known, 3)
     remedy = (
         f"did you mean {' or '.join(matches)}?"
         if matches
@@ -146,7 +146,7 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
                 )
             yield from _check_settings(registry, f"store {name}", {name: matching}, named=True)
         else:
-            matches = get_close_matches(store.plugin, [each.info.name for each in plugins], 1)
+            matches = find_similar(store.plugin, [each.info.name for each in plugins])
             remedy = (
                 f"did you mean {matches[0]}?"
                 if matches

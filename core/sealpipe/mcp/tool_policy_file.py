@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -17,7 +16,7 @@ from pydantic import AfterValidator, Field
 from sealpipe import parsing
 from sealpipe.config import find_config_folder
 from sealpipe.config_file import TomlFlaw, load_toml
-from sealpipe.errors import SettingError, UsageError
+from sealpipe.errors import SettingError, UsageError, find_similar
 from sealpipe.mcp.models import Flaw, Model, find_flaw
 from sealpipe.mcp.patterns import MAX_TEXT
 from sealpipe.mcp.tool_policy import (
@@ -228,7 +227,7 @@ def _describe_flaw(flaw: Flaw, table: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _describe_unknown(place: str, name: str, known: Iterable[str]) -> tuple[str, str]:
-    near = get_close_matches(name, list(known), 1)
+    near = find_similar(name, known)
     shown = repr(name) if len(name) <= _MAX_NAME else f"a name of {len(name)} characters"
     remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     return f"{place} has {shown}, which it does not know", remedy

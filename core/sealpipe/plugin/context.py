@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Protocol
 
+from sealpipe.errors import NotConfiguredError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -163,8 +164,6 @@ class Context:
 
         NotConfiguredError if there is none.
         """
-        from sealpipe.errors import NotConfiguredError
-
         if self._oidc is None:
             raise NotConfiguredError(
                 "no CI system issues tokens here", remedy="authenticate another way"

@@ -5,6 +5,7 @@ Stores and their settings, instances, and calls that stay safe whatever a plugin
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from sealpipe.errors import (
     PayloadTooLargeError,
     PluginError,
     ReferenceSyntaxError,
+    find_similar,
 )
 from sealpipe.plugin import (
     CI,
@@ -125,8 +127,6 @@ class Registry:
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment."""
-        import os
-
         return os.environ if self._environ is None else self._environ
 
     def source_info(self, name: str) -> SourceInfo:
@@ -234,12 +234,10 @@ class Registry:
         )
         for number, (key, _) in enumerate(ref.params, 1):
             if key not in core_params and key not in info.params:
-                from difflib import get_close_matches  # for an error only
-
                 known = [*info.params, *core_params]
                 # A name that is like no parameter's may be part of a secret.
-                is_like = get_close_matches(
-                    key, [*PARAMETERS, *TARGET_PARAMETERS, *self.catalog.list_parameters()], 1
+                is_like = find_similar(
+                    key, [*PARAMETERS, *TARGET_PARAMETERS, *self.catalog.list_parameters()]
                 )
                 raise ReferenceSyntaxError(
                     f"{ref.name}: parameter {key if is_like else number} is unknown",

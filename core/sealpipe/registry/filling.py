@@ -6,12 +6,11 @@ It imports pydantic: only where a backend has settings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 
-from sealpipe.errors import SettingError
+from sealpipe.errors import SettingError, find_similar
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe.registry.stores import Store
 from sealpipe.secret import Secret
@@ -120,7 +119,7 @@ def _make_error(
             remedy="correct it there",
         )
     if first["type"] == "extra_forbidden":
-        near = get_close_matches(name, model.model_fields, n=1)
+        near = find_similar(name, model.model_fields)
         hint = (
             f"did you mean {near[0]}?"
             if near

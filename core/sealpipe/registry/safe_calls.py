@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from sealpipe.cancellation import current
-from sealpipe.errors import PayloadTooLargeError, PluginError
+from sealpipe.errors import PayloadTooLargeError, PluginError, find_similar
 from sealpipe.plugin import Info
 
 T = TypeVar("T")
@@ -106,10 +106,8 @@ def format_install_command(info: Info) -> str:
 
 def suggest(word: str, known: Iterable[str], plural: str) -> str:
     """Suggest the nearest known names, or all of them."""
-    from difflib import get_close_matches  # for an error only
-
     names = sorted(known)
-    matches = get_close_matches(word.lower(), names, n=2, cutoff=0.6)
+    matches = find_similar(word.lower(), names, 2)
     matches = [
         name for name in matches if sorted(name) == sorted(word.lower())
     ] or matches  # transposed letters

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sealpipe.ci_systems import PLUGINS
-from sealpipe.errors import NotConfiguredError, SettingError
+from sealpipe.errors import NotConfiguredError, SettingError, find_similar
 from sealpipe.plugin.context import PLUGIN_PREFIX, STORE_PREFIX, name_variable, to_variable
 from sealpipe.reference.text import NAME
 
@@ -99,9 +99,7 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
         name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value
     ):
         if (owner := variable.removeprefix(STORE_PREFIX).partition("__")[0]) not in known:
-            from difflib import get_close_matches  # for an error only
-
-            near = get_close_matches(owner, known, n=1)
+            near = find_similar(owner, known)
             hint = f"did you mean {STORE_PREFIX}{near[0]}__...? Else " if near else ""
             raise SettingError(
                 f"{variable} belongs to a store without a plugin",
@@ -147,12 +145,10 @@ def find_unknown_variables(
     environ: Mapping[str, str], backends: Iterable[str]
 ) -> list[tuple[str, str]]:
     """Find variables of default stores without a backend, with the nearest known one or ""."""
-    from difflib import get_close_matches  # for the doctor only
-
     known = {to_variable(name) for name in backends}
     named = [name for name in environ if name.startswith(PLUGIN_PREFIX)]
     present = [(name, *name.removeprefix(PLUGIN_PREFIX).partition("__")[::2]) for name in named]
-    suggestion = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in present}
+    suggestion = {owner: find_similar(owner, known) for _, owner, _ in present}
     return [
         (name, f"{PLUGIN_PREFIX}{suggestion[owner][0]}__{setting}" if suggestion[owner] else "")
         for name, owner, setting in sorted(present)

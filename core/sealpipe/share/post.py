@@ -45,6 +45,7 @@ from sealpipe.state.entry import (
     settle_entry,
 )
 from sealpipe.wire import link
+from sealpipe.wire.encoding import encoded
 
 if TYPE_CHECKING:
     from sealpipe.delivery.send import Deliveries
@@ -220,7 +221,6 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
     """
     if custody != "failed":
         return ()
-    from sealpipe.wire.encoding import encoded  # custody rarely fails
 
     warning = (
         "custody failed: the service could not keep the owner's copy of the key, so the "

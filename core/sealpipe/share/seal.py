@@ -15,6 +15,7 @@ from sealpipe.api import shares
 from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.parsing import format_time
 from sealpipe.reference import FieldSpec
+from sealpipe.requirements import check_needs
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.share.options import ShareJob
@@ -70,8 +71,6 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
             ),
         )
     if len(job.needs) > 1:
-        from sealpipe.requirements import check_needs  # most shares need one source
-
         check_needs(session.registry, job.needs)
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in job.fields):

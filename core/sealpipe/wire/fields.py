@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic
 
-from sealpipe.errors import EncodingError, FieldError
+from sealpipe.errors import EncodingError, FieldError, find_similar
 from sealpipe.secret import Secret, as_secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
@@ -167,9 +167,7 @@ def suggest_type(word: str) -> str:
 
     It does not show the word.
     """
-    from difflib import get_close_matches  # for an error only
-
-    near = [f"did you mean {each}?" for each in get_close_matches(word[:60].lower(), TYPES, 1)]
+    near = [f"did you mean {each}?" for each in find_similar(word[:60].lower(), TYPES)]
     return " ".join([*near, f"known types: {', '.join(TYPES)}"])
 
 
