@@ -11,9 +11,7 @@ Files whose size or kind others control are also read and compared here, within 
 from __future__ import annotations
 
 import errno
-import grp
 import os
-import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -182,6 +180,9 @@ def _is_private_group(user: int, group: int) -> bool:
 
     By its name and members, or by its number if it has no name.
     """
+    import grp  # both only for a file that a group may read
+    import pwd
+
     try:
         owner, entry = pwd.getpwuid(user), grp.getgrgid(group)
     except KeyError:
