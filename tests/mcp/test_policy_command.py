@@ -99,7 +99,7 @@ def test_test_says_what_the_server_would_say(job: Job, policy: Path, tmp_path: P
         ("request_secret", '{"canary": 1}', "a member that is not known"),
         ("request_secret", '{"to": "file:x", "prompts": []}', "prompts is not a list"),
         ("share_secret", "{}", "the policy has no [share]"),
-        ("no-such-tool", "{}", "there is no tool"),
+        ("no-such-tool", "{}", "there is no such tool"),
         ("check", '{"x": 1}', "a member that is not known"),
     ],
 )

@@ -366,10 +366,7 @@ class Registry:
         self, kind: str, name: str, info: Info, spec: str
     ) -> Callable[[str], NotConfiguredError]:
         def make_error(why: str) -> NotConfiguredError:
-            remedy = (
-                format_install_command(info)
-                or "correct the plugin, or tell its author; --debug shows where it failed"
-            )
+            remedy = format_install_command(info) or "correct the plugin, or tell its author"
             return NotConfiguredError(
                 f"the {kind} {name} cannot be used here ({spec}: {why})", remedy=remedy
             )

@@ -13,7 +13,6 @@ import binascii
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from json.encoder import encode_basestring
 from typing import NoReturn
 from urllib.parse import quote, unquote_to_bytes
 
@@ -216,6 +215,8 @@ def _encode_utf8(text: str) -> bytes | None:
 
 def _escaped(piece: bytes) -> bytes:
     if any(map(piece.__contains__, _RARE)):
+        from json.encoder import encode_basestring  # other encodings do without json
+
         # As Latin-1 every byte is one character, and all characters that are escaped are ASCII.
         return encode_basestring(piece.decode("latin-1"))[1:-1].encode("latin-1")
     for plain, escape in _USUAL:

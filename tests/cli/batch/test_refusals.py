@@ -4,7 +4,6 @@ sent twice, nothing is lost, and the rate of all together is what was promised.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Iterator
@@ -66,7 +65,7 @@ class Machines:
         if self._address is not None:
             with closing(open_database(self._folder, self._address)) as database:
                 prepare_schema(database)
-            asyncio.run(prepare_queue(self._address))
+            prepare_queue(self._address)
         with closing(self._open()) as store:
             sync(store, read_definition(self._path))
         spent = self._service.service.rate_limiter

@@ -33,7 +33,7 @@ MEMBERS = {
         "ask": ["Password"],
         "send": ["email:{email}"],
         "max-submissions": 2,
-        "title": "Floor {floor}",
+        "title": "F {floor}",
     },
     "notify": {"send": ["slack:#x"], "rows": True},
 }
@@ -41,10 +41,7 @@ TOML = """
 name = "vendors"
 kind = "request"
 key = "name"
-request.ask = ["Password"]
-request.send = ["email:{email}"]
-request.max-submissions = 2
-request.title = "Floor {floor}"
+request = { ask = ["Password"], send = ["email:{email}"], max-submissions = 2, title = "F {floor}" }
 notify.send = ["slack:#x"]
 notify.rows = true
 [[row]]
@@ -59,7 +56,7 @@ YAML = """
 name: vendors
 kind: request
 key: name
-request: {ask: [Password], send: ["email:{email}"], max-submissions: 2, title: "Floor {floor}"}
+request: {ask: [Password], send: ["email:{email}"], max-submissions: 2, title: "F {floor}"}
 notify: {send: ["slack:#x"], rows: true}
 row:
   - {name: acme, email: ann@example.com, floor: 3}
@@ -88,7 +85,7 @@ def test_toml_yaml_and_json_of_one_shape_mean_the_same(tmp_path: Path) -> None:
         ]
     ]
     assert [meant(each) for each in read[1:]] == [meant(read[0])] * 3
-    assert render_row(read[0], read[0].rows[0]).arguments["title"] == "Floor 3"
+    assert render_row(read[0], read[0].rows[0]).arguments["title"] == "F 3"
     assert all(each.notify and each.notify.rows for each in read)
 
 

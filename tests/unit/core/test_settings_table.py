@@ -127,7 +127,7 @@ uses each.
     ("command", "call", "module"),
     [
         ("share", plan_share, "share"),
-        ("request", plan_request, "requests"),
+        ("request", plan_request, "request"),
         ("collect", plan_collect, "collect"),
     ],
 )

@@ -241,7 +241,7 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(
     assert error.remedy == (
         "pip install 'sealpipe[attic]'"
         if "needs" in more
-        else "correct the plugin, or tell its author; --debug shows where it failed"
+        else "correct the plugin, or tell its author"
     )
     assert (error.locator, error.exit_code) == ("attic:x", 14)
     assert CANARY not in told(error)
