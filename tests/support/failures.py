@@ -32,10 +32,14 @@ sys.modules[{module!r}] = None
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that fails: the reference or the channel, and the environment in which it does."""
+    """One thing that fails: the reference or the channel, and the environment in which it does.
+
+    `timeout` is how many seconds a server may be silent: short only where it is.
+    """
 
     reference: str
     environ: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = plugin_network.TIMEOUT
 
 
 def without(user: Terminal, distribution: str, module: str) -> dict[str, str]:
@@ -58,11 +62,7 @@ def share_words(reference: str) -> Sequence[str]:
 def network_failures(
     stack: ExitStack, folder: Path, reference: str, at: Mapping[str, str], address: str, port: int
 ) -> dict[str, Failure]:
-    """Five on the way to an HTTP server on this port: `address` is the variable that names it.
-
-    Timeouts are short.
-    """
-    stack.enter_context(patch.object(plugin_network, "TIMEOUT", 0.5))
+    """Five on the way to an HTTP server on this port: `address` is the variable that names it."""
     silent, busy = FaultyServer("silent"), FaultyServer("429")
     stack.callback(silent.stop)
     stack.callback(busy.stop)
@@ -72,7 +72,7 @@ def network_failures(
     behind = {**at, address: f"https://{host}"}
     return {
         "unreachable": Failure(reference, {**at, address: f"http://127.0.0.1:{silent_port()}"}),
-        "timeout": Failure(reference, {**at, address: silent.url}),
+        "timeout": Failure(reference, {**at, address: silent.url}, timeout=0.5),
         "rate limit": Failure(reference, {**at, address: busy.url}),
         "a proxy's login": Failure(
             reference,
@@ -95,7 +95,8 @@ def assert_told_apart(
     """
     told: dict[str, tuple[str, str]] = {}
     for name, failure in failures.items():
-        done = user.sealpipe(*words(failure.reference), "--output", "json", **failure.environ)
+        with patch.object(plugin_network, "TIMEOUT", failure.timeout):
+            done = user.sealpipe(*words(failure.reference), "--output", "json", **failure.environ)
         assert (done.code, done.out) == (14, ""), (name, done)
         locator = failure.reference.partition("#")[0]
         asked, _, params = locator.partition("?")

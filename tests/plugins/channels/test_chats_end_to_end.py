@@ -165,12 +165,14 @@ def test_nine_failures_are_told_apart(
     chatting: Terminal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sealpipe.network.plugin_network.TIMEOUT", 0.3)
     fake = mattermost if name == "mattermost" else discord
     told: dict[str, str] = {}
     for failure, (reply, environ) in failures[name].items():
         fake.instead += [] if reply is None else [reply]
-        done = chatting.sealpipe(*SHARE, "--send", f"{name}:", "--output", "json", **environ)
+        with monkeypatch.context() as patched:
+            if failure == "timeout":  # short for no other: on a busy machine a server may be late
+                patched.setattr("sealpipe.network.plugin_network.TIMEOUT", 0.3)
+            done = chatting.sealpipe(*SHARE, "--send", f"{name}:", "--output", "json", **environ)
         assert (done.code, done.json["delivered"]) == (11, []), (failure, done)
         told[failure] = done.error["message"].partition(": ")[2]
         assert [

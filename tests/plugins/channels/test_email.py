@@ -462,13 +462,13 @@ class TestWhatTheServerAnswers:
 
     def test_no_answer_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("data")
-        error = email(mailbox, timeout="0.5").fails(UnknownOutcomeError, TO)
+        error = email(mailbox, timeout="2").fails(UnknownOutcomeError, TO)
         assert len(mailbox.received) == 1
         assert error.remedy == "check there before you send it again"
 
     def test_no_answer_before_it_is_not(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("rcpt")
-        error = email(mailbox, timeout="0.5").fails(UnavailableError, TO)
+        error = email(mailbox, timeout="2").fails(UnavailableError, TO)
         assert not mailbox.received
         assert error.message.endswith("did not respond in time before it received the message")
 
