@@ -286,7 +286,7 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
             asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(PATIENCE)
             return JournaledLink(entry=entries[0])
 
-        task = asyncio.ensure_future(Workers(1).run(work, timeout=1.0, grace=0.0))
+        task = asyncio.ensure_future(Workers(1).run(work, timeout=PATIENCE, grace=0.0))
         async with asyncio.timeout(PATIENCE):
             while not entries:
                 await asyncio.sleep(0.01)
@@ -428,13 +428,13 @@ def test_a_call_whose_turn_does_not_come_has_sent_nothing() -> None:
         def hold(_: object) -> bool:
             return asyncio.run_coroutine_threadsafe(end.wait(), loop).result(PATIENCE)
 
-        first = asyncio.ensure_future(workers.run(hold, timeout=1.0, grace=0.0))
+        first = asyncio.ensure_future(workers.run(hold, timeout=PATIENCE, grace=0.0))
         await asyncio.sleep(0)
         with pytest.raises(ConnectError, match="other calls of this client"):
             await workers.run(lambda _: None, timeout=0.05, grace=0.0)
         end.set()
         await first
-        assert await workers.run(lambda _: "next", timeout=1.0, grace=0.0) == "next"
+        assert await workers.run(lambda _: "next", timeout=PATIENCE, grace=0.0) == "next"
 
     asyncio.run(scenario())
 

