@@ -17,7 +17,6 @@ from typing import Final
 
 from sealpipe.run.program import refuse_command, to_exit_code
 from sealpipe.run.streams import Signals, open_streams, relay
-from sealpipe.run.terminal import run_in_terminal
 from sealpipe.spellings import Finder
 
 _FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
@@ -34,6 +33,8 @@ def run_command(
     UsageError if it cannot be started.
     """
     if finder is not None and _is_at_terminal():
+        from sealpipe.run.terminal import run_in_terminal  # only where a person sits
+
         return to_exit_code(run_in_terminal(program, argv, environ, finder))
     with Signals() as signals:
         streams, theirs, resize = ([], {}, None) if finder is None else open_streams((1, 2), finder)
