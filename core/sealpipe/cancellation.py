@@ -118,14 +118,12 @@ class Cancellation:
                 self._interrupt()
 
 
-_NOBODYS = Cancellation()
-"""That of all calls that nobody can cancel: a signal interrupts them."""
 _CURRENT: ContextVar[Cancellation | None] = ContextVar("sealpipe cancellation", default=None)
 
 
 def current() -> Cancellation:
     """Return the cancellation of this thread's call, or one that nobody cancels."""
-    return _CURRENT.get() or _NOBODYS
+    return _CURRENT.get() or Cancellation()
 
 
 def make_current(cancellation: Cancellation) -> None:

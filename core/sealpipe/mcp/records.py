@@ -219,12 +219,13 @@ def finish(session: Session, folder: Path, made_id: str) -> tuple[Record | None,
             session.wait(_POLL_INTERVAL)
             continue
         # After it: a creation is noted before the entry ends.
-        known = _find_created(session, folder, made_id)
         if entry == "gone":
-            return known, is_left
-        if known is not None and known.has_ended(folder):
-            entry.end()
-            return known, False
+            return _find_created(session, folder, made_id), is_left
+        with keep_entry_on_error(entry):
+            known = _find_created(session, folder, made_id)
+            if known is not None and known.has_ended(folder):
+                entry.end()
+                return known, False
         return _resume(session, folder, entry), True
 
 

@@ -27,9 +27,10 @@ from sealpipe.reference import FieldSpec, Target, parse, parse_target
 from sealpipe.session import Session
 from sealpipe.share.options import plan_share
 from sealpipe.share.post import share
+from sealpipe.state.creations import REPEAT_SECONDS
 
 _DEFAULT_EXPIRY: Final = "24h"
-_SAME: Final = timedelta(minutes=10)
+_SAME: Final = timedelta(seconds=REPEAT_SECONDS)
 """How long after a share was made the same call returns it, rather than making another."""
 _TRIES: Final = 3
 _REASON: Final = 150

@@ -340,9 +340,12 @@ class Registry:
             replace_file=self._replace_file,
             deadline=self.deadline,
         )
-        if missing := sorted(getattr(factory, "__abstractmethods__", ())):
+        missing = call_plugin(
+            name, lambda: " and ".join(sorted(getattr(factory, "__abstractmethods__", ())))
+        )
+        if missing:
             raise PluginError(
-                f"the {kind} {name}: {info.factory} lacks {' and '.join(missing)}",
+                f"the {kind} {name}: {info.factory} lacks {missing}",
                 remedy="define it in the plugin's class",
             )
         instance = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))

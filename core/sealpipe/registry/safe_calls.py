@@ -20,6 +20,7 @@ T = TypeVar("T")
 # As text, like the names that they are compared with.
 _CORE_FOLDER: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
 _IMPORTLIB: Final = os.path.dirname(importlib.__file__) + os.sep  # noqa: PTH120
+_SYNTAX_ERRORS: Final = (SyntaxError, IndentationError, TabError)
 _PLUGGY: Final = f"{os.sep}pluggy{os.sep}"
 
 
@@ -78,8 +79,8 @@ def _locate_error(error: BaseException) -> str:
 
     Empty if unknown.
     """
-    if isinstance(error, SyntaxError) and error.filename:
-        return f" at {os.path.basename(error.filename)}:{error.lineno}"  # noqa: PTH119 - as below
+    if type(error) in _SYNTAX_ERRORS:  # of other classes, the name may be a document's address
+        return _format_place(error.filename, error.lineno)  # type: ignore[attr-defined]
     trace = error.__traceback__
     folder = location = ""
     while trace is not None:
@@ -87,9 +88,16 @@ def _locate_error(error: BaseException) -> str:
         if not folder and not _passes_on(name):
             folder = os.path.dirname(name)  # noqa: PTH120 - no name of a file need be a path
         if folder and os.path.dirname(name) == folder:  # noqa: PTH120 - as above
-            location = f" at {os.path.basename(name)}:{trace.tb_lineno}"  # noqa: PTH119 - as above
+            location = _format_place(name, trace.tb_lineno)
         trace = trace.tb_next
     return location
+
+
+def _format_place(file: object, line: object) -> str:
+    """Return a line of a file that exists; empty for others: code may name its file as it likes."""
+    if not isinstance(file, str) or not isinstance(line, int) or not os.path.isfile(file):  # noqa: PTH113 - as above
+        return ""
+    return f" at {os.path.basename(file)}:{line}"  # noqa: PTH119 - as above
 
 
 def _passes_on(file: str) -> bool:

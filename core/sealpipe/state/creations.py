@@ -10,6 +10,7 @@ requests can be expired by them.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from sealpipe.errors import StateError, UsageError
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.state.files import create_file, make_private_directory, refuse_newer
 
+REPEAT_SECONDS: Final = 600.0
+"""For how long the same call of an assistant sends nothing twice."""
 _MAX_SIZE: Final = 1024 * 1024
 Kind = Literal["share", "request"]
 
@@ -98,7 +101,7 @@ def list_creations(
     """List all that is known, of a kind and one service or of every one: newest first.
 
     A damaged file, or one that a newer sealpipe wrote, is left out. If `is_strict`, it is a
-    StateError; a damaged one is set aside first, so that it stops one call and is not lost.
+    StateError; a damaged one only for `REPEAT_SECONDS`, in which it may be of the same call.
     """
     paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
     found = filter(None, (_read(path, is_strict=is_strict) for path in paths))
@@ -159,26 +162,13 @@ def _read(path: Path, *, is_strict: bool = False) -> Creation | None:
             raise StateError(f"the record {path} cannot be read: {error.strerror}") from None
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
-        if is_strict:
-            raise _set_aside(path) from None
+        if is_strict and time.time() - _read_age(path) / 1e9 < REPEAT_SECONDS:
+            raise StateError(
+                f"the record {path} is damaged, and may be of this call; nothing was sent",
+                remedy="look whether what you want is in `sealpipe shares list` or `sealpipe "
+                "requests list`; if not, move the file away, or wait ten minutes",
+            ) from None
         return None
-
-
-def _set_aside(path: Path) -> StateError:
-    """Give a damaged file another name, and return the error that tells of it."""
-    aside = path.with_name(f"{path.name}.damaged")
-    try:
-        path.replace(aside)
-    except OSError as error:
-        return StateError(
-            f"the record {path} is damaged, and cannot be set aside: {error.strerror}",
-            remedy="move it away if you do not need it",
-        )
-    return StateError(
-        f"the record {path} is damaged, and was set aside as {aside.name}; nothing was sent",
-        remedy="look whether what you want is in `sealpipe shares list` or `sealpipe requests "
-        "list`; if not, do it again",
-    )
 
 
 def _parse(members: Mapping[str, Any]) -> Creation:

@@ -288,6 +288,13 @@ def test_a_mistake_of_a_plugins_author_is_told_with_its_place(
             "secret = '{}'; return secret.nothing",
             "raised an unexpected AttributeError at thirdparty_",
         ),
+        ("raise SyntaxError('{0}', ('{0}.py', 3, 1, '{0}'))", "an unexpected SyntaxError"),
+        ("raise SyntaxError('{0}', (12345, 3, 1, '{0}'))", "an unexpected SyntaxError"),
+        (
+            "raise type('Xml', (SyntaxError,), {{}})('{0}', (__file__ + '{0}', 3, 1, '{0}'))",
+            "raised an unexpected Xml",
+        ),
+        ("exec(compile('1 / 0', '{0}', 'exec'))", "an unexpected ZeroDivisionError"),
         ("raise SecretNotFoundError('there is none') from ValueError('{}')", "there is none"),
         ("secret = '{}'; raise SecretNotFoundError('there is none')", "there is none"),
         ("return '{}'", "the source attic returned str for attic:x"),
