@@ -95,9 +95,9 @@ def _locate_error(error: BaseException) -> str:
 
 def _format_place(file: object, line: object) -> str:
     """Return a line of a file that exists; empty for others: code may name its file as it likes."""
-    if not isinstance(file, str) or not isinstance(line, int) or not os.path.isfile(file):  # noqa: PTH113 - as above
-        return ""
-    return f" at {os.path.basename(file)}:{line}"  # noqa: PTH119 - as above
+    if isinstance(file, str) and isinstance(line, int) and os.path.isfile(file):  # noqa: PTH113
+        return f" at {os.path.basename(file)}:{line}"  # noqa: PTH119 - as above
+    return ""
 
 
 def _passes_on(file: str) -> bool:
