@@ -21,7 +21,8 @@ T = TypeVar("T")
 _CORE_FOLDER: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
 _IMPORTLIB: Final = os.path.dirname(importlib.__file__) + os.sep  # noqa: PTH120
 _SYNTAX_ERRORS: Final = (SyntaxError, IndentationError, TabError)
-_PLUGGY: Final = f"{os.sep}pluggy{os.sep}"
+_LOADERS: Final = (f"{os.sep}pluggy{os.sep}", f"{os.sep}importlib_metadata{os.sep}")
+"""Packages that call a plugin for us; the second one does where a program has imported it."""
 
 
 watch: Callable[[str, Callable[[], Any]], Any] | None = None
@@ -102,7 +103,9 @@ def _format_place(file: object, line: object) -> str:
 
 def _passes_on(file: str) -> bool:
     """Return whether a file's functions only lead from us to the plugin."""
-    return file.startswith((_CORE_FOLDER, _IMPORTLIB, "<frozen ")) or _PLUGGY in file
+    return file.startswith((_CORE_FOLDER, _IMPORTLIB, "<frozen ")) or any(
+        folder in file for folder in _LOADERS
+    )
 
 
 def format_install_command(info: Info) -> str:
