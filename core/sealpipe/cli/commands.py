@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from sealpipe.errors import UsageError
+from sealpipe.errors import UsageError, find_similar
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.usage.share:share", "Encrypt secrets and create a share link."),
@@ -87,10 +87,8 @@ class Group(click.Group):
 
     def suggest(self, word: str, names: Sequence[str]) -> str | None:
         """Return the nearest name, or what other tools' name stands for; None if there is none."""
-        from difflib import get_close_matches  # for an error only
-
         others = [each for each in _OTHER_NAMES.get(word, ()) if each in names]
-        return next(iter([*others, *get_close_matches(word, names, 1)]), None)
+        return next(iter([*others, *find_similar(word, names)]), None)
 
 
 _MAX_LISTED = 10

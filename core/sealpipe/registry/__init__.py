@@ -216,9 +216,7 @@ class Registry:
                 name, model, self._make_unusable_error(kind, name, info, info.settings)
             )
         # pydantic: only where a backend has settings.
-        from sealpipe.registry.filling import (
-            fill_settings,
-        )
+        from sealpipe.registry.filling import fill_settings
 
         return fill_settings(model, self._get_store(kind, name), self.environ)
 

@@ -154,9 +154,7 @@ class Catalog:
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
         """Return the first CI plugin by name whose sign is set, but for the `excluded`, or None."""
         # Only outside the built-in CI systems.
-        from sealpipe.registry.entry_points import (
-            are_declared,
-        )
+        from sealpipe.registry.entry_points import are_declared
 
         with self._lock:
             if not self._has_loaded and are_declared():

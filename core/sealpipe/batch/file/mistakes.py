@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import PluginError, UsageError
+from sealpipe.errors import PluginError, UsageError, find_similar
 
 _MAX_LINE = 1000
 """Characters of a mistake's line."""
@@ -120,7 +119,7 @@ def name_text(text: str) -> str:
 def suggest_name(name: str, known: Iterable[str], what: str) -> str:
     """Suggest the nearest known name, or all of them."""
     names = list(known)
-    if matches := get_close_matches(name.lower(), names, 1) or get_close_matches(name, names, 1):
+    if matches := find_similar(name.lower(), names) or find_similar(name, names):
         return f"did you mean {matches[0]}?"
     shown = ", ".join(names[:30]) + (", ..." if len(names) > 30 else "")
     return f"{what} {shown}" if names else f"{what} none"
