@@ -128,7 +128,10 @@ def send_in_turn(
     turn = limiter.wait(timeout, current().sleep)
     if isinstance(turn, Failure):
         return turn
-    result = send(end - time.monotonic())
+    left = end - time.monotonic()
+    if left <= 0:  # a batch's database was busy meanwhile, or the process did not run
+        return Failure(sent=False, detail="the time ran out before the request was sent")
+    result = send(left)
     if isinstance(result, Response) and result.status == 429:
         limiter.slow_down(turn, parse_retry_after(result.headers.get("retry-after")))
     return result

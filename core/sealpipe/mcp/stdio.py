@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sealpipe.mcp.server import Setup
 
 MAX_LINE: Final = 1024 * 1024
-"""Most characters of one message."""
+"""Most characters of one message, without its newline."""
 _REFUSED: Final = "{}\n"
 """What the SDK gets in place of a longer one: JSON that is no message."""
 _NO_JSON: Final = types.ErrorData(
@@ -110,8 +110,8 @@ class BoundedLines(io.TextIOWrapper):
 
     def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # there is one limit
         """Return the next line; empty at the end."""
-        line = super().readline(MAX_LINE)
-        if line.endswith("\n") or len(line) < MAX_LINE:
+        line = super().readline(MAX_LINE + 1)
+        if line.endswith("\n") or len(line) <= MAX_LINE:
             return line
         while line and not line.endswith("\n"):
             line = super().readline(MAX_LINE)

@@ -15,10 +15,12 @@ import pytest
 
 from cli.account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, ConnectError, Field, RateLimitError
+from sealpipe.api.operation import Failure
 from sealpipe.network import rate
 from sealpipe.network.rate import SECOND, refuse_delay
 from sealpipe.network.rate_limiter import RateLimiter
 from sealpipe.network.service_network import MAX_CONNECTIONS
+from sealpipe.session import send_in_turn
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faults import says
@@ -323,3 +325,20 @@ def test_a_change_that_waits_for_its_turn_has_not_begun(
     faulty.plan(then=says(429, headers={"Retry-After": "20"}))
     asyncio.run(job())
     assert [request.method for request in faulty.received()] == ["GET"]
+
+
+class LateLimiter(RateLimiter):
+    """Gives a request its turn after the call's time, as one in a busy database does."""
+
+    def wait(self, timeout: float, sleep: Callable[[float], object]) -> int | Failure:
+        time.sleep(timeout)
+        return super().wait(timeout, sleep)
+
+
+def test_a_request_whose_turn_comes_after_its_time_is_surely_not_sent() -> None:
+    def send(timeout: float) -> Failure:
+        raise AssertionError(f"sent with {timeout} s left")
+
+    refused = send_in_turn(LateLimiter(), 0.01, send)
+    assert isinstance(refused, Failure)
+    assert not refused.sent
