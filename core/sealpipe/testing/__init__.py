@@ -17,8 +17,9 @@ results for missing, denied and empty.
 
 from __future__ import annotations
 
+from sealpipe.testing.channel import ChannelContract
 from sealpipe.testing.contract import CIContract
 from sealpipe.testing.source import SourceContract
-from sealpipe.testing.targets import ChannelContract, SinkContract
+from sealpipe.testing.targets import SinkContract
 
 __all__ = ["CIContract", "ChannelContract", "SinkContract", "SourceContract"]
