@@ -12,8 +12,10 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -31,6 +33,8 @@ CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 
 PATIENCE = 1.0
 """Seconds that `context.network` waits for a silent server, and its deadline for one that drips."""
+LONG = 30.0
+"""Seconds that a backend has for a request that is passed on to it."""
 DRIP = 0.1
 """Seconds between two bytes: far below any timeout of a single read."""
 
@@ -40,13 +44,19 @@ class FaultyServer:
 
     `how` is a status such as `503`, `closed` (the connection ends without a response), `silent`
     (the connection stays open without a response) or `dripping` (a response arrives byte by byte
-    and never ends).
+    and never ends). The body of a status is the request as it arrived: an error that quotes a
+    response shows a secret.
+
+    With `behind`, the address of a backend, only requests that change something fail, and reads are
+    passed on to it. `lost` passes on a change, too, and then closes the connection.
     """
 
     retry_after = 7.0
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str, behind: str | None = None) -> None:
         self.received = 0
+        self.changes = 0
+        """How many of the requests change something: their method is neither GET nor HEAD."""
         self._stopping = threading.Event()
         faulty_server = self
 
@@ -56,18 +66,46 @@ class FaultyServer:
                 if not self.raw_requestline or not self.parse_request():
                     self.close_connection = True
                     return
-                self.rfile.read(int(self.headers.get("content-length") or 0))
+                self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                is_change = self.command not in ("GET", "HEAD")
                 faulty_server.received += 1
+                faulty_server.changes += is_change
                 self.close_connection = True
-                if how == "silent":
+                if behind is not None and not is_change:
+                    self.respond(*self.pass_on(behind))
+                elif how == "lost" and behind is not None:
+                    self.pass_on(behind)
+                elif how == "silent":
                     faulty_server._stopping.wait()
                 elif how == "dripping":
                     self.drip()
-                elif how != "closed":
-                    self.send_response(int(how))
-                    self.send_header("retry-after", str(int(faulty_server.retry_after)))
-                    self.send_header("content-length", "0")
-                    self.end_headers()
+                elif how.isdigit():
+                    echo = f"{self.requestline}\n{self.headers}\n".encode() + self.body
+                    headers = {
+                        "retry-after": str(int(faulty_server.retry_after)),
+                        "location": "/elsewhere",
+                    }
+                    self.respond(int(how), headers, echo)
+
+            def pass_on(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
+                """Send the request to the backend, and return its response."""
+                parts = urlsplit(url)
+                backend = HTTPConnection(parts.hostname or "", parts.port, timeout=LONG)
+                headers = {**dict(self.headers.items()), "connection": "close"}
+                backend.request(self.command, parts.path + self.path, self.body or None, headers)
+                response = backend.getresponse()
+                content = response.read()
+                backend.close()
+                return response.status, dict(response.getheaders()), content
+
+            def respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                        self.send_header(name, value)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
             def drip(self) -> None:
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nx-drip: ")
