@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -33,6 +34,12 @@ for number, handler in (
 # hypothesis would import trio and what else brings it strategies, half a second for each worker: no
 # test draws them.
 os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
+# jsonschema would compile 38 grammars for a format that no schema here has, two seconds for each.
+sys.modules["rfc3987_syntax"] = None
+# What one worker has compiled and rewritten serves the others (rewriting.py): without it each takes
+# a quarter of a minute more, also where the user wants none.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # So that a contract that fails says what differs. Where sealpipe is installed from a wheel, its
 # entry point for pytest does the same.
 pytest.register_assert_rewrite("sealpipe.testing")
