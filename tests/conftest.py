@@ -20,6 +20,7 @@ import pytest
 from environment import own_environment
 from rewriting import collect_in_turn, sort_key
 from support.forked import retry_at_once
+from support.parts import SkipWithoutPart
 from tiers import is_first, is_in_rest, is_left_out
 
 # A shell starts a background job, and nohup a command, with signals that it ignores; and so would
@@ -104,6 +105,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     if worker is not None and not session.config.getoption("--all"):
         number = int(worker["workerid"].removeprefix("gw"))
         collect_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
+    sys.meta_path.append(SkipWithoutPart)
     gc.disable()
     try:
         return (yield)

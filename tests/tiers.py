@@ -50,6 +50,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/e2e/recipes/": "runs whole pipelines, and OpenBao",
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/mcp/test_stdio.py": "starts servers",
+    "tests/plugins/precommit/test_scanners.py::test_a_scanner_finds": _SERVERS,
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
@@ -113,6 +114,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/local/test_failing_calls.py": _STRACE,
     "tests/plugins/postgres_role/": "starts PostgreSQL",
     "tests/unit/batch/test_races.py": "kills workers and servers",
+    "tests/unit/core/test_installation.py::test_a_real_tool_of_uv": "runs uv",
+    "tests/unit/core/test_installation.py::test_a_real_venv_of_uv": "runs uv",
     "tests/unit/core/test_state_kills.py": _KILLS,
     "tests/unit/docs/test_readme_runs.py": "starts the service and three commands",
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
@@ -124,6 +127,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",
     "tests/service/test_state_machine.py": "a model's random walks",
+    "tests/unit/wire/test_public_vectors.py::test_nist_gcm_decryption": (
+        "the vectors are 125 MB for this test alone"
+    ),
     "tests/cli/expire_request/test_rule_d.py": "random schedules of whole requests",
     "tests/e2e/workflows/": "runs whole workflows",
     "tests/cli/faults/test_clients.py": (

@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 LOCKS = HERE / "locks"
 PYTHON = "3.11"
 """The oldest Python: a universal lock is valid from this version on."""
-NO_LOCK = ("all", "dev", "docs")
+NO_LOCK = ("all", "dev", "dev-all", "docs")
 AUDIT = ROOT / ".github/audit.txt"
 """pip-audit, for the release workflow only."""
 DOCS = ROOT / ".github/docs.txt"

@@ -9,12 +9,13 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.parts import program
+from support.parts import not_installed, program
 
 HERE = Path(__file__).parent
 SECONDS = 1500
@@ -97,6 +98,11 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, 
     """What it prints, and its rows by name."""
     for name in ("age", "keepassxc-cli"):
         program(name)
+    for name in ("azure-identity", "azure-keyvault-secrets", "google-cloud-secret-manager"):
+        try:
+            metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            not_installed(name)
     file = tmp_path_factory.mktemp("benchmarks") / "rows.json"
     # Each share that is compared is opened by its recipient: a link that opens to something else
     # ends the run.

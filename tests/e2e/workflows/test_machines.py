@@ -28,7 +28,7 @@ BUILT_EVERYWHERE = ["matterhook"]
 
 
 @pytest.mark.parametrize("python", MACHINES.SUITES)
-def test_all_that_dev_asks_for_has_a_wheel(python: str) -> None:
+def test_all_that_the_suite_asks_for_has_a_wheel(python: str) -> None:
     built = [
         word
         for name in (*BUILT_EVERYWHERE, *BUILT.get(python, ()))
@@ -38,7 +38,7 @@ def test_all_that_dev_asks_for_has_a_wheel(python: str) -> None:
     words = [
         "--quiet",
         "--extra",
-        "dev",
+        "dev-all",
         "--only-binary",
         ":all:",
         *built,

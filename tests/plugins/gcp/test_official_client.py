@@ -14,7 +14,7 @@ from google_crc32c import value as crc32c
 from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, FakeSecretManager
 from sealpipe_plugins.gcp.writing import ANNOTATION
 from support.backends import put, values
-from support.parts import missing
+from support.parts import not_installed
 
 FOLDER = f"projects/{PROJECT}"
 
@@ -26,7 +26,7 @@ def client(google: FakeSecretManager) -> Iterator[Any]:
         from google.cloud.secretmanager_v1.services.secret_manager_service.transports import rest
         from google.oauth2 import credentials
     except ImportError:
-        missing("google-cloud-secret-manager is not installed")
+        not_installed("google-cloud-secret-manager")
     # A service account would also ask Google itself for the regions of its requests.
     google.tokens.add("made-up")
     transport = rest.SecretManagerServiceRestTransport(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.parts import KEYRING_ANSWERS, missing, program
+from support.parts import KEYRING_ANSWERS, not_installed, program
 
 CANARY = "Canary-c611"
 
@@ -70,7 +70,7 @@ def session(
     try:
         import keyring  # noqa: F401
     except ImportError:
-        missing("keyring is not installed")
+        not_installed("keyring")
     home, script = place / "home", place / "inside.py"
     (home / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
     script.write_text(INSIDE + code)

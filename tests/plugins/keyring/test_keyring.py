@@ -13,6 +13,7 @@ from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from support.backends import opened
+from support.parts import library
 
 
 def test_passwords_are_taken_exactly(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ BACKENDS = {
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("variable", ["PYTHON_KEYRING_BACKEND", "SEALPIPE_PLUGIN_KEYRING__BACKEND"])
 def test_each_way_to_have_no_keyring_reads_differently(variable: str, backend: str) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     registry = Registry(environ={variable: backend})
     with pytest.raises(NotConfiguredError) as caught:
         resolve([parse_field("keyring:db/app")], lambda: registry)
@@ -146,7 +147,7 @@ class {name}(KeyringBackend):
 def test_a_third_party_backend_is_used_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     (tmp_path / "attic_keyring.py").write_text(
         OWN.format(name="Attic", body="return f'{service}|{username}'")
     )
@@ -159,7 +160,7 @@ def test_a_third_party_backend_is_used_unchanged(
 def test_a_backend_that_can_only_ask_is_refused_before_it_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     for package in ("keyrings", "keyrings/cryptfile"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("")
@@ -178,7 +179,7 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(
 def test_a_backend_that_breaks_shows_nothing_of_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     (tmp_path / "broken_keyring.py").write_text(
         OWN.format(name="Broken", body=f"raise OSError({CANARY!r})")
     )
@@ -208,7 +209,7 @@ def test_without_the_package_the_error_says_what_to_install(
 
 @pytest.mark.parametrize("body", ["", "db", "/me", "db/"])
 def test_a_service_and_a_user_name_are_needed(body: str) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     registry = Registry(environ={})
     with pytest.raises(ReferenceValueError, match="needs a service and a user name"):
         resolve([parse_field(f"keyring:{body}")], lambda: registry)

@@ -23,6 +23,7 @@ from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write, write_fields
+from support.parts import library
 
 PUT = """
 from sealpipe.plugin import Secret, SinkField
@@ -176,7 +177,7 @@ def backend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Backend:
     """A registry whose keyring stores in a certain way."""
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(body: str) -> Registry:
@@ -239,7 +240,7 @@ def test_a_failing_backend_is_reported_without_its_text(backend: Backend, body: 
 def test_a_keyring_of_plain_text_is_not_stored_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     for package in ("keyrings", "keyrings/alt"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("")
@@ -261,13 +262,13 @@ def test_an_entry_takes_one_value(backend: Backend) -> None:
 
 
 def test_without_a_keyring_it_says_so() -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     with pytest.raises(NotConfiguredError, match="this machine has no keyring"):
         put(Registry(environ={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}), "one")
 
 
 def test_a_planned_write_is_described() -> None:
-    pytest.importorskip("keyring")
+    library("keyring", "keyring")
     registry = Registry(environ={})
     locator = registry.locate(parse("keyring:https://example.org/api/me"), "sink")
     told = "store me of https://example.org/api in the keyring, replacing what is there"

@@ -195,7 +195,7 @@ class TestConnect:
         ]
 
     def test_the_vendors_own_client_reads_the_same(self, fake: FakeConnect) -> None:
-        sdk = pytest.importorskip("onepasswordconnectsdk.client")
+        sdk = library("onepasswordconnectsdk.client", "onepasswordconnectsdk")
         client = sdk.Client(fake.base_url, TOKEN)
         item = client.get_item("db", "Prod env")
         theirs = {

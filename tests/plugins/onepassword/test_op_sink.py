@@ -27,6 +27,7 @@ from sealpipe_plugins.onepassword.changes import plan_changes, read_item
 from sealpipe_plugins.onepassword.items import all_values, parse_item
 from support.backends import put, put_refused, value_of, values
 from support.fake_web import Asked, Reply
+from support.parts import library
 
 TOKEN, READER = "Canary-token-90aa", "Canary-token-7be1"
 VALUE = "canary-in-an-item-5f1e"
@@ -88,7 +89,7 @@ def filled(fake: FakeConnect, title: str = "db") -> Any:
 
 class TestConnect:
     def test_a_new_item_is_a_login_that_the_vendors_client_reads(self, fake: FakeConnect) -> None:
-        sdk = pytest.importorskip("onepasswordconnectsdk.client")
+        sdk = library("onepasswordconnectsdk.client", "onepasswordconnectsdk")
         put(
             environ(fake),
             "op://Prod/acme",
@@ -108,8 +109,8 @@ class TestConnect:
         assert value_of("op://Prod/acme/Admin/PIN", environ(fake)) == "1234"
 
     def test_the_vendors_client_writes_the_same_fake(self, fake: FakeConnect) -> None:
-        sdk = pytest.importorskip("onepasswordconnectsdk.client")
-        models = pytest.importorskip("onepasswordconnectsdk.models")
+        sdk = library("onepasswordconnectsdk.client", "onepasswordconnectsdk")
+        models = library("onepasswordconnectsdk.models", "onepasswordconnectsdk")
         client = sdk.Client(fake.base_url, TOKEN)
         field = models.Field(id="password", type="CONCEALED", label="password", value="theirs")
         item = models.Item(
@@ -302,7 +303,7 @@ OPS = {"OP_SERVICE_ACCOUNT_TOKEN": "ops_Canary-51aa"}
 
 @pytest.fixture
 def sdk(monkeypatch: pytest.MonkeyPatch) -> Any:
-    pytest.importorskip("onepassword")
+    library("onepassword", "onepassword-sdk")
     from plugins.onepassword.fake_sdk import FakeSdk
 
     made = FakeSdk()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.parts import missing, program
+from support.parts import not_installed, program
 
 Encrypt = Callable[..., Path]
 
@@ -20,7 +20,7 @@ class Keys:
         try:
             from pyrage import x25519
         except ImportError:
-            missing("pyrage is not installed")
+            not_installed("pyrage")
         identity = x25519.Identity.generate()
         self.private = str(identity)
         self.file = folder / f"{name}.key"

@@ -13,16 +13,9 @@ from pathlib import Path
 import pytest
 
 from sealpipe.installation import IMAGE_MARKER, format_command
-from support.parts import ROOT, missing
+from support.parts import ROOT, program
 
 VAULT = ["sealpipe[vault]"]
-
-
-def uv() -> str:
-    """The real uv: beside this Python, or on the PATH."""
-    from shutil import which
-
-    return which("uv", path=str(Path(sys.executable).parent)) or which("uv") or missing("uv")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +74,7 @@ def test_a_real_venv_is_told_pip(tmp_path: Path) -> None:
 
 
 def test_a_real_venv_of_uv_is_told_uv_pip(tmp_path: Path) -> None:
-    run([uv(), "venv", "--offline", "--python", sys.executable, str(tmp_path / "v")], tmp_path)
+    run(["venv", "--offline", "--python", sys.executable, str(tmp_path / "v")], tmp_path)
     assert (
         format_command(VAULT, str(tmp_path / "v"), has_pip=False)
         == "uv pip install 'sealpipe[vault]'"
@@ -110,13 +103,15 @@ def test_a_real_tool_of_uv_is_told_uv_tool(tmp_path: Path) -> None:
             ),
         ]
         content.writestr("tiny-1.dist-info/RECORD", "".join(f"{name},,\n" for name in names))
-    run([uv(), "tool", "install", "--offline", "--python", sys.executable, str(wheel)], tmp_path)
+    run(["tool", "install", "--offline", "--python", sys.executable, str(wheel)], tmp_path)
     assert (
         format_command(["a"], str(tmp_path / "tools/tiny")) == "uv tool install --with 'a' sealpipe"
     )
 
 
-def run(command: list[str], home: Path) -> None:
+def run(words: list[str], home: Path) -> None:
+    """The real uv, with a home of its own."""
+    command = [program("uv"), *words]
     environ = {
         "HOME": str(home),
         "PATH": "/usr/bin:/bin",

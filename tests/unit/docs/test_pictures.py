@@ -34,10 +34,10 @@ def alternative(picture: Path) -> str:
         found = re.search(r"<desc [^>]*>(.*)</desc>", picture.read_text(encoding="utf-8"))
         assert found is not None, picture
         return html.unescape(found[1])
-    from PIL import Image
-
-    with Image.open(picture) as image:
-        return str(image.info["Description"])
+    content = picture.read_bytes()
+    chunk = content.index(b"tEXtDescription\0")
+    size = int.from_bytes(content[chunk - 4 : chunk])
+    return content[chunk + 4 :][:size].partition(b"\0")[2].decode("latin-1")
 
 
 def shown() -> list[tuple[Path, Path, str]]:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import EnvelopeError, PointError
 from sealpipe.wire import encoding, envelope, keys, tokens
-from support.parts import shared
+from support.parts import library, shared
 
 
 def wycheproof(name: str, **wanted: int) -> list[dict[str, Any]]:
@@ -153,9 +153,7 @@ def test_nist_public_key_validation() -> None:
 
 
 def test_nist_gcm_decryption_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = pytest.importorskip(
-        "cryptography_vectors", reason="cryptography-vectors is not installed"
-    )
+    package = library("cryptography_vectors", "cryptography-vectors")
     path = "ciphers/AES/GCM/gcmDecrypt256.rsp"
     with package.open_vector_file(path, "r") as file:
         sections = file.read().split("[Keylen = 256]")[1:]

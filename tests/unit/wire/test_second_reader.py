@@ -13,8 +13,9 @@ import pytest
 
 from sealpipe.errors import FragmentError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
+from support.parts import library
 
-theirs = pytest.importorskip("credenshare.crypto", reason="the second reader is not installed")
+theirs = library("credenshare.crypto", "credenshare")
 
 FIELDS = [
     fields.Field("Password", 's3cr3t "quoted" \\ \x00\n', type="password"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.github_log import command, pairs, read_lines
-from support.parts import missing
+from support.parts import missing, program
 
 PARTS = ("pyproject.toml", "LICENSE", "core", "plugins", "actions")
 """Of the checkout, what an installation reads."""
@@ -126,7 +126,7 @@ def own_tool(tools: Path, tool: str) -> None:
     """Put `uv`, or a Python of that name, into the PATH; `old:NAME` is a Python that is too old."""
     name = tool.removeprefix("old:")
     if name == "uv":
-        (tools / name).symlink_to(uv())
+        (tools / name).symlink_to(program("uv"))
         return
     script = f"exec '{sys.executable}' \"$@\""
     if tool != name:
@@ -136,12 +136,3 @@ def own_tool(tools: Path, tool: str) -> None:
         )
     (tools / name).write_text(f"#!/bin/sh\n{script}\n")
     (tools / name).chmod(0o755)
-
-
-def uv() -> str:
-    """Where it is: beside the Python that runs the tests, or in PATH."""
-    return (
-        shutil.which("uv", path=str(Path(sys.executable).parent))
-        or shutil.which("uv")
-        or missing("uv")
-    )

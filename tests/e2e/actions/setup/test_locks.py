@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from e2e.actions.setup.setting_up import SetUp, uv
+from e2e.actions.setup.setting_up import SetUp
 from environment import MACHINE
 from support.parts import ROOT, load_module, missing, program
 
@@ -92,7 +92,7 @@ def test_what_is_installed_with_every_extra_has_all_that_it_needs(
 ) -> None:
     job = set_up("uv", "python3", checkout=checkout)
     done = job(",".join(LOCK.extras()), "uv")
-    command = [uv(), "pip", "check", "--python", done.executable.with_name("python")]
+    command = [program("uv"), "pip", "check", "--python", done.executable.with_name("python")]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert checked.returncode == 0, checked.stderr
 
@@ -115,7 +115,7 @@ def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platfor
     # PyYAML has no wheel for 3.15.
     parts = {*WANTED} - {"yaml"} if version == "3.15" else {"all", "build"}
     locks = [word for name in sorted(parts) for word in ("-r", HERE / "locks" / f"{name}.txt")]
-    command = [uv(), "pip", "install", *words, *locks]
+    command = [program("uv"), "pip", "install", *words, *locks]
     done = subprocess.run(
         command, env=MACHINE, capture_output=True, text=True, timeout=120, check=False
     )

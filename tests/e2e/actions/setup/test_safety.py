@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import sealpipe
-from e2e.actions.setup.setting_up import SetUp, uv
+from e2e.actions.setup.setting_up import SetUp
+from support.parts import program
 from support.ports import silent_port
 from support.terminal import readable
 
@@ -63,7 +64,7 @@ def test_a_requirement_without_a_hash_is_refused(
 def test_no_secret_of_the_step_reaches_what_it_starts(set_up: Make, installer: str) -> None:
     job = set_up()
     seen = job.home / "seen"
-    started = {"uv": uv(), "python3": sys.executable}
+    started = {"uv": program("uv"), "python3": sys.executable}
     for name, real in started.items():
         # The bit that answers for itself is Python: what it says is where it is really found.
         job.add(
@@ -94,7 +95,7 @@ def test_no_secret_is_found_in_the_processes_that_started_it_either(
     """Whatever runs as the same user reads its parent's environment as it was when that started."""
     job = set_up()
     seen = job.home / "seen"
-    for name, real in {"uv": uv(), "python3": sys.executable}.items():
+    for name, real in {"uv": program("uv"), "python3": sys.executable}.items():
         # Its own environment, names and all, and that of every process above it up to the test's.
         walk = f"p=$$; while [ $p -ne {os.getpid()} ] && [ $p -gt 1 ]; do /bin/cat /proc/$p/environ"
         walk += (

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import sealpipe
-from e2e.actions.setup.setting_up import PARTS, Done, SetUp, uv
-from support.parts import make_read_only, tmpfs
+from e2e.actions.setup.setting_up import PARTS, Done, SetUp
+from support.parts import make_read_only, program, tmpfs
 
 Make = Callable[..., SetUp]
 
@@ -122,7 +122,7 @@ def test_without_a_python_uv_finds_or_fetches_one(set_up: Make) -> None:
     asked = job.home / "asked"
     # uv looks in more places than PATH; which Python it takes is its own affair.
     instead = f"printf '%s\\n' \"$*\" > '{asked}'; set -- venv --python '{sys.executable}' venv"
-    script = f"if [ $1 = venv ]; then {instead}; fi\nexec '{uv()}' \"$@\""
+    script = f"if [ $1 = venv ]; then {instead}; fi\nexec '{program('uv')}' \"$@\""
     job.add("uv", script)
     assert said(job(HOME="-").executable) == VERSION
     assert "--python >=3.11,<3.14 venv" in asked.read_text()
