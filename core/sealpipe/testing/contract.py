@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -45,7 +46,8 @@ class FaultyServer:
     `how` is a status such as `503`, `closed` (the connection ends without a response), `silent`
     (the connection stays open without a response) or `dripping` (a response arrives byte by byte
     and never ends). The body of a status is the request as it arrived: an error that quotes a
-    response shows a secret.
+    response shows a secret. One such as `307` redirects to the same path at the address
+    `elsewhere`.
 
     With `behind`, the address of a backend, only requests that change something fail, and reads are
     passed on to it. `lost` passes on a change, too, and then closes the connection.
@@ -53,7 +55,7 @@ class FaultyServer:
 
     retry_after = 7.0
 
-    def __init__(self, how: str, behind: str | None = None) -> None:
+    def __init__(self, how: str, behind: str | None = None, elsewhere: str = "/elsewhere") -> None:
         self.received = 0
         self.changes = 0
         """How many of the requests change something: their method is neither GET nor HEAD."""
@@ -83,7 +85,7 @@ class FaultyServer:
                     echo = f"{self.requestline}\n{self.headers}\n".encode() + self.body
                     headers = {
                         "retry-after": str(int(faulty_server.retry_after)),
-                        "location": "/elsewhere",
+                        "location": elsewhere + self.path,
                     }
                     self.respond(int(how), headers, echo)
 
@@ -187,19 +189,7 @@ class Contract:
 
     def test_the_module_with_the_hook_imports_no_sdk(self, registry: Registry) -> None:
         hooks = registry.catalog.get_module_name(self.kind, self.name)
-        code = (
-            "import sys, json, importlib\n"
-            f"for name in {KINDS_NEEDED!r}: importlib.import_module(name)\n"
-            "before = set(sys.modules)\n"
-            f"importlib.import_module({hooks!r})\n"
-            "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) "
-            "- before})))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        package = hooks.partition(".")[0]
-        loaded = set(json.loads(done.stdout)) - LIGHT - {package} - set(sys.stdlib_module_names)
+        loaded = _imported_by(hooks) - LIGHT - {hooks.partition(".")[0]}
         assert not loaded, f"importing the hooks imports {', '.join(sorted(loaded))}"
 
     def test_it_says_of_itself_whether_it_can_be_used(self, registry: Registry) -> None:
@@ -221,6 +211,23 @@ class Contract:
 
 
 KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
+
+
+@cache
+def _imported_by(hooks: str) -> frozenset[str]:
+    """Return the packages that a module with hooks imports beside the standard library's.
+
+    In a process of its own, once for all plugins that share the module.
+    """
+    code = (
+        "import sys, json, importlib\n"
+        f"for name in {KINDS_NEEDED!r}: importlib.import_module(name)\n"
+        "before = set(sys.modules)\n"
+        f"importlib.import_module({hooks!r})\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return frozenset(json.loads(done.stdout)) - sys.stdlib_module_names
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:

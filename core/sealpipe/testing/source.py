@@ -10,7 +10,13 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError, UnavailableError
+from sealpipe.errors import (
+    AccessDeniedError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+)
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -141,8 +147,8 @@ class SourceContract(Contract):
             assert _is_same(together[locator], single), locator
 
     def test_eight_threads_get_what_one_gets(self, registry: Registry) -> None:
+        """They come first: whatever logs in or connects does so for all of them at once."""
         bodies = [self.put(self._some(number)) for number in range(8)]
-        expected = [self.get(registry, body) for body in bodies]
         found: dict[int, Document | PluginError] = {}
         start = threading.Barrier(8)
 
@@ -155,6 +161,7 @@ class SourceContract(Contract):
             thread.start()
         for thread in threads:
             thread.join()
+        expected = [self.get(registry, body) for body in bodies]
         different = {
             number: found[number]
             for number in range(8)
@@ -180,12 +187,12 @@ class SourceContract(Contract):
         assert not find_leaks(text + log_text(caplog), self.secrets())
 
     @pytest.fixture
-    def trouble(self) -> Iterator[Callable[[str], FaultyServer]]:
+    def trouble(self) -> Iterator[Callable[..., FaultyServer]]:
         """Return a function that starts a server which fails in one way."""
         started: list[FaultyServer] = []
 
-        def start(how: str) -> FaultyServer:
-            started.append(FaultyServer(how))
+        def start(how: str, elsewhere: str = "") -> FaultyServer:
+            started.append(FaultyServer(how, elsewhere=elsewhere))
             return started[-1]
 
         yield start
@@ -195,7 +202,7 @@ class SourceContract(Contract):
     @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
     def test_a_backend_that_does_not_answer_is_unavailable(
         self,
-        trouble: Callable[[str], FaultyServer],
+        trouble: Callable[..., FaultyServer],
         how: str,
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
@@ -212,6 +219,22 @@ class SourceContract(Contract):
         assert not find_leaks(error_text(error) + log_text(caplog), self.secrets())
         if how == "429":
             assert error.retry_after == server.retry_after
+
+    def test_a_redirect_to_another_host_is_an_error_and_not_followed(
+        self, trouble: Callable[..., FaultyServer], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Whoever it leads to would get the credential, or answer in the backend's place."""
+        log_everything(caplog)
+        stranger = trouble("404")
+        server = trouble("307", stranger.url.replace("127.0.0.1", "localhost"))
+        environ = self.at(server.url)
+        if environ is None:
+            pytest.skip(f"{self.name} does not talk HTTP")
+        error = self.get(self.registry_in(environ), self.missing())
+        assert (server.received, stranger.received) == (1, 0)
+        assert isinstance(error, NotConfiguredError), error
+        assert error.remedy
+        assert not find_leaks(error_text(error) + log_text(caplog), self.secrets())
 
     def _some(self, number: int) -> Content:
         text = f"value {number}".encode()

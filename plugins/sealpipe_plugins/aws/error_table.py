@@ -93,6 +93,11 @@ _PATTERN = Meaning(
     "cannot be {done}: its AllowedPattern does not match the value",
     "ask for another value, or change the pattern",
 )
+REDIRECT = Meaning(
+    NotConfiguredError,
+    "cannot be {done}: the address of AWS responded with a redirect, which is never followed",
+    "check endpoint_url",
+)
 _UNKNOWN_OPERATION = Meaning(
     UnsupportedError,
     "cannot be accessed: this endpoint does not support {action}",

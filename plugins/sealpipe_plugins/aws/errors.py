@@ -20,6 +20,7 @@ from sealpipe_plugins.aws.error_table import (
     FAILED,
     KEY,
     READ,
+    REDIRECT,
     SDK,
     THROTTLED,
     Meaning,
@@ -77,6 +78,8 @@ def _map_response(
     failure = error_for_code(code, str(error.get("Message", "")), subject, action, verb)
     if status >= 500 and not isinstance(failure, UnavailableError | UnknownOutcomeError):
         failure = _make_error(FAILED, subject, action, code, verb, aws_failed=True)
+    elif 300 <= status < 400:
+        failure = _make_error(REDIRECT, subject, action, code, verb)
     elif status == 429 and not isinstance(failure, UnavailableError):
         failure = _make_error(THROTTLED, subject, action, code, verb)
     if isinstance(failure, UnavailableError):

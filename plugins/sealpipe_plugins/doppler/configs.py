@@ -14,7 +14,7 @@ from sealpipe.plugin import (
     SecretNotFoundError,
 )
 from sealpipe_plugins.doppler.api import Doppler, unexpected_response
-from sealpipe_plugins.http_errors import Refusals, explain_redirects
+from sealpipe_plugins.http_errors import Refusals
 
 SECRETS: Final = "/v3/configs/config/secrets"
 
@@ -126,7 +126,6 @@ def explain_refusals(name: ConfigName, do: str) -> Refusals:
             f"has no {what}, or hides it from this token",
             "check project and config, and the projects that the token may see",
         ),
-        **explain_redirects(what),
     }
 
 

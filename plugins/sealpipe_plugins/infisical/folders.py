@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from sealpipe.plugin import AccessDeniedError, Locator, ReferenceValueError, SecretNotFoundError
-from sealpipe_plugins.http_errors import Refusals, explain_redirects
+from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.infisical.api import Infisical, unexpected_response
 
 SECRETS: Final = "/api/v3/secrets/raw"
@@ -109,7 +109,6 @@ def explain_refusals(folder: Folder, do: str) -> Refusals:
             f"has no {folder}, or hides it from this identity",
             "check the project's id or slug, the environment's slug and the folder",
         ),
-        **explain_redirects(str(folder)),
     }
 
 

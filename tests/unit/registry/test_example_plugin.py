@@ -62,6 +62,12 @@ BREAKS = {
             "test_a_backend_that_turns_it_away_is_unavailable[503]",
         },
     ),
+    "a redirect is followed": (
+        "shelf.py",
+        "json=json)",
+        "json=json, follow_redirects=True)",
+        {"test_a_redirect_to_another_host_is_an_error_and_not_followed"},
+    ),
     "what somebody changed since is overwritten": (
         "sink.py",
         "marked=before.label == marker",

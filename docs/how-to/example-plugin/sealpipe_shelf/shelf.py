@@ -11,6 +11,7 @@ from sealpipe.plugin import (
     AccessDeniedError,
     BackendAuthError,
     Context,
+    NotConfiguredError,
     PluginError,
     Secret,
     SecretNotFoundError,
@@ -72,6 +73,8 @@ class Shelf:
             raise UnavailableError(
                 "Shelf is busy", retry_after=float(wait) if wait.isdecimal() else None
             )
+        if response.is_redirect:  # never followed: whoever is there would get the token
+            raise NotConfiguredError("Shelf responded with a redirect", remedy="correct SHELF_URL")
         if not response.is_success:
             raise PluginError(f"Shelf responded with status {response.status_code}")
         return response
