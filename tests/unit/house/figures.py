@@ -95,7 +95,7 @@ def find_type_only_blocks(source: str) -> Lines:
     """Find `if TYPE_CHECKING`; `if not TYPE_CHECKING`, which hides a name from mypy, is something
     else.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in _nodes(source):
         if isinstance(node, ast.If) and ast.unparse(node.test) in (
             "TYPE_CHECKING",
             "typing.TYPE_CHECKING",
@@ -103,8 +103,13 @@ def find_type_only_blocks(source: str) -> Lines:
             yield node.lineno
 
 
+@cache
+def _nodes(source: str) -> Sequence[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
 def _functions(source: str) -> Iterator[Function]:
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, Function))
+    return (node for node in _nodes(source) if isinstance(node, Function))
 
 
 def _own_nodes(function: Function) -> Iterator[ast.AST]:
@@ -126,6 +131,7 @@ def _circles() -> Sequence[Sequence[str]]:
 
 
 def _places(find: Callable[[str], Lines], *folders: str) -> Callable[[], Places]:
+    @cache
     def find_all() -> Places:
         files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
         return [

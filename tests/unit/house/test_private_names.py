@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -76,9 +77,14 @@ def _find_private_part(dotted: str) -> bool:
     )
 
 
-def _collect_own_names(tree: ast.AST) -> Iterator[str]:
+@cache
+def _nodes(source: str) -> Sequence[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
+def _collect_own_names(source: str) -> Iterator[str]:
     """Yield every private name that a file of ours defines, at any level."""
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         match node:
             case ast.ClassDef(name=name):
                 yield name
@@ -99,10 +105,10 @@ def _collect_mangled(node: ast.ClassDef) -> set[str]:
     }
 
 
-def _collect_imports(tree: ast.AST) -> dict[str, str]:
+def _collect_imports(source: str) -> dict[str, str]:
     """Return the dotted names behind a file's imported names; only of modules that are not ours."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         if isinstance(node, ast.Import):
             for each in node.names:
                 name = each.name if each.asname else each.name.partition(".")[0]
@@ -126,11 +132,9 @@ def find_private_names(source: str, own_names: set[str]) -> set[str]:
     """Return the private names of others that a file uses, and `sys.modules` if it may write
     there.
     """
-    tree = ast.parse(source)
-    imported, own = _collect_imports(tree), own_names | set(_collect_own_names(tree))
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    imported, own = _collect_imports(source), own_names | set(_collect_own_names(source))
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         match node:
             case ast.Import(names=names):
                 found |= {each.name for each in names if _find_private_part(each.name)}
@@ -144,7 +148,7 @@ def find_private_names(source: str, own_names: set[str]) -> set[str]:
                 found |= {"sys.modules"} & dotted.keys()
             case ast.Attribute(attr=attr):
                 name = _resolve(node, imported)
-                if name == "sys.modules" and not _only_reads(node, parents):
+                if name == "sys.modules" and not _only_reads(node, source):
                     found.add(name)
                 elif (
                     _is_private(attr)
@@ -174,8 +178,8 @@ def find_private_names(source: str, own_names: set[str]) -> set[str]:
     return found
 
 
-def _only_reads(node: ast.Attribute, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    parent = parents[node]
+def _only_reads(node: ast.Attribute, source: str) -> bool:
+    parent = next(each for each in _nodes(source) if node in ast.iter_child_nodes(each))
     match parent:
         case ast.Compare():
             return True
@@ -190,9 +194,7 @@ def _only_reads(node: ast.Attribute, parents: Mapping[ast.AST, ast.AST]) -> bool
 @pytest.fixture(scope="module")
 def own_names() -> set[str]:
     return {
-        name
-        for file in SOURCES
-        for name in _collect_own_names(ast.parse(file.read_text(encoding="utf-8")))
+        name for file in SOURCES for name in _collect_own_names(file.read_text(encoding="utf-8"))
     }
 
 
