@@ -91,8 +91,8 @@ REST: Final[Mapping[str, str]] = {
         "Microsoft's own client, whose import takes a second"
     ),
     "tests/plugins/azure_key_vault/test_storing.py::TestLostResponses::test_killed": _KILLS,
-    "tests/plugins/gcp/test_end_to_end.py::test_reading_shows": _STRACE,
-    "tests/plugins/gcp/test_end_to_end.py::test_storing_shows": _STRACE,
+    "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,
+    "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
     "tests/plugins/gcp/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_killed_at_any_step": _KILLS,

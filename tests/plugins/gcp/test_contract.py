@@ -18,6 +18,7 @@ from plugins.gcp.fake_secret_manager import (
 )
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.failures import OnTheWay
 
 
 class _OnFake:
@@ -37,10 +38,10 @@ class _OnFake:
         return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "1"}
 
     def secrets(self) -> Sequence[str]:
-        return (TOKEN, REFRESH_TOKEN)
+        return (TOKEN, REFRESH_TOKEN, "Canary-client")
 
 
-class TestGcpSm(_OnFake, SourceContract):
+class TestGcpSm(OnTheWay, _OnFake, SourceContract):
     holds = frozenset({"text", "binary"})
 
     def put(self, content: Content) -> str:

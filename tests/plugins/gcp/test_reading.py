@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from google_crc32c import value as crc32c
 
 from plugins.gcp.conftest import DEFAULT
-from plugins.gcp.fake_secret_manager import FORBIDDEN, NUMBER, PROJECT, FakeSecretManager
+from plugins.gcp.fake_secret_manager import NUMBER, PROJECT, FakeSecretManager
 from sealpipe.errors import (
-    AccessDeniedError,
     BackendAuthError,
-    NotConfiguredError,
     PluginError,
-    ReferenceValueError,
-    SecretNotFoundError,
-    UnavailableError,
 )
-from support.backends import answers, refused, registry, values
+from support.backends import answers, registry, values
 from support.fake_web import Reply
 
 CANARY = "canary-of-an-answer"
@@ -55,22 +48,6 @@ class TestReferences:
             b"new",
         ]
 
-    @pytest.mark.parametrize("body", ["", "a/b/c", "A B", "p/", "../x", f"{PROJECT}/a.b", "p/é"])
-    def test_any_other_name_is_refused(
-        self, body: str, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        refused(environ, f"gcp-sm:{body}", ReferenceValueError, "is not a valid name")
-        assert google.asked == []
-
-    def test_a_name_without_a_project_needs_the_setting(self, environ: dict[str, str]) -> None:
-        del environ["GOOGLE_CLOUD_PROJECT"]
-        error = refused(environ, "gcp-sm:db", NotConfiguredError, "names no project")
-        assert "gcp-sm:PROJECT/db" in error.remedy
-
-    def test_a_version_is_no_path(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        refused(environ, "gcp-sm:db?version=1/..", ReferenceValueError, "version=")
-        assert google.asked == []
-
 
 def test_fifty_secrets_need_one_login(google: FakeSecretManager, environ: dict[str, str]) -> None:
     for number in range(50):
@@ -83,86 +60,15 @@ def test_fifty_secrets_need_one_login(google: FakeSecretManager, environ: dict[s
     assert len(google.asked) == 51
 
 
-class TestRefusals:
-    @pytest.mark.parametrize(
-        ("reference", "kind", "words"),
-        [
-            ("gcp-sm:nothing", SecretNotFoundError, "does not exist"),
-            ("gcp-sm:db?version=7", SecretNotFoundError, "no such version"),
-            ("gcp-sm:off", SecretNotFoundError, "disabled or destroyed"),
-            (f"gcp-sm:{FORBIDDEN}", AccessDeniedError, "secretmanager.versions.access"),
-            ("gcp-sm:other-project/db", NotConfiguredError, "its project does not exist"),
-        ],
-    )
-    def test_are_told_apart(
-        self,
-        reference: str,
-        kind: type[PluginError],
-        words: str,
-        google: FakeSecretManager,
-        environ: dict[str, str],
-    ) -> None:
-        google.hold("db", b"x")
-        google.hold(FORBIDDEN, b"x")
-        google.hold("off").versions = [(b"x", "ENABLED"), (b"y", "DISABLED")]
-        refused(environ, reference, kind, words)
-
-    @pytest.mark.parametrize(
-        ("status", "error", "kind", "words"),
-        [
-            (
-                403,
-                {"details": [{"reason": "SERVICE_DISABLED"}]},
-                NotConfiguredError,
-                "is not enabled",
-            ),
-            (403, {"details": [{"reason": "BILLING_DISABLED"}]}, NotConfiguredError, "billing"),
-            (403, {"details": "odd"}, AccessDeniedError, "does not allow"),
-            (401, {"status": "UNAUTHENTICATED"}, BackendAuthError, "refused the token"),
-            (400, {"status": "INVALID_ARGUMENT"}, ReferenceValueError, "is not valid"),
-            (429, {}, UnavailableError, "try again later"),
-            (500, {}, UnavailableError, "failed"),
-            (302, {}, NotConfiguredError, "redirect"),
-            (200, {}, PluginError, "is not Google Secret Manager's"),
-            (418, {}, PluginError, "refused"),
-        ],
-    )
-    def test_say_what_it_is_and_quote_nothing(
-        self,
-        status: int,
-        error: dict[str, Any],
-        kind: type[PluginError],
-        words: str,
-        google: FakeSecretManager,
-        environ: dict[str, str],
-    ) -> None:
-        answer = Reply(status, {"error": {"message": CANARY, **error}, "payload": {"data": CANARY}})
-        google.rule = lambda asked: answer if asked.path.endswith(":access") else None
-        found = answers(registry(environ), "gcp-sm:db")[0]
-        assert type(found) is kind
-        assert words in found.message
-        assert CANARY not in str(found) + found.remedy
-
-    def test_a_token_that_is_refused_is_not_used_again(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        google.hold("db", b"x")
-        found = registry(environ)
-        assert not isinstance(answers(found, "gcp-sm:db")[0], PluginError)
-        google.tokens.clear()
-        assert isinstance(answers(found, "gcp-sm:db")[0], BackendAuthError)
-        assert not isinstance(answers(found, "gcp-sm:db")[0], PluginError)
-
-
-class TestChecksums:
-    def test_a_value_that_does_not_match_its_own_is_refused(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        google.hold("db", b"x")
-        payload = {"data": "eQ==", "dataCrc32c": str(crc32c(b"x"))}
-        answer = {"name": "projects/1/secrets/db/versions/1", "payload": payload}
-        google.rule = lambda asked: Reply(200, answer) if asked.path.endswith(":access") else None
-        refused(environ, "gcp-sm:db", UnavailableError, "checksum")
+def test_a_token_that_is_refused_is_not_used_again(
+    google: FakeSecretManager, environ: dict[str, str]
+) -> None:
+    google.hold("db", b"x")
+    found = registry(environ)
+    assert not isinstance(answers(found, "gcp-sm:db")[0], PluginError)
+    google.tokens.clear()
+    assert isinstance(answers(found, "gcp-sm:db")[0], BackendAuthError)
+    assert not isinstance(answers(found, "gcp-sm:db")[0], PluginError)
 
 
 class TestDoctor:
