@@ -85,8 +85,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/age/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": _STRACE,
     "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
     "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
-    "tests/plugins/azure_key_vault/test_end_to_end.py::test_reading_shows": _STRACE,
-    "tests/plugins/azure_key_vault/test_end_to_end.py::test_storing_shows": _STRACE,
+    "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_reading_shows": _STRACE,
+    "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_storing_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_official_client.py": (
         "Microsoft's own client, whose import takes a second"
     ),

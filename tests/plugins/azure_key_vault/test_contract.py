@@ -12,6 +12,7 @@ from plugins.azure_key_vault.conftest import DEFAULT
 from plugins.azure_key_vault.fake_key_vault import FORBIDDEN, SECRET, TOKEN, FakeKeyVault
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.failures import OnTheWay
 
 
 class _OnFake:
@@ -33,7 +34,7 @@ class _OnFake:
         return (TOKEN, SECRET)
 
 
-class TestAzureKv(_OnFake, SourceContract):
+class TestAzureKv(OnTheWay, _OnFake, SourceContract):
     holds = frozenset({"text"})
     largest = 25600
 

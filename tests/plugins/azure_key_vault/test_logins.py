@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,23 +11,19 @@ from plugins.azure_key_vault.conftest import APPLICATION
 from plugins.azure_key_vault.fake_key_vault import (
     AUDIENCE,
     CLIENT,
-    EXPIRED,
     SECRET,
     TENANT,
-    TOKEN,
     FakeKeyVault,
 )
 from sealpipe.errors import (
     BackendAuthError,
     NotConfiguredError,
-    PluginError,
     SettingError,
-    UnavailableError,
 )
 from sealpipe_plugins.azure_key_vault import transport
-from support.backends import failed, refused, registry, values
+from support.backends import refused, registry, values
 from support.ci_jobs import job_token
-from support.fake_web import Reply, drop
+from support.fake_web import Reply
 from support.ports import silent_port
 
 STORE = "SEALPIPE_STORE__OTHER__"
@@ -94,17 +89,6 @@ class TestApplications:
     ) -> None:
         monkeypatch.setenv("MSAL_FORCE_REGION", "westeurope")
         assert values(environ, "azure-kv:db") == [b"x"]
-
-    def test_need_a_job_that_gets_a_token(self, environ: dict[str, str]) -> None:
-        del environ["AZURE_CLIENT_SECRET"]
-        assert isinstance(failed(registry(environ), "azure-kv:db"), NotConfiguredError)
-
-    def test_need_their_id_and_an_encrypted_address(self, environ: dict[str, str]) -> None:
-        refused(
-            {**environ, "AZURE_CLIENT_ID": ""}, "azure-kv:db", NotConfiguredError, "no client_id"
-        )
-        plain = {**environ, "AZURE_AUTHORITY_HOST": "http://login.example"}
-        refused(plain, "azure-kv:db", NotConfiguredError, "must be an https address")
 
 
 class TestNamedStores:
@@ -178,79 +162,3 @@ class TestMachines:
                 "AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{silent.getsockname()[1]}"
             )
             refused(bare, "azure-kv:db", NotConfiguredError, "this machine has no managed identity")
-
-
-class TestRefusedLogins:
-    @pytest.mark.parametrize(
-        ("changes", "kind", "words"),
-        [
-            ({"AZURE_CLIENT_SECRET": EXPIRED}, BackendAuthError, "has expired (AADSTS7000222)"),
-            ({"AZURE_CLIENT_SECRET": "wrong"}, BackendAuthError, "is wrong (AADSTS7000215)"),
-            ({"AZURE_CLIENT_ID": "another"}, BackendAuthError, "no such application"),
-            (
-                {"AZURE_TENANT_ID": "nobody.example"},
-                NotConfiguredError,
-                "the tenant does not exist",
-            ),
-        ],
-    )
-    def test_are_told_apart(
-        self, changes: dict[str, str], kind: type[PluginError], words: str, environ: dict[str, str]
-    ) -> None:
-        found = refused({**environ, **changes}, "azure-kv:db", kind, words)
-        assert "canary" not in str(found) + found.remedy
-
-    @pytest.mark.parametrize(
-        "member", [{"expires_in": float("inf")}, {"expires_in": []}, {"id_token": "x"}]
-    )
-    def test_are_those_whose_response_is_odd(
-        self, member: dict[str, Any], azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        odd = Reply(
-            200, {"access_token": "Canary", "token_type": "Bearer", "expires_in": 1, **member}
-        )
-        azure.rule = lambda asked: odd if asked.path.endswith("/token") else None
-        refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
-
-    def test_of_a_job_that_is_not_trusted(self, environ: dict[str, str]) -> None:
-        del environ["AZURE_CLIENT_SECRET"]
-        job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token("another")}
-        audience = {"SEALPIPE_PLUGIN_AZURE_KV__AUDIENCE": "another"}
-        refused(
-            {**environ, **job, **audience},
-            "azure-kv:db",
-            BackendAuthError,
-            "does not trust the CI's token",
-        )
-
-    @pytest.mark.parametrize("fault", [Reply(503, ""), Reply(429, ""), drop])
-    def test_by_a_server_that_fails_are_no_refusals(
-        self, fault: Reply, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.rule = lambda asked: None if asked.path.startswith("/secrets") else fault
-        assert isinstance(failed(registry(environ), "azure-kv:db"), UnavailableError)
-        assert len(azure.asked) == 2
-
-    @pytest.mark.parametrize(
-        "body", [{"expires_in": 1}, "Canary", {"error": "Canary"}, {"error_codes": "odd"}, []]
-    )
-    def test_in_any_other_way_quote_nothing(
-        self,
-        body: object,
-        azure: FakeKeyVault,
-        environ: dict[str, str],
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        azure.rule = lambda asked: Reply(200, body) if asked.path.endswith("/token") else None
-        found = refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
-        assert "Canary" not in str(found) + found.remedy + caplog.text
-
-
-def test_no_login_shows_in_a_log_or_an_error(
-    environ: dict[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(0)
-    assert values(environ, "azure-kv:db") == [b"x"]
-    shown = caplog.text + repr(failed(registry(environ), "azure-kv:nothing"))
-    for secret in (TOKEN, SECRET):
-        assert secret not in shown

@@ -11,28 +11,22 @@ from hypothesis import strategies as st
 
 from plugins.azure_key_vault.conftest import APPLICATION, DEFAULT
 from plugins.azure_key_vault.fake_key_vault import (
-    FORBIDDEN,
     HOST,
-    OTHER_TENANT,
     TENANT,
     VAULT,
     FakeKeyVault,
 )
 from sealpipe.errors import (
-    AccessDeniedError,
     BackendAuthError,
     NotConfiguredError,
     PluginError,
-    ReferenceValueError,
-    SecretNotFoundError,
-    UnavailableError,
 )
 from sealpipe_plugins.azure_key_vault.challenge import (
     Challenge,
     parse_challenge,
     require_own_resource,
 )
-from support.backends import answers, opened, refused, registry, resolved, values
+from support.backends import answers, opened, registry, resolved, values
 from support.fake_web import Reply
 from support.wires import Intercepting
 
@@ -67,20 +61,6 @@ class TestReferences:
         old = azure.hold("db", "old", "new").versions[0]["version"]
         assert values(environ, f"azure-kv:db?version={old}", "azure-kv:db") == [b"old", b"new"]
 
-    @pytest.mark.parametrize(
-        "body", ["", "a/b/c", "A B", "v/", "a_b", "../x", "x/y", "-v/n", f"{HOST}/db", "vault/é"]
-    )
-    def test_any_other_name_is_refused(
-        self, body: str, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        refused(environ, f"azure-kv:{body}", ReferenceValueError, "is not a valid name")
-        refused(environ, "azure-kv:db?version=1", ReferenceValueError, "version=")
-        assert azure.asked == []
-
-    def test_a_name_without_a_vault_needs_the_setting(self) -> None:
-        error = refused(APPLICATION, "azure-kv:db", NotConfiguredError, "names no vault")
-        assert "azure-kv:VAULT/db" in error.remedy
-
 
 def test_fifty_secrets_need_one_login_and_one_challenge(
     azure: FakeKeyVault, environ: dict[str, str]
@@ -95,30 +75,6 @@ def test_fifty_secrets_need_one_login_and_one_challenge(
 
 
 class TestChallenges:
-    def test_a_token_goes_to_no_server_that_wants_one_for_others(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.resource = "https://vault.azure.net"
-        refused(environ, "azure-kv:db", NotConfiguredError, "for another service")
-        assert (len(azure.asked), azure.tokens) == (1, {})
-
-    def test_a_vault_of_another_tenant_is_told(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.tenant = OTHER_TENANT
-        refused(environ, "azure-kv:db", NotConfiguredError, "belongs to another tenant")
-
-    def test_a_server_without_one_is_no_vault(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        for answer in (
-            Reply(200, {}),
-            Reply(401, {}),
-            Reply(401, {}, {"www-authenticate": "Basic realm=x"}),
-        ):
-            azure.rule = lambda _, answer=answer: answer  # type: ignore[misc]
-            refused(environ, "azure-kv:db", NotConfiguredError, "is not Azure Key Vault")
-
     @pytest.mark.parametrize(
         ("header", "found"),
         [
@@ -184,69 +140,15 @@ class TestChallenges:
             require_own_resource(Challenge("", resource), vault, None)
 
 
-class TestRefusals:
-    @pytest.mark.parametrize(
-        ("name", "kind", "words"),
-        [
-            ("nothing", SecretNotFoundError, "does not exist"),
-            ("db?version=00000000000000000000000000000000", SecretNotFoundError, "no such version"),
-            ("gone", SecretNotFoundError, "is deleted and can be recovered"),
-            ("off", SecretNotFoundError, "is disabled"),
-            (FORBIDDEN, AccessDeniedError, "secrets/get"),
-        ],
-    )
-    def test_are_told_apart(
-        self,
-        name: str,
-        kind: type[PluginError],
-        words: str,
-        azure: FakeKeyVault,
-        environ: dict[str, str],
-    ) -> None:
-        azure.hold("db", "x")
-        azure.hold("gone", "x").deleted = True
-        azure.hold("off", "x", attributes={"enabled": False})
-        refused(environ, f"azure-kv:{name}", kind, words)
-
-    @pytest.mark.parametrize(
-        ("status", "inner", "kind", "words"),
-        [
-            (403, "ForbiddenByFirewall", AccessDeniedError, "firewall"),
-            (400, "", ReferenceValueError, "rejects the name"),
-            (401, "", BackendAuthError, "refused the token"),
-            (429, "", UnavailableError, "try again later"),
-            (500, "", UnavailableError, "failed"),
-            (302, "", NotConfiguredError, "redirect"),
-            (200, "", PluginError, "is not Azure Key Vault's"),
-            (418, "", PluginError, "refused"),
-        ],
-    )
-    def test_say_what_it_is_and_quote_nothing(
-        self,
-        status: int,
-        inner: str,
-        kind: type[PluginError],
-        words: str,
-        azure: FakeKeyVault,
-        environ: dict[str, str],
-    ) -> None:
-        error = {"code": CANARY, "message": CANARY, "innererror": {"code": inner}}
-        answer = Reply(status, {"error": error, "value": CANARY})
-        azure.rule = lambda asked: answer if asked.path == "/secrets/db" else None
-        found = answers(registry(environ), "azure-kv:db")[0]
-        assert type(found) is kind
-        assert words in found.message
-        assert CANARY not in str(found) + found.remedy
-
-    def test_a_token_that_is_refused_is_not_used_again(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.hold("db", "x")
-        found = registry(environ)
-        assert not isinstance(answers(found, "azure-kv:db")[0], PluginError)
-        azure.tokens.clear()
-        assert isinstance(answers(found, "azure-kv:db")[0], BackendAuthError)
-        assert not isinstance(answers(found, "azure-kv:db")[0], PluginError)
+def test_a_token_that_is_refused_is_not_used_again(
+    azure: FakeKeyVault, environ: dict[str, str]
+) -> None:
+    azure.hold("db", "x")
+    found = registry(environ)
+    assert not isinstance(answers(found, "azure-kv:db")[0], PluginError)
+    azure.tokens.clear()
+    assert isinstance(answers(found, "azure-kv:db")[0], BackendAuthError)
+    assert not isinstance(answers(found, "azure-kv:db")[0], PluginError)
 
 
 class TestDoctor:
