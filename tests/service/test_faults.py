@@ -24,6 +24,7 @@ from service.callers import Api, body
 from service.callers import refusal as said
 from support.parts import ROOT
 from support.ports import free_port
+from support.stopwatch import stopwatch
 
 RESET, EOF, OPEN = "reset", "end of file", "still open"
 QUIET = 0.3
@@ -357,11 +358,9 @@ def test_a_service_ends_at_once_whatever_its_faults_are_doing(
             service._server.config.timeout_graceful_shutdown = (
                 60  # what a fault that goes on would hold it for
             )
-            began = time.monotonic()
-            service.stop()
-            assert time.monotonic() - began < 9, (
-                "and not ten, after which nobody waits for it any longer"
-            )
+            with stopwatch() as seconds:
+                service.stop()
+                assert seconds() < 9, "and not ten, after which nobody waits for it any longer"
     with start(service.address.port) as again:
         assert listens(again)
 

@@ -126,9 +126,9 @@ def test_it(sealpipe_rehearsal, number):
         {"fault": "refuse", "seconds": 600}, {"fault": "unauthorized", "times": "always"}
     )
     with pytest.raises(OutcomeUnknownError):
-        sealpipe_rehearsal.client(deadline=3).share(["P=text:x"])
+        sealpipe_rehearsal.client(deadline=30).share(["P=text:x"])
     with pytest.raises(ConnectError):
-        sealpipe_rehearsal.client(deadline=3).share(["P=text:x"])
+        sealpipe_rehearsal.client(deadline=1).share(["P=text:x"])
     before.append((sealpipe_rehearsal.base_url, sealpipe_rehearsal.api_key))
 """,
     )
