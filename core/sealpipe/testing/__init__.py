@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from sealpipe.testing.channel import ChannelContract
 from sealpipe.testing.contract import CIContract
+from sealpipe.testing.sink import SinkContract
 from sealpipe.testing.source import SourceContract
-from sealpipe.testing.targets import SinkContract
 
 __all__ = ["CIContract", "ChannelContract", "SinkContract", "SourceContract"]

@@ -10,7 +10,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from http.client import HTTPConnection
@@ -32,7 +32,7 @@ CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
 
 
-PATIENCE = 1.0
+PATIENCE = 0.3
 """Seconds that `context.network` waits for a silent server, and its deadline for one that drips."""
 LONG = 30.0
 """Seconds that a backend has for a request that is passed on to it."""
@@ -148,6 +148,13 @@ class Contract:
     built_in: ClassVar[Sequence[str]] = BUILT_IN
     """Modules with hooks that the registry loads first; others are found by their entry points."""
 
+    @pytest.fixture(autouse=True)
+    def _close_registries(self) -> Iterator[None]:
+        self._open: list[Registry] = []
+        yield
+        for registry in self._open:
+            registry.close()
+
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         """The environment that configures the plugin for its backend.
@@ -163,13 +170,15 @@ class Contract:
 
     def registry_in(self, environ: Mapping[str, str]) -> Registry:
         """Return a registry in another environment."""
-        return Registry(
+        registry = Registry(
             environ=environ,
-            network=lambda: PluginNetwork(None),
+            network=cache(lambda: PluginNetwork(None)),
             new_file=create_file,
             replace_file=replace_file,
             built_in=self.built_in,
         )
+        self._open.append(registry)
+        return registry
 
     def info(self, registry: Registry) -> Info:
         """Return the plugin's descriptor."""

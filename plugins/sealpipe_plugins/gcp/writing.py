@@ -132,7 +132,10 @@ class SecretUpdate(SecretWrite):
         if not others:
             return content
         if self._mode == "create":  # the first of them is the one that created it
-            self._add(as_stored(self._access(others[0]).data))
+            theirs = as_stored(self._access(others[0]).data)
+            if theirs == content:  # the same submission on another machine
+                return content
+            self._add(theirs)
             raise WriteConflictError(
                 f"{self._locator}: another writer stored a value at the same moment",
                 remedy=(

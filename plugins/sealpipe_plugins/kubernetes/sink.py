@@ -22,6 +22,7 @@ from sealpipe.plugin import (
     Sink,
     SinkField,
     UnavailableError,
+    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
     WriteResult,
@@ -152,7 +153,7 @@ class _K8sSecretUpdate:
                 remedy="name another Secret, or store it elsewhere",
             )
         if snapshot.values is None:
-            return self._confirm(self._create(after), after)
+            return self._confirm(self._create(after), after, snapshot)
         if snapshot.raw.get("immutable") is True:
             raise WriteConflictError(
                 f"{self._locator} is immutable and cannot be changed",
@@ -162,7 +163,9 @@ class _K8sSecretUpdate:
             key: _encode(value) for key, value in after.items() if snapshot.values.get(key) != value
         }
         removed = dict.fromkeys(snapshot.values.keys() - after.keys())
-        return self._confirm(self._patch(snapshot, {"data": {**removed, **changed}}), after)
+        return self._confirm(
+            self._patch(snapshot, {"data": {**removed, **changed}}), after, snapshot
+        )
 
     def ensure_marker(self, snapshot: Snapshot) -> None:
         """Add the marker to the annotation if it is missing."""
@@ -222,7 +225,9 @@ class _K8sSecretUpdate:
             raise self._refusal_error(reply, verb, kind)
         return reply
 
-    def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
+    def _confirm(
+        self, reply: Reply | None, after: Mapping[str, bytes], before: Snapshot
+    ) -> str | None:
         """Read the Secret back.
 
         If it has changed since, check the response to the write instead.
@@ -231,6 +236,11 @@ class _K8sSecretUpdate:
             return None
         version = _read_metadata(reply).get("resourceVersion")
         snapshot = self.read()
+        if snapshot.version == before.version:
+            raise UnknownOutcomeError(
+                f"Kubernetes accepted {self._locator} but still has what was there before",
+                remedy="run it again: nothing is stored twice",
+            )
         require_same(
             snapshot.values if snapshot.version == version else decode_values(reply, self._locator),
             dict(after),

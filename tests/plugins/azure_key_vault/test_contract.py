@@ -52,6 +52,8 @@ class TestAzureKv(OnTheWay, _OnFake, SourceContract):
 
 
 class TestAzureKvSink(_OnFake, SinkContract):
+    atomic = frozenset()
+
     def target(self) -> str:
         return f"app-{next(self.numbers)}"
 
@@ -66,6 +68,7 @@ class TestAzureKvSink(_OnFake, SinkContract):
 class TestAzureKvSinkWhole(_OnFake, SinkContract):
     keys = ("", "", "")
     single = True
+    atomic = frozenset()
 
     def target(self) -> str:
         return f"whole-{next(self.numbers)}"

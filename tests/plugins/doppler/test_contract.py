@@ -61,6 +61,7 @@ class TestDopplerSource(Kit, SourceContract):
 
 class TestDopplerSink(Kit, SinkContract):
     apart = True
+    atomic = frozenset({"merge"})
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "B_KEY", "C_KEY")
 
     def stored(self, body: str) -> Mapping[str, bytes]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import hvac
 import pytest
 
-from sealpipe.registry import Registry
+from plugins.vault.storing import versions
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.openbao import Bao
@@ -31,12 +31,6 @@ class Vault(SourceContract):
     @pytest.fixture
     def environ(self, bao: Bao) -> Mapping[str, str]:
         return {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token("contract")}
-
-    @pytest.fixture
-    def registry(self, environ: Mapping[str, str]) -> Iterator[Registry]:
-        made = self.registry_in(environ)
-        yield made
-        made.close()
 
     def put(self, content: Content) -> str:
         assert isinstance(content, Mapping)
@@ -87,6 +81,7 @@ class VaultSink(SinkContract):
 
     @pytest.fixture(autouse=True)
     def _in_bao(self, bao: Bao) -> Iterator[None]:
+        self.bao = bao
         bao.call("PUT", "sys/policies/acl/storing", {"policy": RIGHTS})
         self.token = bao.token("storing")
         self.hvac = hvac.Client(url=bao.addr, token=bao.root)
@@ -97,11 +92,8 @@ class VaultSink(SinkContract):
     def environ(self, bao: Bao, _in_bao: None) -> Mapping[str, str]:
         return {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": self.token}
 
-    @pytest.fixture
-    def registry(self, environ: Mapping[str, str]) -> Iterator[Registry]:
-        made = self.registry_in(environ)
-        yield made
-        made.close()
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"VAULT_ADDR": url, "VAULT_TOKEN": self.token, "VAULT_CLIENT_TIMEOUT": "1"}
 
     def target(self) -> str:
         return f"{self.mount}/contract/{self.mount}-{next(self.numbers)}"
@@ -121,6 +113,9 @@ class TestStoringVersionedKeys(VaultSink):
             return {}
         return {key: value.encode() for key, value in found["data"]["data"].items()}
 
+    def versions(self, body: str) -> int:
+        return versions(self.bao, body)
+
     def rotate(self, body: str, key: str, value: str) -> None:
         after = {name: each.decode() for name, each in self.stored(body).items()} | {key: value}
         self.hvac.secrets.kv.v2.create_or_update_secret(body.removeprefix("secret/"), after)
@@ -129,6 +124,7 @@ class TestStoringVersionedKeys(VaultSink):
 class TestStoringKeysWithoutVersions(VaultSink):
     mount = "kv1"
     marks = False
+    atomic = frozenset()
 
     def stored(self, body: str) -> Mapping[str, bytes]:
         try:

@@ -64,6 +64,9 @@ class TestSink(OnShelf, SinkContract):
     def stored(self, body: str) -> Mapping[str, bytes]:
         return self.shelf.read(body)
 
+    def versions(self, body: str) -> int:
+        return int(self.shelf.labels[body]["etag"])
+
     def rotate(self, body: str, key: str, value: str) -> None:
         self.shelf.change(body, key, value)
 

@@ -1,0 +1,620 @@
+"""The contract of sinks."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import ClassVar, NamedTuple
+
+import pytest
+
+from sealpipe.errors import (
+    PluginError,
+    UnavailableError,
+    UnknownOutcomeError,
+    WriteConflictError,
+)
+from sealpipe.plugin import BLIND, Locator, Mode, Secret, Sink, SinkField, WriteResult
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
+from sealpipe.testing.contract import (
+    CANARY,
+    PATIENCE,
+    Contract,
+    FaultyServer,
+    error_text,
+    find_leaks,
+    log_everything,
+    log_text,
+)
+from sealpipe.testing.proxy import Action, Fault, FaultyProxy, Response
+
+MODES: tuple[Mode, ...] = ("create", "replace", "merge")
+TRIES = 4
+"""Calls that the core makes as long as they are retryable."""
+NOT_HTTP = "it does not use HTTP, or at() is not defined"
+
+HARD: tuple[str, ...] = (
+    " blanks ",
+    "two\nlines\n",
+    "'single' \"double\" `back` $HOME ${HOME} $(id) \\n \\ # =",
+    "ünï©ode ✓ \u202e",
+    "::add-mask::x\n<<EOF\nEOF\n",
+    "\t\x1b[31mred\x07",
+    "x" * 20_000,
+)
+"""Values that must be stored exactly, or refused before anything is stored."""
+
+
+class _Variable(NamedTuple):
+    """A variable with the backend's address; `text` has {} in its place."""
+
+    name: str
+    address: str
+    text: str
+
+
+class _CleanCall(NamedTuple):
+    """A call through the proxy without a fault.
+
+    Its responses, which of its requests changed what is stored, and how often the target was
+    written in the end.
+    """
+
+    responses: list[Response | None]
+    writes: list[int]
+    versions: int | None
+
+
+class SinkContract(Contract):
+    """Subclass it with `name`, `target`, `stored`, and `rotate` if the backend keeps the marker.
+
+    With `at`, a proxy between the sink and its backend loses, drops, refuses and holds requests.
+    """
+
+    kind = "sink"
+
+    modes: ClassVar[tuple[Mode, ...]] = ("create", "replace", "merge")
+    """The modes that the backend supports."""
+    keys: ClassVar[tuple[str, str, str]] = ("a", "b", "c")
+    """Three keys, spelled as in the backend."""
+    single: ClassVar[bool] = False
+    """Whether a target holds one value. `stored` returns it under the first of `keys`."""
+    apart: ClassVar[bool] = False
+    """Whether every key is an entry of its own: replacing one keeps the others."""
+    marks: ClassVar[bool] = True
+    """Whether the backend keeps the marker beside the value."""
+    atomic: ClassVar[frozenset[Mode]] = frozenset({"create", "merge"})
+    """Modes in which the backend refuses a write if another writer was faster: by a version, an
+    ETag, or because every key is an entry of its own.
+    """
+    hard: ClassVar[tuple[str, ...]] = HARD
+    canary: ClassVar[str] = CANARY
+    """A value that nothing may show. Override it if the backend refuses such characters."""
+
+    @abstractmethod
+    def target(self) -> str:
+        """Return a body that refers to a target that does not exist yet, another at each call."""
+
+    @abstractmethod
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        """Return what is stored there, read with the backend's own tools.
+
+        If nothing is, return nothing or raise.
+        """
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        """Change a key's value with the backend's own tools, as people rotate a secret."""
+        raise NotImplementedError
+
+    def versions(self, body: str) -> int | None:
+        """Return how often something was written there, as the backend counts; None if unknown."""
+        del body
+        return None
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        """The environment in which the sink uses another address; None if it does not use HTTP.
+
+        It sets the variable that has the backend's address in `environ`. If the sink has a timeout
+        of its own, set a short one: one of the addresses never responds.
+        """
+        del url
+        return None
+
+    @pytest.fixture
+    def sink(self, registry: Registry) -> Sink:
+        """The sink, as the core makes it."""
+        return registry.sink(self.name)
+
+    def locator(self, registry: Registry, body: str) -> Locator:
+        """Return the locator of a reference's body."""
+        return registry.locate(parse(f"{self.name}:{body}"), "sink")
+
+    def put(
+        self,
+        registry: Registry,
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
+    ) -> WriteResult:
+        """Store values by key."""
+        fields = [SinkField(key, Secret(value)) for key, value in values.items()]
+        return registry.sink(self.name).put(
+            self.locator(registry, body), fields, mode=mode, marker=marker
+        )
+
+    def values(self, *values: str) -> dict[str, str]:
+        """Values under the backend's keys; only the first if a target holds one value."""
+        return dict(zip(self.keys[:1] if self.single else self.keys, values, strict=False))
+
+    def test_what_is_stored_is_there_exactly(self, registry: Registry) -> None:
+        body = self.target()
+        values = self.values(self.canary + "1", self.canary + "2", self.canary)
+        receipt = self.put(registry, body, values, "create")
+        assert isinstance(receipt, WriteResult)
+        assert not receipt.already
+        assert dict(self.stored(body)) == _bytes(values)
+
+    def test_a_hard_value_is_stored_exactly_or_refused_with_nothing_stored(
+        self, registry: Registry
+    ) -> None:
+        for value in self.hard:
+            body, values = self.target(), self.values(value)
+            refused: PluginError | None = None
+            try:
+                self.put(registry, body, values, "create")
+            except PluginError as error:
+                refused = error
+            if refused is None:
+                assert dict(self.stored(body)) == _bytes(values)
+            else:
+                assert refused.remedy, "a refusal says what to do next"
+                assert not self._read_target(body)
+
+    def test_create_never_replaces(self, registry: Registry) -> None:
+        body = self.target()
+        self.put(registry, body, self.values("first-value"), "create")
+        with pytest.raises(WriteConflictError):
+            self.put(registry, body, self.values("second-value"), "create", marker="m2")
+        assert dict(self.stored(body)) == _bytes(self.values("first-value"))
+
+    def test_the_same_marker_again_stores_nothing_twice(self, registry: Registry) -> None:
+        body, values = self.target(), self.values("some-value")
+        first = self.put(registry, body, values, "create")
+        if self._is_write_only(registry):
+            with pytest.raises(WriteConflictError):
+                self.put(registry, body, values, "create")
+        else:
+            repeated = self.put(registry, body, values, "create")
+            assert repeated.already
+            assert repeated.version == first.version
+        assert dict(self.stored(body)) == _bytes(values)
+
+    def test_what_is_there_already_is_not_written_again(self, registry: Registry) -> None:
+        if self._is_write_only(registry):
+            pytest.skip("nobody can see what is there")
+        body, values = self.target(), self.values("some-value")
+        first = self.put(registry, body, values, "create")
+        for mode in self.modes:
+            repeated = self.put(registry, body, values, mode, marker=f"m-{mode}")
+            assert repeated.already
+            assert repeated.version == first.version
+
+    def test_what_was_rotated_since_is_left_alone(self, registry: Registry) -> None:
+        if not self.marks:
+            pytest.skip("the backend has no place for a marker")
+        for mode in self.modes:
+            body = self.target()
+            self.put(registry, body, self.values("first-value"), mode)
+            self.rotate(body, self.keys[0], "rotated-value")
+            assert self.put(registry, body, self.values("first-value"), mode).already
+            assert dict(self.stored(body)) == _bytes(self.values("rotated-value"))
+
+    def test_a_key_that_the_marked_place_lacks_is_added(self, registry: Registry) -> None:
+        if self.single or "merge" not in self.modes:
+            pytest.skip("a target holds one value")
+        body = self.target()
+        first, second, _ = self.keys
+        self.put(registry, body, {first: "first-value"}, "merge")
+        self.put(registry, body, {first: "first-value", second: "second-value"}, "merge")
+        assert dict(self.stored(body)) == {first: b"first-value", second: b"second-value"}
+
+    def test_replace_leaves_nothing_else_and_merge_leaves_everything_else(
+        self, registry: Registry
+    ) -> None:
+        body = self.target()
+        first, second, third = self.keys
+        if self.single:
+            self.put(registry, body, {first: "first-value"}, "create")
+            self.put(registry, body, {first: "other-value"}, "replace", marker="m2")
+            assert dict(self.stored(body)) == {first: b"other-value"}
+            return
+        self.put(registry, body, {first: "first-value", second: "second-value"}, "create")
+        after = {first: b"first-value", second: b"second-value"}
+        if "merge" in self.modes:
+            self.put(registry, body, {second: "third-value"}, "merge", marker="m2")
+            after[second] = b"third-value"
+            assert dict(self.stored(body)) == after
+        if "replace" in self.modes:
+            self.put(registry, body, {third: "fourth-value"}, "replace", marker="m3")
+            assert dict(self.stored(body)) == (
+                {**after, third: b"fourth-value"} if self.apart else {third: b"fourth-value"}
+            )
+
+    def test_what_it_would_do_is_told_without_doing_it(self, registry: Registry) -> None:
+        body = self.target()
+        for mode in self.modes:
+            assert registry.sink(self.name).describe(self.locator(registry, body), mode)
+        assert not self._read_target(body)
+
+    def test_a_value_shows_in_no_repr_error_or_log(
+        self, registry: Registry, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log_everything(caplog)
+        body = self.target()
+        receipt = self.put(registry, body, self.values(self.canary), "create")
+        with pytest.raises(WriteConflictError) as conflict:
+            self.put(registry, body, self.values(self.canary + "2"), "create", marker="m2")
+        assert not find_leaks(
+            repr(receipt) + error_text(conflict.value) + log_text(caplog),
+            [self.canary, *self.secrets()],
+        )
+
+    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
+    def test_a_backend_that_does_not_answer_is_unavailable(
+        self,
+        how: str,
+        registry: Registry,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A sink reads before it writes: nothing can have been written."""
+        log_everything(caplog)
+        if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
+            monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
+        server = FaultyServer(how)
+        try:
+            environ = self.at(server.url)
+            if environ is None:
+                pytest.skip(NOT_HTTP)
+            error = self._call(environ, self.target(), self.values(self.canary), "create")
+        finally:
+            server.stop()
+        lost = (UnknownOutcomeError,) if self._is_write_only(registry) and how != "429" else ()
+        assert isinstance(error, PluginError), "nothing is stored"
+        assert isinstance(error, (UnavailableError, *lost)), error
+        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
+        if isinstance(error, UnavailableError) and how == "429":
+            assert error.retry_after == server.retry_after
+
+    @pytest.fixture
+    def proxy(self, environ: Mapping[str, str], registry: Registry) -> Iterator[FaultyProxy]:
+        """What stands between the sink and its backend."""
+        variable = self._find_address(environ)
+        if variable is None:
+            pytest.skip(NOT_HTTP)
+        proxy = FaultyProxy(variable.address)
+        self._is_blind = self._is_write_only(registry)
+        self._through = {**environ, variable.name: variable.text.format(proxy.url)}
+        yield proxy
+        proxy.stop()
+
+    @pytest.fixture
+    def no_delays(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Waiting helps nothing: the backend stays away."""
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_write_whose_response_is_lost_is_found_or_unknown(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        """It is retryable only if the sink has looked, and something is missing."""
+        clean = self._rehearse(environ, proxy, mode)
+        for number in clean.writes:
+            body = self._prepare(environ, mode)
+            proxy.start({number: Fault.LOST}.get)
+            result = self._call(self._through, body, self._wanted(), mode)
+            if isinstance(result, WriteResult):
+                assert not result.already, "this call wrote it"
+                assert dict(self.stored(body)) == self._after(mode)
+            elif isinstance(result, UnavailableError):
+                is_missing = dict(self.stored(body)) != self._after(mode)
+                assert is_missing or self._may_repeat(mode), f"retryable, and stored: {result!r}"
+            else:
+                assert isinstance(result, UnknownOutcomeError), result
+            self._finish(environ, body, mode, clean)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_write_that_never_arrived_is_not_called_done(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        clean = self._rehearse(environ, proxy, mode)
+        for number in clean.writes:
+            body = self._prepare(environ, mode)
+            proxy.start({number: Fault.DROPPED}.get)
+            result = self._call(self._through, body, self._wanted(), mode)
+            if isinstance(result, WriteResult):
+                assert dict(self.stored(body)) == self._after(mode)
+            else:
+                assert isinstance(result, UnavailableError | UnknownOutcomeError), result
+            self._finish(environ, body, mode, clean)
+
+    @pytest.mark.parametrize("then", [Fault.DROPPED, Fault.DENIED], ids=["dropped", "denied"])
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.usefixtures("no_delays")
+    def test_a_lost_write_that_cannot_be_looked_for_is_unknown(
+        self,
+        mode: Mode,
+        then: Fault,
+        environ: Mapping[str, str],
+        proxy: FaultyProxy,
+    ) -> None:
+        clean = self._rehearse(environ, proxy, mode)
+        for number in clean.writes:
+            body = self._prepare(environ, mode)
+            proxy.start(_from(number, Fault.LOST, then))
+            result = self._call(self._through, body, self._wanted(), mode)
+            assert isinstance(result, UnknownOutcomeError) or (
+                self._may_repeat(mode) and isinstance(result, UnavailableError)
+            ), result
+            self._finish(environ, body, mode, clean)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_what_may_not_be_read_is_not_written(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        """No mode can be kept without a look at what is there."""
+        clean = self._rehearse(environ, proxy, mode)
+        for number in range(clean.writes[0]):
+            body = self._prepare(environ, mode)
+            before = self._read_target(body)
+            proxy.start(_from(number, Fault.DENIED))
+            result = self._call(self._through, body, self._wanted(), mode)
+            assert isinstance(result, PluginError), "nothing is written"
+            assert not isinstance(result, UnavailableError | UnknownOutcomeError), result
+            assert self._read_target(body) == before
+
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.usefixtures("no_delays")
+    def test_what_the_backend_only_says_it_wrote_is_not_called_stored(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        """The response to the write is repeated, and nothing is written: a sink reads back."""
+        clean = self._rehearse(environ, proxy, mode)
+        for number in clean.writes:
+            body = self._prepare(environ, mode)
+            proxy.start({number: clean.responses[number]}.get)
+            result = self._call(self._through, body, self._wanted(), mode)
+            if isinstance(result, WriteResult):
+                assert dict(self.stored(body)) == self._after(mode), "it was not written"
+            self._finish(environ, body, mode, clean)
+
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.usefixtures("no_delays")
+    def test_killed_at_any_call_and_called_again_it_ends_as_one_call_does(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        """From each request on, none is answered: what a killed process has done until then."""
+        clean = self._rehearse(environ, proxy, mode)
+        for number in range(len(clean.responses)):
+            body = self._prepare(environ, mode)
+            proxy.start(_from(number, Fault.LOST, Fault.DROPPED))
+            self._call(self._through, body, self._wanted(), mode)
+            assert proxy.count > number
+            self._finish(environ, body, mode, clean)
+            if self.marks:
+                self.rotate(body, self.keys[0], "rotated-value")
+                assert self._settle(environ, body, self._wanted(), mode).already
+                assert self.stored(body)[self.keys[0]] == b"rotated-value"
+
+    def test_a_merge_keeps_what_another_writer_adds_meanwhile(
+        self, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        self._need_merges()
+        first, second, third = self.keys
+        old, ours, theirs = {first: "older-value"}, {second: "our-value"}, {third: "their-value"}
+        bodies = [self.target(), self.target()]
+        for body in bodies:
+            self._settle(environ, body, old, "create", "m0")
+        _, changes = self._watch(proxy, bodies[0], ours, "merge")
+        body = bodies[1]
+
+        def merge() -> None:
+            self._settle(environ, body, theirs, "merge", "m2")
+
+        proxy.start({changes[0]: merge}.get)
+        self._settle(self._through, body, ours, "merge")
+        assert dict(self.stored(body)) == _bytes({**old, **ours, **theirs})
+        assert self._settle(environ, body, ours, "merge").already
+
+    def test_of_two_creates_one_is_a_conflict(
+        self, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        self._need_atomic("create")
+        _, changes = self._watch(proxy, self.target(), self.values("our-value"), "create")
+        body, theirs = self.target(), self.values("their-value")
+
+        def create() -> None:
+            self._settle(environ, body, theirs, "create", "m2")
+
+        proxy.start({changes[0]: create}.get)
+        with pytest.raises(WriteConflictError):
+            self._settle(self._through, body, self.values("our-value"), "create")
+        assert dict(self.stored(body)) == _bytes(theirs)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_the_same_submission_on_two_machines_is_stored_once(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        self._need_atomic("create", "merge")
+        clean = self._rehearse(environ, proxy, mode)
+        body = self._prepare(environ, mode)
+
+        def the_same() -> None:
+            self._settle(environ, body, self._wanted(), mode)
+
+        proxy.start({clean.writes[0]: the_same}.get)
+        self._settle(self._through, body, self._wanted(), mode)
+        self._finish(environ, body, mode, clean)
+
+    def test_merges_at_once_are_all_there(self, environ: Mapping[str, str]) -> None:
+        self._need_merges()
+        body = self.target()
+        self._settle(environ, body, {self.keys[0]: "older-value"}, "create", "m0")
+        values = dict(zip(self.keys, ("value-one", "value-two", "value-three"), strict=True))
+        start, ends = threading.Barrier(len(values)), list[object]()
+
+        def merge(number: int, key: str) -> None:
+            start.wait()
+            try:
+                self._settle(environ, body, {key: values[key]}, "merge", f"m{number + 1}")
+            except Exception as error:  # noqa: BLE001 - shown below
+                ends.append(error)
+
+        threads = [threading.Thread(target=merge, args=each) for each in enumerate(values)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ends == []
+        assert dict(self.stored(body)) == _bytes(values)
+
+    def _need_merges(self) -> None:
+        if self.single or "merge" not in self.modes:
+            pytest.skip("a target holds one value")
+        self._need_atomic("merge")
+
+    def _need_atomic(self, *modes: Mode) -> None:
+        if not self.atomic.issuperset(modes):
+            pytest.skip("the backend does not refuse a write if another writer was faster")
+
+    def _find_address(self, environ: Mapping[str, str]) -> _Variable | None:
+        """Return the variable of `environ` that has the backend's address: `at` sets it."""
+        sign = "http://127.0.0.1:9"
+        there = self.at(sign)
+        if there is None:
+            return None
+        for name, value in there.items():
+            before, found, after = value.partition(sign)
+            if found:
+                assert name in environ, f"at() sets {name}, and environ does not"
+                address = environ[name].removeprefix(before).removesuffix(after)
+                return _Variable(name, address, f"{before}{{}}{after}")
+        raise AssertionError("at() sets no variable to the address")
+
+    def _call(
+        self,
+        environ: Mapping[str, str],
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
+    ) -> WriteResult | PluginError:
+        """Call it as a process of its own does; return an error of the contract."""
+        with closing(self.registry_in(environ)) as registry:
+            try:
+                return self.put(registry, body, values, mode, marker)
+            except PluginError as error:
+                return error
+            except Exception as error:
+                kind = f"{type(error).__module__}.{type(error).__qualname__}"
+                raise AssertionError(f"{kind} is none of the contract's errors") from error
+
+    def _settle(
+        self,
+        environ: Mapping[str, str],
+        body: str,
+        values: Mapping[str, str],
+        mode: Mode,
+        marker: str = "m1",
+    ) -> WriteResult:
+        """Call it again as long as it is retryable, as the core does."""
+        for _ in range(TRIES):
+            result = self._call(environ, body, values, mode, marker)
+            if not isinstance(result, UnavailableError):
+                break
+        if isinstance(result, PluginError):
+            raise result
+        return result
+
+    def _wanted(self) -> dict[str, str]:
+        first, _, third = self.keys
+        return {first: "newer-value"} | ({} if self.single else {third: "third-value"})
+
+    def _before(self, mode: Mode) -> dict[str, str]:
+        return {} if mode == "create" else self.values("older-value", "other-value")
+
+    def _after(self, mode: Mode) -> dict[str, bytes]:
+        stays = mode == "merge" or self.apart
+        return _bytes({**(self._before(mode) if stays else {}), **self._wanted()})
+
+    def _prepare(self, environ: Mapping[str, str], mode: Mode) -> str:
+        body = self.target()
+        if before := self._before(mode):
+            self._settle(environ, body, before, self.modes[0], "m0")
+        return body
+
+    def _rehearse(self, environ: Mapping[str, str], proxy: FaultyProxy, mode: Mode) -> _CleanCall:
+        """Return what a call does when nothing goes wrong."""
+        if mode not in self.modes:
+            pytest.skip(f"the backend has no mode {mode}")
+        body = self._prepare(environ, mode)
+        responses, writes = self._watch(proxy, body, self._wanted(), mode)
+        assert dict(self.stored(body)) == self._after(mode)
+        return _CleanCall(responses, writes, self.versions(body))
+
+    def _watch(
+        self, proxy: FaultyProxy, body: str, values: Mapping[str, str], mode: Mode
+    ) -> tuple[list[Response | None], list[int]]:
+        """Return the responses of the backend, and which requests changed what is stored."""
+        proxy.start(state=lambda: self._read_target(body))
+        self._settle(self._through, body, values, mode)
+        assert proxy.changes, "no request changed what `stored` returns"
+        return proxy.responses, proxy.changes
+
+    def _finish(self, environ: Mapping[str, str], body: str, mode: Mode, clean: _CleanCall) -> None:
+        """The same call again stores what is missing, once, and is then done."""
+        if self._is_blind and mode == "create":
+            self._finish_unseen(environ, body)
+            return
+        self._settle(environ, body, self._wanted(), mode)
+        assert dict(self.stored(body)) == self._after(mode)
+        if not self._is_blind:
+            assert self._settle(environ, body, self._wanted(), mode).already
+            assert self.versions(body) == clean.versions, "it was written twice"
+
+    def _may_repeat(self, mode: Mode) -> bool:
+        """Whether a lost write may be retryable: it can neither be seen nor be a conflict."""
+        return self._is_blind and mode != "create"
+
+    def _finish_unseen(self, environ: Mapping[str, str], body: str) -> None:
+        """Nobody can see whose value is there: it stays, and is a conflict."""
+        there = dict(self._read_target(body))
+        if there:
+            with pytest.raises(WriteConflictError):
+                self._settle(environ, body, self._wanted(), "create")
+            assert self._read_target(body) == there
+        else:
+            self._settle(environ, body, self._wanted(), "create")
+            assert dict(self.stored(body)) == self._after("create")
+
+    def _read_target(self, body: str) -> Mapping[str, bytes]:
+        try:
+            return self.stored(body)
+        except (AssertionError, PluginError, LookupError, OSError):
+            return {}
+
+    def _is_write_only(self, registry: Registry) -> bool:
+        return BLIND in registry.sink_info(self.name).capabilities
+
+
+def _from(number: int, fault: Fault, then: Fault | None = None) -> Callable[[int], Action]:
+    """What happens to the request of this number; to those after it, too, or what is `then`."""
+    return lambda asked: None if asked < number else fault if asked == number else then or fault
+
+
+def _bytes(values: Mapping[str, str]) -> dict[str, bytes]:
+    return {key: value.encode() for key, value in values.items()}
