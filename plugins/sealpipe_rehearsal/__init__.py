@@ -1,12 +1,18 @@
-"""The rehearsal: a faithful local copy of the service, and people who open its links.
+"""The rehearsal: the service of `sealpipe_service` on this machine, and people who open its links.
 
-    service/             the service: a second reading of the specification; imports nothing of ours
-    page/                the web pages at its links: a third reading, in WebCrypto
+    rehearsed.py         the service with a clock that moves, a log, and calls that fail
+    application.py       its application: the control API, the log and faults before the service
     server.py            start() runs a service in a thread, serve() runs it as a command
     running_service.py   what start() returns
     uvicorn_server.py    uvicorn on a loopback socket
     uvicorn_connection.py  lets faults write past HTTP
+    control.py           the control API
+    account_control.py, webhook_control.py   its parts for keys, accounts and webhooks
     control_client.py    client of the control API: keys, accounts, webhooks, clock, faults
+    faults.py            ONE table of faults
+    fault_*.py           inject them (connections, responses), read a plan (parser), choose (plan),
+                         and are the faulty call (exchange)
+    log.py, log_redaction.py, clock.py   the log, without custody secrets; the clock
     people.py            recipient and submitter: they have a link and nothing else
     commands/            `sealpipe rehearse` and `sealpipe rehearsal ...`
     pytest_plugin.py     the fixture `sealpipe_rehearsal`

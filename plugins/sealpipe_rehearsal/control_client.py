@@ -16,10 +16,12 @@ from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit
 
 from sealpipe.secret import Secret
-
-from .service.credentials import FORM_SCOPES, SCOPES
+from sealpipe_service.credentials import FORM_SCOPES, SCOPES
 
 __all__ = ["FORM_SCOPES", "SCOPES", "RehearsalError", "register_key"]
+
+SERVICE_NAME = "sealpipe rehearsal"
+"""What `GET /rehearsal` says: no other program does."""
 
 _TIMEOUT_SECONDS = 30
 

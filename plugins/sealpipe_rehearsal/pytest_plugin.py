@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from sealpipe import AsyncClient, Client
     from sealpipe.secret import Secret
+    from sealpipe_service.journal import Event, Note
+    from sealpipe_service.webhook_deliveries import WebhookDelivery
 
     from .control_client import Webhook
+    from .log import LoggedRequest
     from .people import Recipient, Submitter
     from .running_service import RunningService
-    from .service.log import Event, LoggedRequest, Note
-    from .service.webhook_deliveries import WebhookDelivery
 
 
 @pytest.fixture(scope="session")
@@ -202,8 +203,8 @@ class Rehearsal:
         """Inject these faults from now on, instead of earlier ones, such as `{"fault": "reset"}`.
 
         A row affects the next matching request, unless `times`, `skip` or `when` say otherwise.
-        Without rows, faults end. The names are in `service.faults.FAULTS`; ValueError suggests the
-        nearest for an unknown one.
+        Without rows, faults end. The names are in `sealpipe_rehearsal.faults.FAULTS`; ValueError
+        suggests the nearest for an unknown one.
         """
         self._running.set_faults(*rows)
 

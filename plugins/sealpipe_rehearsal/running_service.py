@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from sealpipe.secret import Secret
+from sealpipe_service.journal import Event, Note
+from sealpipe_service.webhook_deliveries import WebhookDelivery
 
 from . import control_client
 from .control_client import KeyOptions, Webhook
-from .service.context import Service
-from .service.fault_parser import parse_plan
-from .service.fault_plan import Progress
-from .service.log import Event, LoggedRequest, Note
-from .service.webhook_deliveries import WebhookDelivery
+from .fault_parser import parse_plan
+from .fault_plan import Progress
+from .log import LoggedRequest
+from .rehearsed import RehearsedService
 from .uvicorn_server import Address, Server
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class RunningService:
     As a context manager, it stops at the end.
     """
 
-    def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
+    def __init__(self, service: RehearsedService, server: Server, sock: socket.socket) -> None:
         host, port = sock.getsockname()[:2]
         self.address = Address(host, port)
         self.service = service

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from sealpipe_service.clock import system_clock
+from sealpipe_service.store import StateFileError, Store
+from sealpipe_service.webhooks import SIGNATURE_HEADER
+
+from .clock import MovableClock
+from .fault_parser import FaultPlanError, parse_plan
+from .log import Log
+from .rehearsed import RehearsedService, ignore_moment
 from .running_service import RunningService
-from .service.clock import Clock, system_clock
-from .service.context import Service, ignore_moment
-from .service.fault_parser import FaultPlanError, parse_plan
-from .service.log import Log
-from .service.store import StateFileError, Store
-from .service.webhooks import SIGNATURE_HEADER
 from .uvicorn_server import LOOPBACK, Address, Server, end_on_signals, listen, make_config
 
 __all__ = ["Address", "FaultPlanError", "RunningService", "StateFileError", "serve", "start"]
@@ -37,7 +39,7 @@ def start(
 
     Port 0 selects a free port; with `state` None, data is only in memory.
 
-    `on_moment` is called with the name of a moment in a call (see `Service.on_moment`); `extended`
+    `on_moment` is called with the name of a moment in a call (see `RehearsedService`); `extended`
     offers what the specification does not show (docs/reference/rehearsal.md); `signature_header`
     carries the signature of webhooks.
 
@@ -47,7 +49,7 @@ def start(
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
-    service: Service | None = None
+    service: RehearsedService | None = None
     try:
         service = _service(
             state, service_tag, clock, token_bytes, on_moment, extended, signature_header
@@ -115,7 +117,7 @@ def _service(
     on_moment: Callable[[str], None],
     extended: bool,  # noqa: FBT001  # both callers use this name
     signature_header: str,
-) -> Service:
+) -> RehearsedService:
     if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):
         raise ValueError(f"a service tag has only lower-case letters and digits, not {tag!r}")
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", signature_header, re.ASCII):
@@ -123,13 +125,13 @@ def _service(
             f"a header's name has only letters, digits and -, not {signature_header!r}"
         )
     store = Store(state)
-    return Service(
+    return RehearsedService(
         store,
-        Clock(clock),
+        MovableClock(clock),
         Log(),
         tag,
         token_bytes,
-        on_moment,
+        on_moment=on_moment,
         extended=extended,
         signature_header=signature_header,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .service.fault_exchange import CONNECTION_KEY
+from .fault_exchange import CONNECTION_KEY
 
 SERVER_KEY = "sealpipe_rehearsal.server"
 """Key of the server in an ASGI scope's `state`."""

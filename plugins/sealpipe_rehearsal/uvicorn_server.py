@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import uvicorn
 
-from .service.app import build
-from .service.context import Service
+from .application import build
+from .rehearsed import RehearsedService
 from .uvicorn_connection import SERVER_KEY, FaultConnection
 
 LOOPBACK = "127.0.0.1"
@@ -168,7 +168,7 @@ def end_on_signals(server: Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def make_config(service: Service) -> uvicorn.Config:
+def make_config(service: RehearsedService) -> uvicorn.Config:
     """Return uvicorn's configuration: HTTP/1.1 only, no server header, no log."""
     return uvicorn.Config(
         build(service),

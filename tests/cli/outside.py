@@ -19,7 +19,7 @@ from typing import Any
 
 from sealpipe.api.operation import Credential
 from sealpipe.state.journal import Journal, derive_key, read_header
-from sealpipe_rehearsal.service.store import Store
+from sealpipe_service.store import Store
 from support.job import Job
 from support.terminal import Done
 

@@ -13,10 +13,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal import control, control_client
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import control
 from support.terminal import Terminal, addresses
 
 CREATE = ("rehearsal", "key", "create")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from service.mutating import PACKAGE, mutants, run, unnoticed
+from service.mutating import PACKAGES, mutants, run, unnoticed
 
 
 def main() -> int:
@@ -48,8 +48,8 @@ def main() -> int:
     modules = len({each.module for each in chosen})
     runs = sum(len(each.tests(client=options.client)) for each in chosen)
     print(
-        f"{len(chosen)} broken rules in {modules} modules of {PACKAGE}, {runs} tests to "
-        f"notice them, {seconds:.0f} s:"
+        f"{len(chosen)} broken rules in {modules} modules of {' and '.join(PACKAGES)}, "
+        f"{runs} tests to notice them, {seconds:.0f} s:"
     )
     print(f"  {len(chosen) - len(wrong)} noticed by every test that is to notice, {len(wrong)} not")
     return int(bool(wrong))

@@ -9,18 +9,22 @@ import http.client
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from sealpipe_rehearsal import control
+from sealpipe_rehearsal.application import is_control
+from sealpipe_rehearsal.clock import MovableClock
+from sealpipe_rehearsal.log import Log
+from sealpipe_rehearsal.rehearsed import RehearsedService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import app
-from sealpipe_rehearsal.service.clock import Clock
-from sealpipe_rehearsal.service.context import HttpRequest, Service
-from sealpipe_rehearsal.service.log import Log
-from sealpipe_rehearsal.service.store import Store
+from sealpipe_service import app
+from sealpipe_service.context import HttpRequest
+from sealpipe_service.responses import Response
+from sealpipe_service.store import Store
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -30,7 +34,7 @@ Seen = tuple[int, Mapping[str, str], Any]  # status, headers, the JSON of the bo
 class Door:
     """A service on a state file of its own, with a clock that only the test moves."""
 
-    service: Service
+    service: RehearsedService
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sealpipe-machine-")
@@ -78,15 +82,22 @@ def as_bytes(sent: Any) -> bytes:
     return sent if isinstance(sent, bytes) else b"" if sent is None else json.dumps(sent).encode()
 
 
+def ask(service: RehearsedService, http_request: HttpRequest) -> Response:
+    """Call the handler in this process, found as the applications find it."""
+    if is_control(http_request):
+        return control.handle(service, http_request)
+    return app.find_handler(http_request)(service, http_request)
+
+
 class InProcess(Door):
-    """The handlers, found as the application finds them."""
+    """The handlers without a server."""
 
     def open(self) -> None:
         store = Store(self.state)
         # No power fails here, and an endurance run starts again thousands of times.
         store.change("PRAGMA synchronous=OFF", {})
-        self.service = Service(
-            store, Clock(self.now), Log(), "svc", self.token_bytes, extended=True
+        self.service = RehearsedService(
+            store, MovableClock(self.now), Log(), "svc", self.token_bytes, extended=True
         )
 
     def shut(self) -> None:
@@ -98,8 +109,7 @@ class InProcess(Door):
         http_request = HttpRequest(
             method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent)
         )
-        handle: Callable[[Service, HttpRequest], Any] = app.find_handler(http_request)[0]
-        answer = handle(self.service, http_request)
+        answer = ask(self.service, http_request)
         return answer.status, dict(answer.headers), json.loads(answer.body)
 
 

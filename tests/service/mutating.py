@@ -1,5 +1,5 @@
-"""Deliberate rule breaks of the rehearsal service, made in this process; and the pytest plugin that
-runs tests on them.
+"""Deliberate rule breaks of the service, and of its rehearsal's control API, made in this process;
+and the pytest plugin that runs tests on them.
 
 A break is a change of one module's source text: it is compiled anew, and the module's functions get
 the changed code in place, so that whoever holds one of them has the change.
@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -28,7 +29,7 @@ from _pytest.runner import runtestprotocol
 
 TESTS = Path(__file__).resolve().parents[1]
 TABLE = TESTS / "service" / "mutants.toml"
-PACKAGE = "sealpipe_rehearsal.service"
+PACKAGES = ("sealpipe_service", "sealpipe_rehearsal")
 
 # What the script tells the plugin: names as JSON, a file for what was found, and "" for no.
 CHOSEN, RESULTS = "SEALPIPE_MUTANTS", "SEALPIPE_MUTANTS_RESULTS"
@@ -67,7 +68,8 @@ class Mutant:
         return text.replace(self.old, self.new)
 
     def _original(self) -> ModuleType:
-        return importlib.import_module(f"{PACKAGE}.{self.module}")
+        (name,) = filter(find_spec, (f"{package}.{self.module}" for package in PACKAGES))
+        return importlib.import_module(name)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -103,7 +105,7 @@ def _replaced(original: ModuleType, broken: ModuleType) -> Iterator[tuple[object
             for member, defined in list(vars(value).items()):
                 yield from _code(original, defined, vars(other).get(member))
         elif not isinstance(value, ModuleType):
-            for module in [each for key, each in sys.modules.items() if key.startswith(PACKAGE)]:
+            for module in [each for key, each in sys.modules.items() if key.startswith(PACKAGES)]:
                 if vars(module).get(name) is value:
                     yield module, name, value
                     setattr(module, name, other)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from sealpipe_rehearsal.service.checks import SCHEMAS, p256_point
+from sealpipe_service.checks import SCHEMAS, p256_point
 from service.doors import START, Door, InProcess, Seen
 from service.model import Model
 from service.things import Caller, Told

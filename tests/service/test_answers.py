@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service import credentials, share_link
-from sealpipe_rehearsal.service.responses import REFUSALS
+from sealpipe_service import credentials, share_link
+from sealpipe_service.responses import REFUSALS
 from service.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, request_body, two_parts
 
 CODES = {

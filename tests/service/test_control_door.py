@@ -13,8 +13,8 @@ import pytest
 
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.log import Log, LoggedRequest
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.log import Log, LoggedRequest
 from service.callers import NO_TLS, Api, rows
 from support.ports import silent_port
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import parse_rfc3339
+from sealpipe_service.clock import parse_rfc3339
 from service.callers import PAIR, PUBLIC_KEY, Api, by_hand, refusal, request_body, rows
 from support.damage import flipped
 

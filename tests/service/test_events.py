@@ -21,10 +21,10 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import RehearsalError, Webhook
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import webhook_post
-from sealpipe_rehearsal.service.plans import DEFAULT_ACCOUNT
-from sealpipe_rehearsal.service.webhook_deliveries import BACKOFF
-from sealpipe_rehearsal.service.webhooks import queue_event
+from sealpipe_service import webhook_post
+from sealpipe_service.plans import DEFAULT_ACCOUNT
+from sealpipe_service.webhook_deliveries import BACKOFF
+from sealpipe_service.webhooks import queue_event
 from service.callers import Api
 from support.fake_web import Asked, Receiver
 from support.ports import silent_port

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.faults import FAULTS
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import FaultPlanError, start
-from sealpipe_rehearsal.service.faults import FAULTS
 from service.callers import Api, body
 from service.callers import refusal as said
 from support.parts import ROOT

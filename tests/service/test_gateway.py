@@ -12,8 +12,8 @@ import pytest
 
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.credentials import SCOPES
-from sealpipe_rehearsal.service.gateway import ROUTES, Route
+from sealpipe_service.credentials import SCOPES
+from sealpipe_service.gateway import ROUTES, Route
 from service.callers import NO_TLS, Api, body, by_hand, refusal, two_parts
 
 UNUSABLE: dict[str, Callable[[str], str]] = {

@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.fault_parser import FaultPlanError
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.fault_parser import FaultPlanError
 from support.faults import says
 from support.faulty import Fault, Faulty
 from support.terminal import Terminal, bare

@@ -17,7 +17,7 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import RehearsalError, mint
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service.credentials import SCOPES
+from sealpipe_service.credentials import SCOPES
 from service.callers import NO_TLS, TOKEN, WRAP, Api, by_hand, refusal, two_parts
 
 YEAR = 365 * 24 * 3600

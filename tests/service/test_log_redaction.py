@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from sealpipe_rehearsal import log_redaction
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import credentials, log_redaction
 from service.callers import DATA, Api, body
 
 Call = Callable[[Api, str], dict[str, Any]]
@@ -117,7 +117,9 @@ def test_what_stands_in_the_third_place_is_not_logged_even_if_it_is_damaged(
     secret = custody(api)[part]
     api.http.get("/shares", headers={"Authorization": f"{api.bearer}.{secret}"})
     (seen,) = service.seen()
-    assert dict(seen.headers)["authorization"] == f"{api.bearer}.{credentials.CUSTODY_PLACEHOLDER}"
+    assert (
+        dict(seen.headers)["authorization"] == f"{api.bearer}.{log_redaction.CUSTODY_PLACEHOLDER}"
+    )
 
 
 FINE: dict[str, Call] = {

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service import gateway, openapi
-from sealpipe_rehearsal.service.checks import SCHEMAS, Check
-from sealpipe_rehearsal.service.json_bodies import REQUEST, SHARE, SHARE_EXTENDED
-from sealpipe_rehearsal.service.responses import GATEWAY, REFUSALS
+from sealpipe_service import gateway, openapi
+from sealpipe_service.checks import SCHEMAS, Check
+from sealpipe_service.json_bodies import REQUEST, SHARE, SHARE_EXTENDED
+from sealpipe_service.responses import GATEWAY, REFUSALS
 from service.callers import NO_TLS, Api
 
 MINTING = {"no_api_access", "key_allowance"}

@@ -33,9 +33,9 @@ from sealpipe.api.shares import CreatedShare
 from sealpipe.budget import Budget
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
+from sealpipe_rehearsal.faults import FAULTS
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.faults import FAULTS
 from service.callers import DATA, PAIR, PUBLIC_KEY, TOKEN, WRAP
 from support.damage import exchanged
 

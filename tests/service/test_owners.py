@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.openapi import document
+from sealpipe_service.openapi import document
 from service.callers import PUBLIC_KEY, Api
 
 

@@ -13,7 +13,7 @@ import pytest
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import RehearsalError
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import format_rfc3339
+from sealpipe_service.clock import format_rfc3339
 from service.callers import NO_TLS, Api, refusal
 
 ORG = "org:team"

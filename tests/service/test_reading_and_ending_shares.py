@@ -9,7 +9,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import format_rfc3339
+from sealpipe_service.clock import format_rfc3339
 from service.callers import TOKEN, Api, refusal
 
 VERIFIER = "v" * 43

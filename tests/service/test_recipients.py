@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.store import Values
+from sealpipe_service.store import Values
 from service.callers import DATA, TOKEN, Api
 
 VERIFIER = "v" * 43

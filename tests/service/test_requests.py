@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe.wire import fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import format_rfc3339, parse_rfc3339
+from sealpipe_service.clock import format_rfc3339, parse_rfc3339
 from service.callers import PAIR, PUBLIC_KEY, Api, refusal
 
 

@@ -217,7 +217,7 @@ def test_serving_loads_no_cryptography() -> None:
 
 def test_the_service_imports_nothing_of_ours() -> None:
     program = (
-        "import sys, sealpipe_rehearsal.service.app as app; print(sorted({name.partition('.')[0] "
+        "import sys, sealpipe_service.app as app; print(sorted({name.partition('.')[0] "
         "for name in sys.modules} & {'sealpipe', 'sealpipe_plugins', 'cryptography', 'httpx'}))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from schemathesis import GenerationMode
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service import gateway
+from sealpipe_service import gateway
 from service.schemathesis_cases import Run
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from sealpipe_rehearsal.service import idempotency, listing, plans, requests, share_link, shares
+from sealpipe_service import idempotency, listing, plans, requests, share_link, shares
 from service.doors import OverASocket
 from service.machine import Machine
 from service.side_by_side import Base

@@ -10,7 +10,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import format_rfc3339
+from sealpipe_service.clock import format_rfc3339
 from service.callers import NOON, TOKEN, Api, refusal
 
 DAY = 24 * 3600

@@ -13,7 +13,7 @@ import pytest
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.clock import format_rfc3339
+from sealpipe_service.clock import format_rfc3339
 from service.callers import PUBLIC_KEY, Api
 
 ANSWER = {"Password": "p"}

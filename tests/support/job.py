@@ -26,8 +26,8 @@ import pytest
 from sealpipe import AsyncClient, Client
 from sealpipe.wire import keys, link
 from sealpipe_rehearsal import server as rehearsal
+from sealpipe_rehearsal.log import Log
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.log import Log
 from support.commands import SEALPIPE
 from support.faulty import Exchange, Fault, Faulty, passes
 from support.strace import Point, Tracer, killing, only, points, tracing

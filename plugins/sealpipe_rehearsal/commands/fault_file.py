@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sealpipe.cli import render
 from sealpipe.errors import SettingError
-from sealpipe_rehearsal.service.fault_parser import FaultPlanError, parse_plan
-from sealpipe_rehearsal.service.fault_plan import Progress
+from sealpipe_rehearsal.fault_parser import FaultPlanError, parse_plan
+from sealpipe_rehearsal.fault_plan import Progress
 
 _REMEDY = "docs/reference/rehearsal.md lists the faults and their parameters"
 

@@ -15,8 +15,8 @@ from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
 from sealpipe.wire.fields import revealed
 from sealpipe_rehearsal.commands.child_process import environment
+from sealpipe_rehearsal.log import LoggedRequest
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service.log import LoggedRequest
 
 VARIABLE = "DB_PASSWORD"
 

@@ -17,7 +17,6 @@ from sealpipe.cli.codes import CodeCommand
 from sealpipe.cli.command import Command, SettingsGroup, options, run_config
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
 from sealpipe.parsing import format_time, parse_base_url
-from sealpipe_rehearsal.service import NAME as SERVICE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -195,7 +194,7 @@ def _check_rehearsal(origin: str) -> None:
 
     Says on stderr which rehearsal it is, unless --port says so.
     """
-    from sealpipe_rehearsal.control_client import send_request
+    from sealpipe_rehearsal.control_client import SERVICE_NAME, send_request
 
     status, about = send_request(origin, "GET", "/rehearsal")
     if status != 200 or not isinstance(about, dict) or about.get("service") != SERVICE_NAME:

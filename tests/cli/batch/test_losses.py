@@ -19,7 +19,7 @@ from sealpipe.api.operation import Operation, Response
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.cli.batch_output import check_result
 from sealpipe.errors import FailedRowsError
-from sealpipe_rehearsal.service.credentials import SCOPES
+from sealpipe_service.credentials import SCOPES
 from support.mailbox import Mailbox
 from support.ports import silent_port
 

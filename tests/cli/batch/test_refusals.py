@@ -29,9 +29,9 @@ from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.secret import Secret
 from sealpipe.session import Session
+from sealpipe_rehearsal.log import LoggedRequest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service.log import LoggedRequest
 from support.parts import Postgres, run_postgres
 
 ROWS = 24

@@ -42,13 +42,16 @@ from sealpipe.session import Session
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
+from sealpipe_rehearsal import control
+from sealpipe_rehearsal.application import is_control
+from sealpipe_rehearsal.clock import MovableClock
 from sealpipe_rehearsal.control_client import mint
-from sealpipe_rehearsal.service import app, listing
-from sealpipe_rehearsal.service.clock import Clock
-from sealpipe_rehearsal.service.context import HttpRequest, Service
-from sealpipe_rehearsal.service.credentials import EXTENDED_SCOPES, SCOPES
-from sealpipe_rehearsal.service.log import Log
-from sealpipe_rehearsal.service.store import Store
+from sealpipe_rehearsal.log import Log
+from sealpipe_rehearsal.rehearsed import RehearsedService
+from sealpipe_service import app, listing
+from sealpipe_service.context import HttpRequest
+from sealpipe_service.credentials import EXTENDED_SCOPES, SCOPES
+from sealpipe_service.store import Store
 
 BASE_URL, LINK_BASE_URL = "http://127.0.0.1:9/v1", "http://127.0.0.1:9/s"
 DAY = 86400.0
@@ -60,7 +63,7 @@ class DirectNetwork:
     `before` may fail them; `log` has method and path of each.
     """
 
-    def __init__(self, service: Service, credential: Credential) -> None:
+    def __init__(self, service: RehearsedService, credential: Credential) -> None:
         self._service = service
         self._header = credential.header().reveal()
         self.limiter = RateLimiter()
@@ -98,9 +101,10 @@ class DirectNetwork:
         pass
 
 
-def ask_service(service: Service, request: HttpRequest) -> Any:
-    handler, _ = app.find_handler(request)
-    return handler(service, request)
+def ask_service(service: RehearsedService, request: HttpRequest) -> Any:
+    if is_control(request):
+        return control.handle(service, request)
+    return app.find_handler(request)(service, request)
 
 
 class BatchWorld:
@@ -116,8 +120,8 @@ class BatchWorld:
     ) -> None:
         self.folder = folder
         self.database = database
-        self.clock = Clock()
-        self.service = Service(
+        self.clock = MovableClock()
+        self.service = RehearsedService(
             Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended
         )
         self.loft_name = secrets.token_hex(8)
@@ -308,7 +312,7 @@ class BatchWorld:
 
 
 def ask_control(
-    service: Service, method: str, segments: tuple[str, ...], body: Mapping[str, Any]
+    service: RehearsedService, method: str, segments: tuple[str, ...], body: Mapping[str, Any]
 ) -> Any:
     headers = (("host", "127.0.0.1"), ("content-type", "application/json"))
     return ask_service(
@@ -316,7 +320,7 @@ def ask_control(
     )
 
 
-def set_account(service: Service, **changes: Any) -> None:
+def set_account(service: RehearsedService, **changes: Any) -> None:
     """Change the account's limits."""
     done = ask_control(service, "POST", ("rehearsal", "accounts", "default"), changes)
     assert done.status in (200, 204), (done.status, done.body)

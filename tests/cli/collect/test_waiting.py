@@ -18,7 +18,7 @@ from sealpipe.collect.poll import BURST, RATE, RequestBudget
 from sealpipe.collect.results import Progress
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
+from sealpipe_service.plans import PLANS, RateLimiter
 from support import faults
 from support.faults import envelope, says
 from support.faulty import Exchange, Fault, Faulty, passes

@@ -16,7 +16,7 @@ from PIL import Image
 
 from support.parts import ROOT, program
 
-PAGE = ROOT / "plugins/sealpipe_rehearsal/page"
+PAGE = ROOT / "plugins/sealpipe_service/page"
 _CALL = """
 import { readFileSync } from "node:fs";
 import * as qr from "./qr.js";

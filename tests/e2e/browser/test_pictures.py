@@ -25,7 +25,7 @@ from sealpipe_rehearsal.server import start
 from support.job import Job
 from support.parts import ROOT
 
-PAGE = ROOT / "plugins/sealpipe_rehearsal/page"
+PAGE = ROOT / "plugins/sealpipe_service/page"
 COLOURS = 64
 
 

@@ -14,7 +14,7 @@ import pytest
 from e2e.browser.chrome import Browser
 from e2e.browser.sending import field, send, spent
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.service import pages
+from sealpipe_service import pages
 from support.parts import program
 
 ROBOTS = (

@@ -19,7 +19,7 @@ from e2e.live.target import VARIABLES
 from sealpipe.secret import Secret
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import responses
+from sealpipe_service import responses
 from support.leaks import Detector
 from support.parts import ROOT
 from support.terminal import Done, Terminal

@@ -22,7 +22,12 @@ from sealpipe.registry.catalog import Catalog
 from support.parts import MODULES, ROOT, SkipWithoutPart, not_installed
 from tiers import is_in_rest
 
-PACKAGES = ("core/sealpipe", "plugins/sealpipe_plugins", "plugins/sealpipe_rehearsal")
+PACKAGES = (
+    "core/sealpipe",
+    "plugins/sealpipe_plugins",
+    "plugins/sealpipe_rehearsal",
+    "plugins/sealpipe_service",
+)
 NOT_OF_THE_PRODUCT = ("all", "dev", "dev-all", "docs")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -323,8 +328,8 @@ def test_the_wheel_works_by_itself(wheel: zipfile.Path, tmp_path: Path) -> None:
         return done.stdout
 
     where = (
-        "import sealpipe, sealpipe_plugins, sealpipe_rehearsal as r; print(sealpipe.__file__, "
-        "r.__file__)"
+        "import sealpipe, sealpipe_plugins, sealpipe_rehearsal as r, sealpipe_service as s; "
+        "print(sealpipe.__file__, r.__file__, s.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", where], check=True, capture_output=True, text=True, env=environ

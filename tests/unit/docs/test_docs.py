@@ -120,9 +120,10 @@ SHORT = {
     "sealpipe/": "core",
     "sealpipe_plugins/": "plugins",
     "sealpipe_rehearsal/": "plugins",
+    "sealpipe_service/": "plugins",
     "pass_store/": "plugins/sealpipe_plugins",
     "vault/": "plugins/sealpipe_plugins",
-    "page/": "plugins/sealpipe_rehearsal",
+    "page/": "plugins/sealpipe_service",
 }
 """How paths in the docs are shortened, and where they lead."""
 MADE_UP = re.compile(r"shelf|[*<{]")
@@ -216,7 +217,7 @@ def test_every_variable_and_every_python_name_in_the_docs_exists(text: Path) -> 
     variables = set(re.findall(r"\bSEALPIPE_[A-Z_]*[A-Z]\b", page)) - known - words_of_code()
     assert [name for name in sorted(variables) if not name.startswith("SEALPIPE_STORE_")] == []
     assert sorted(set(re.findall(r"\b[A-Z]\w+Error\b", page)) - words_of_code()) == []
-    names = set(re.findall(r"`(sealpipe(?:_rehearsal)?(?:\.\w+)+)", page)) - NO_NAMES
+    names = set(re.findall(r"`(sealpipe(?:_rehearsal|_service)?(?:\.\w+)+)", page)) - NO_NAMES
     assert [name for name in sorted(names) if not is_importable(name)] == []
 
 

@@ -21,7 +21,7 @@ from typing import Final
 import grimp
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-PACKAGES: Final = ("sealpipe", "sealpipe_plugins", "sealpipe_rehearsal")
+PACKAGES: Final = ("sealpipe", "sealpipe_plugins", "sealpipe_rehearsal", "sealpipe_service")
 SHORT_INIT: Final = 40
 ITERATING: Final = ("Iterator", "Iterable", "AsyncIterator")
 """What a function returns that yields items (pages, rows, the body of a `with`) and is sent

@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 SOURCES: Final = [
     file for folder in ("core", "plugins") for file in sorted((ROOT / folder).rglob("*.py"))
 ]
-OURS: Final = {"sealpipe", "sealpipe_plugins", "sealpipe_rehearsal"}
+OURS: Final = {"sealpipe", "sealpipe_plugins", "sealpipe_rehearsal", "sealpipe_service"}
 
 ALLOWED: Final[Mapping[tuple[str, str], str]] = {
     (

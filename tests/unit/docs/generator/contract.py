@@ -18,15 +18,15 @@ from unit.docs.generator.inspection import Attribute, Described, constants, desc
 from unit.docs.generator.markdown import item
 
 PYTEST = {
-    "Rehearsal": "pytest_plugin",
-    "LinkRefusedError": "people",
-    "Recipient": "people",
-    "Submitter": "people",
-    "Webhook": "control_client",
-    "WebhookDelivery": "service.webhook_deliveries",
-    "Event": "service.log",
-    "LoggedRequest": "service.log",
-    "Note": "service.log",
+    "Rehearsal": "sealpipe_rehearsal.pytest_plugin",
+    "LinkRefusedError": "sealpipe_rehearsal.people",
+    "Recipient": "sealpipe_rehearsal.people",
+    "Submitter": "sealpipe_rehearsal.people",
+    "Webhook": "sealpipe_rehearsal.control_client",
+    "WebhookDelivery": "sealpipe_service.webhook_deliveries",
+    "Event": "sealpipe_service.journal",
+    "LoggedRequest": "sealpipe_rehearsal.log",
+    "Note": "sealpipe_service.journal",
 }
 """What a test gets from the fixture `sealpipe_rehearsal`, with its modules."""
 
@@ -82,10 +82,7 @@ def _without_tests(each: Described) -> Described:
 
 def rehearsal() -> list[Described]:
     """Return what the fixture is made of."""
-    found = {
-        name: getattr(import_module(f"sealpipe_rehearsal.{place}"), name)
-        for name, place in PYTEST.items()
-    }
+    found = {name: getattr(import_module(place), name) for name, place in PYTEST.items()}
     return [describe(name, kind, is_made=False) for name, kind in found.items()]
 
 

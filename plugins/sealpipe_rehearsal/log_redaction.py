@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 PLACEHOLDER = "[withheld: a custody secret came here]"
+CUSTODY_PLACEHOLDER = "[custody part withheld]"
 LONGEST = 16 * 1024
 _SIZE = 43
 _RUN = re.compile(rb"[A-Za-z0-9_-]{43,}")
@@ -28,6 +29,13 @@ _MOST_PIECES = 60
 """Pairs of pieces are compared up to this number; beyond it, only pieces that follow each other."""
 
 Headers = tuple[tuple[str, str], ...]
+
+
+def redact_custody_part(header: str) -> str:
+    """Return the header of a credential with the custody part replaced."""
+    key_id, first, rest = header.partition(".")
+    auth_secret, second, custody = rest.partition(".")
+    return f"{key_id}{first}{auth_secret}{second}{CUSTODY_PLACEHOLDER}" if custody else header
 
 
 def redact_request(

@@ -6,13 +6,17 @@ import base64
 import os
 from collections.abc import Callable, Mapping
 
-from . import NAME, account_control, openapi, webhook_control
-from .clock import format_rfc3339
-from .context import HttpRequest, Service
-from .credentials import EXTENDED_SCOPES, SCOPES
+from sealpipe_service import openapi
+from sealpipe_service.clock import format_rfc3339
+from sealpipe_service.context import HttpRequest
+from sealpipe_service.credentials import EXTENDED_SCOPES, SCOPES
+from sealpipe_service.json_bodies import Rule, read_object
+from sealpipe_service.responses import RefusalError, Response, json_response
+
+from . import account_control, webhook_control
+from .control_client import SERVICE_NAME
 from .fault_parser import FaultPlanError, parse_plan
-from .json_bodies import Rule, read_object
-from .responses import RefusalError, Response, json_response
+from .rehearsed import RehearsedService
 
 
 def seconds(value: object) -> str | None:
@@ -25,7 +29,7 @@ def seconds(value: object) -> str | None:
     )
 
 
-def handle(service: Service, http_request: HttpRequest) -> Response:
+def handle(service: RehearsedService, http_request: HttpRequest) -> Response:
     """Handle a call of the control API."""
     path = http_request.segments[1:]
     for (method, pattern), handler in _ROUTES.items():
@@ -40,20 +44,20 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
     return json_response(404, {"message": "the control API has no such route"})
 
 
-def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def show_service(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
-    body = {"service": NAME, "service_tag": service.tag, "now": now, "user_id": os.getuid()}
+    body = {"service": SERVICE_NAME, "service_tag": service.tag, "now": now, "user_id": os.getuid()}
     return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 
-def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def read_openapi(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
     return json_response(200, openapi.document(extended=service.extended))
 
 
-def advance_clock(service: Service, http_request: HttpRequest) -> Response:
+def advance_clock(service: RehearsedService, http_request: HttpRequest) -> Response:
     """POST /rehearsal/clock"""
     rules = {"advance_seconds": Rule(seconds, required=True)}
     try:
@@ -63,7 +67,7 @@ def advance_clock(service: Service, http_request: HttpRequest) -> Response:
     return json_response(200, {"now": format_rfc3339(service.clock.now())})
 
 
-def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def reset(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """POST /rehearsal/reset: delete all data and reset the clock."""
     service.store.clear()
     service.log.clear()
@@ -76,14 +80,14 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
     return json_response(200, {"reset": True})
 
 
-def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def read_faults(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/faults: the plan's rows, with the requests `applied` and `left`."""
     return json_response(
         200, {"faults": [progress.as_json() for progress in service.faults.progress()]}
     )
 
 
-def set_faults(service: Service, http_request: HttpRequest) -> Response:
+def set_faults(service: RehearsedService, http_request: HttpRequest) -> Response:
     """PUT and POST /rehearsal/faults: replace the plan, or add to it."""
     members = read_object(http_request.body)
     try:
@@ -96,13 +100,13 @@ def set_faults(service: Service, http_request: HttpRequest) -> Response:
     return read_faults(service, http_request)
 
 
-def clear_faults(service: Service, http_request: HttpRequest) -> Response:
+def clear_faults(service: RehearsedService, http_request: HttpRequest) -> Response:
     """DELETE /rehearsal/faults"""
     service.faults.set([])
     return read_faults(service, http_request)
 
 
-def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def read_log(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/log"""
     return json_response(
         200,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from . import extended, mcp, requests, shares
 from .context import Call, Handler, HttpRequest, Service
 from .credentials import find_key, mark_key, parse_bearer, secret_matches
-from .log import Note
+from .journal import Note
 from .responses import RefusalError, Response, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"

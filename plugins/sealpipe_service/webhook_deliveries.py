@@ -15,7 +15,7 @@ from sqlite3 import Row
 
 from . import webhooks
 from .clock import Clock
-from .log import Log, Note
+from .journal import Journal, Note
 from .store import Store
 from .webhook_post import WebhookPost
 
@@ -55,7 +55,7 @@ class WebhookDelivery:
 class Deliverer:
     """Sends deliveries. Its thread starts with the first delivery."""
 
-    def __init__(self, store: Store, clock: Clock, log: Log, signature_header: str) -> None:
+    def __init__(self, store: Store, clock: Clock, log: Journal, signature_header: str) -> None:
         self._store, self._clock, self._log = store, clock, log
         self._signature_header = signature_header
         self._changed = threading.Condition()

@@ -1,9 +1,9 @@
 """The ASGI application.
 
-Reads a request to its end, finds the handler for its path, and runs it in a thread.
+Reads a request to its end, finds the handler for its path, and runs it in a thread: handlers block
+(the store, `Service.reach`), and a second call can arrive while a first one is in flight.
 
-Handlers block (SQLite, `Service.on_moment`), so each runs in a thread: a second call can arrive
-while a first one is in flight.
+Whoever runs the service may stand before all of it: see `Around`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -22,32 +23,46 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
-from . import control, faults, gateway, log_redaction, pages, request_link, share_link
+from . import gateway, pages, request_link, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
-from .credentials import redact_custody_part
-from .fault_exchange import CONNECTION_KEY, Exchange
-from .fault_plan import FaultRow
-from .log import LoggedRequest
 from .responses import GATEWAY, Response, json_response
 
 _logger = logging.getLogger(__name__)
 
 
-def build(service: Service) -> Starlette:
+Answer = Callable[[HttpRequest], Awaitable[StarletteResponse]]
+"""How the service answers a request."""
+Around = Callable[[HttpRequest, Scope, Answer], Awaitable[StarletteResponse | None]]
+"""Answers each request in the service's place, whose own answer it may ask for; None if it has
+handled the connection itself.
+"""
+
+
+async def answer_plainly(
+    http_request: HttpRequest,
+    scope: Scope,  # noqa: ARG001
+    answer: Answer,
+) -> StarletteResponse:
+    """The service answers, and nobody stands before it."""
+    return await answer(http_request)
+
+
+def build(service: Service, around: Around = answer_plainly) -> Starlette:
     """Return the service as an ASGI application."""
     application = Starlette()
     # Set as the router's default: a catch-all route would not match paths with an encoded line
     # break.
-    application.router.default = _Application(service)
+    application.router.default = _Application(service, around)
     return application
 
 
 class _Application:
     """The ASGI application for every path and method."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, around: Around) -> None:
         self._service = service
+        self._around = around
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -57,75 +72,50 @@ class _Application:
             return
         response: StarletteResponse | None
         if body is None:
-            response = _to_starlette(GATEWAY["too_long"])
+            response = to_starlette(GATEWAY["too_long"])
             response.headers["connection"] = "close"
         else:
-            response = await self._handle(_to_http_request(request, body), request)
-        if response is not None:  # otherwise a fault has handled the connection
+            response = await self._around(_to_http_request(request, body), scope, self._answer)
+        if response is not None:
             response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await response(scope, receive, send)
 
-    async def _handle(
-        self, http_request: HttpRequest, request: Request
-    ) -> StarletteResponse | None:
-        handler, is_control = find_handler(http_request)
-        target = pages.redact_key(_raw_target(request))
-        fault = (
-            self._service.faults.next_fault(http_request.method, http_request.segments[1:])
-            if _is_api(http_request)
-            else None
-        )
-        if not is_control:
-            entry = _log_entry(self._service, http_request, target, fault)
-            self._service.log.add_request(entry)
-            target = entry.target
-        if handler is not gateway.handle and (
-            reason := _reject_reason(http_request, from_own_page=not is_control)
-        ):
-            return _to_starlette(json_response(403, {"message": reason}))
+    async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
+        handler = find_handler(http_request)
+        if handler is not gateway.handle and (reason := reject_reason(http_request)):
+            return to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
             end = await asyncio.to_thread(_find_end, self._service, http_request.segments)
             return pages.page(page, self._service.tag, self._service.field_types, end)
-        if fault is not None:
-            connection = request.scope["state"][CONNECTION_KEY]
-            exchange = Exchange(
-                connection,
-                lambda: self._run_handler(handler, http_request, target),
-                self._service.next_call_fails,
-            )
-            return await faults.apply(fault, exchange)
-        return await self._run_handler(handler, http_request, target)
-
-    async def _run_handler(
-        self, handler: PathHandler, http_request: HttpRequest, target: str
-    ) -> StarletteResponse:
-        try:
-            return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
-        except Exception:  # a bug in one call must not stop the service
-            _logger.exception("%s %s failed", http_request.method, target.partition("?")[0])
-            return _to_starlette(GATEWAY["broken"])
+        return await run_handler(handler, self._service, http_request)
 
 
-PathHandler = Callable[[Service, HttpRequest], Response]
+S = TypeVar("S", bound=Service)
+PathHandler = Callable[[S, HttpRequest], Response]
 
 
-def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
-    """Return a path's handler, and whether it is of the control API, which is not logged."""
+async def run_handler(
+    handler: PathHandler[S], service: S, http_request: HttpRequest
+) -> StarletteResponse:
+    """Run a handler in a thread. A bug in it is 500, and does not stop the service."""
+    try:
+        return to_starlette(await asyncio.to_thread(handler, service, http_request))
+    except Exception:
+        path = http_request.target.partition("?")[0]
+        _logger.exception("%s %s failed", http_request.method, path)
+        return to_starlette(GATEWAY["broken"])
+
+
+def find_handler(http_request: HttpRequest) -> PathHandler[Service]:
+    """Return a path's handler."""
     match http_request.segments:
         case ("v1", *_):
-            return gateway.handle, False
+            return gateway.handle
         case ("rehearsal", "shares", *_):
-            return _handle_share_link, False
+            return _handle_share_link
         case ("rehearsal", "requests", *_):
-            return _handle_request_link, False
-        case ("rehearsal", *_):
-            return control.handle, True
-    return _handle_unknown_path, False
-
-
-def _is_api(http_request: HttpRequest) -> bool:
-    """Return whether a request is for /v1; faults affect nothing else."""
-    return http_request.segments[:1] == ("v1",)
+            return _handle_request_link
+    return _handle_unknown_path
 
 
 def _handle_share_link(service: Service, http_request: HttpRequest) -> Response:
@@ -170,7 +160,7 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
     return GATEWAY["no_route"]
 
 
-def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
+def reject_reason(http_request: HttpRequest, *, from_own_page: bool = True) -> str | None:
     """Return why a request may not use the routes outside /v1.
 
     Another web page sent it, or its host name is foreign.
@@ -216,24 +206,12 @@ def _to_http_request(request: Request, body: bytes) -> HttpRequest:
         headers=tuple((name.lower(), value) for name, value in request.headers.items()),
         body=body,
         address=request.client.host if request.client else "",
+        target=pages.redact_key(_raw_target(request)),
     )
 
 
-def _log_entry(
-    service: Service, http_request: HttpRequest, target: str, fault: FaultRow | None
-) -> LoggedRequest:
-    headers = tuple(
-        (name, redact_custody_part(value) if name == "authorization" else value)
-        for name, value in http_request.headers
-    )
-    target, headers, body = log_redaction.redact_request(
-        target, headers, http_request.body, service.custody_digests
-    )
-    applied = None if fault is None else str(fault)
-    return LoggedRequest(service.clock.now(), http_request.method, target, headers, body, applied)
-
-
-def _to_starlette(response: Response) -> StarletteResponse:
+def to_starlette(response: Response) -> StarletteResponse:
+    """Return a handler's response as one of Starlette."""
     media_type = "application/json" if response.body else None
     return StarletteResponse(
         response.body, response.status, dict(response.headers), media_type=media_type

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import NoReturn
 
+from sealpipe_service.gateway import ROUTES
+
 from . import fault_checks as checks
 from .fault_plan import ALWAYS, ANY, FaultRow, Pattern, is_placeholder
 from .faults import FAULTS, Fault
-from .gateway import ROUTES
 
 KNOWN_ROUTES = dict.fromkeys(
     [*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))]

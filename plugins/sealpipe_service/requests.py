@@ -36,7 +36,7 @@ def create(call: Call) -> Response:
 
 def list_requests(call: Call) -> Response:
     """GET /v1/requests: the active ones, newest first (see `listing.page`)."""
-    call.service.fail_at("requests.listing", "request_failed")
+    call.service.reach("requests.listing")
     rows, pagination = listing.page(call, "requests")
     return json_response(200, {"requests": [_item(row) for row in rows], "pagination": pagination})
 
@@ -86,7 +86,7 @@ def delete(call: Call) -> Response:
     service = call.service
     with service.store.transaction():
         row = _find_owned(call)
-        service.fail_at("request.ending", "request_failed")
+        service.reach("request.ending")
         values = {"number": row["number"], "now": service.clock.timestamp()}
         if row["ended_at"] is None:
             outcome = "expired"
@@ -98,7 +98,7 @@ def delete(call: Call) -> Response:
             outcome = "deleted"
             service.store.change("DELETE FROM submissions WHERE request = :number", values)
             service.store.change("DELETE FROM requests WHERE number = :number", values)
-    service.on_moment("request.ended")
+    service.reach("request.ended")
     return json_response(200, {"short_code": row["short_code"], "outcome": outcome})
 
 

@@ -14,8 +14,8 @@ from sqlite3 import Row
 from . import creation, listing, webhooks
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
+from .journal import Event
 from .json_bodies import SHARE, SHARE_EXTENDED
-from .log import Event
 from .responses import Response, json_response, refuse
 
 PASSCODE_ATTEMPTS = 5
@@ -71,7 +71,7 @@ def delete(call: Call) -> Response:
         )
         if row is None:
             refuse("share_not_found")
-        service.fail_at("share.expiring", "share_not_expired")
+        service.reach("share.expiring")
         service.store.change(
             "UPDATE shares SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
             {"number": row["number"], "now": service.clock.timestamp()},
@@ -82,7 +82,7 @@ def delete(call: Call) -> Response:
         is_queued = webhooks.queue_event(
             service.store, row["owner"], payload, service.clock.timestamp()
         )
-    service.on_moment("delete.committed")
+    service.reach("delete.committed")
     service.log.add_event(Event(service.clock.now(), row["owner"], payload))
     if is_queued:
         service.deliverer.wake()

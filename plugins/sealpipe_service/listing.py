@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlite3 import Row
 
 from .context import Call, Service
-from .log import Note
+from .journal import Note
 
 TABLES = ("shares", "requests")
 _MARK_EXPIRED = {

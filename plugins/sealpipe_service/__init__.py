@@ -1,7 +1,9 @@
-"""The service: the specification implemented again, without sealpipe or cryptography.
+"""The service: the specification implemented again. It imports nothing of ours.
 
 So a misreading of the specification in the client is not repeated here. The service handles only
-ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all it needs.
+ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all it needs. Whoever
+runs it gives it store, clock, randomness and journal (`context.Service`), and may stand before it
+(`app.Around`).
 
     app.py             the ASGI application; which handler a path belongs to
     gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)
@@ -19,20 +21,12 @@ ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are al
     mcp.py             POST /v1/mcp
     mcp_*.py           its JSON-RPC messages, its tools, and what handles each
     webhooks.py        endpoints, signatures, the queue
-    webhook_*.py       the control API's part, and sending
+    webhook_*.py       sending them
     openapi.py         /v1 as an OpenAPI document, made from the tables
     share_link.py      outside /v1: what the page at a share's link asks for
     request_link.py    outside /v1: what the pages at a collect link and at an access link ask for
     pages.py           the files of page/ and their headers
-    control.py         the control API
-    account_control.py   its part for keys and accounts
-    faults.py          ONE table of faults
-    fault_*.py         inject them (connections, responses), read a plan (parser), choose (plan),
-                       and are the faulty call (exchange)
-    log_redaction.py   keeps custody secrets out of the log
+    page/              the web pages at its links: a third reading, in WebCrypto
     context.py         Service, HTTP request and call
-    store.py, store_schema.py, log.py, clock.py   the base
+    store.py, store_schema.py, journal.py, clock.py   the base
 """
-
-NAME = "sealpipe rehearsal"
-"""What `GET /rehearsal` says: no other program does."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .clock import Clock
-from .credentials import Key, load_keys
-from .fault_plan import FaultPlan
+from .credentials import Key
 from .idempotency import InFlight
+from .journal import Journal
 from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
-from .log import Log
 from .plans import Account, Entitlements, RateLimiter
-from .responses import Response, refuse
+from .responses import Response
 from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
@@ -23,40 +21,27 @@ MAX_BODY = 64 * 1024 * 1024
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
-MOMENTS = ("share.expiring", "requests.listing", "request.ending")
-"""Moments at which a valid call can fail (specification: Errors, 42 and 11)."""
-
-
-def ignore_moment(moment: str) -> None:
-    """The default of `Service.on_moment`."""
-
 
 @dataclass
 class Service:
-    """One running service. Clock and randomness are injected, so that a test controls them.
+    """One running service: what its handlers use.
 
-    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the
-    thread that handles the call; it may block or raise. `extended` adds what the specification
-    omits (gaps: newer endpoints, further members of a share, `status` of the lists).
+    Store, clock, randomness and journal are given by whoever runs it. `extended` adds what the
+    specification omits (gaps: newer endpoints, further members of a share, `status` of the lists).
     """
 
     store: Store
     clock: Clock
-    log: Log
+    log: Journal
     tag: str
     token_bytes: Callable[[int], bytes]
-    on_moment: Callable[[str], None] = ignore_moment
     max_body: int = MAX_BODY
     extended: bool = False
     signature_header: str = SIGNATURE_HEADER
     in_flight: InFlight = field(default_factory=InFlight)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     entitlements: Entitlements = field(default_factory=Entitlements)
-    faults: FaultPlan = field(default_factory=FaultPlan)
-    failing: dict[str, int] = field(default_factory=dict)
     deliverer: Deliverer = field(init=False)
-    custody_digests: set[bytes] = field(init=False)
-    """The SHA-256 of every custody secret that the service was told of."""
 
     @property
     def field_types(self) -> tuple[str, ...]:
@@ -68,34 +53,20 @@ class Service:
 
     def __post_init__(self) -> None:
         self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)
-        self.clock.on_advance = self.deliverer.wake
-        self.custody_digests = {
-            bytes.fromhex(key.custody_sha256) for key in load_keys(self.store) if key.custody_sha256
-        }
 
-    @contextmanager
-    def next_call_fails(self) -> Iterator[None]:
-        """Let the next call that reaches one of MOMENTS in the block fail with 500/42 or 500/11."""
-        before = dict(self.failing)
-        self.failing |= dict.fromkeys(MOMENTS, 1)
-        try:
-            yield
-        finally:
-            self.failing.clear()
-            self.failing |= before
+    def reach(self, moment: str) -> None:
+        """A handler is at a moment of its call, such as "shares.begun" or "shares.committed".
 
-    def fail_at(self, moment: str, refusal: str) -> None:
-        """Refuse with a row of REFUSALS if `failing` still counts a failure for this moment."""
-        if self.failing.get(moment, 0) > 0:
-            self.failing[moment] -= 1
-            refuse(refusal)
+        Nothing happens, unless whoever runs the service overrides it: it may wait, raise or refuse.
+        """
 
 
 @dataclass(frozen=True)
 class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
-    Header names are in lower case; `headers` keeps repeated ones. `address` is the client's.
+    Header names are in lower case; `headers` keeps repeated ones. `address` is the client's;
+    `target` is the raw path with its query, for logs.
     """
 
     method: str
@@ -104,6 +75,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     address: str = "127.0.0.1"
+    target: str = ""
 
     def header(self, name: str) -> str | None:
         """Return the value of a header, or None. Repeated headers are joined with commas."""

@@ -29,8 +29,6 @@ MAX_NAME = 256
 FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
 """Defaults of the key-creation form."""
 
-CUSTODY_PLACEHOLDER = "[custody part withheld]"
-
 _KEY_ID = r"[A-Za-z0-9_-]{16}"
 _RANDOM_PART = r"[A-Za-z0-9_-]{43}"
 _DUMMY_HASH = hashlib.sha256(b"").hexdigest()
@@ -105,13 +103,6 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
     return PresentedCredential(
         key_id, auth_secret, bool(dot), bool(re.fullmatch(_RANDOM_PART, custody))
     )
-
-
-def redact_custody_part(header: str) -> str:
-    """Return the header with the custody part replaced, for the log."""
-    key_id, first, rest = header.partition(".")
-    auth_secret, second, custody = rest.partition(".")
-    return f"{key_id}{first}{auth_secret}{second}{CUSTODY_PLACEHOLDER}" if custody else header
 
 
 def secret_matches(key: Key | None, auth_secret: str) -> bool:

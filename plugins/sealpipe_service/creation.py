@@ -43,7 +43,7 @@ def create(
     ) as claim:
         if claim.replay is not None:
             return Response(200, claim.replay)
-        service.on_moment(f"{table}.begun")
+        service.reach(f"{table}.begun")
         require_json(http_request.header("content-type"))
         members = read_object(http_request.body)
         reasons = rejected(rules, members) | dict(extra_checks(call, members))
@@ -61,7 +61,7 @@ def create(
             values = insert(service, table, values | make_row(call, members))
             body = as_json(response_body(values))
             claim.record(service.store, body, now)
-        service.on_moment(f"{table}.committed")
+        service.reach(f"{table}.committed")
     return Response(201, body)
 
 

@@ -1,12 +1,13 @@
-"""The service's log: every request as received, every event, every note. Bounded, in memory."""
+"""The log of a rehearsal: all requests as received, events and notes. Bounded, in memory."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from sealpipe_service.journal import Event, Note
 
 MAX_ENTRIES = 2_000
 MAX_BYTES = 256 * 1024 * 1024
@@ -31,28 +32,6 @@ class LoggedRequest:
         """Return head and body, for tests that search for forbidden contents."""
         head = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
         return f"{self.method} {self.target}\r\n{head}\r\n".encode("latin-1") + self.body
-
-
-@dataclass(frozen=True)
-class Event:
-    """An event of the specification: the account whose endpoints receive it, and the payload."""
-
-    at: datetime
-    account: str
-    payload: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class Note:
-    """A note for the operator and the owner, such as a compromised key.
-
-    `message` says what to do.
-    """
-
-    at: datetime
-    what: str
-    about: str
-    message: str = ""
 
 
 class Log:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from . import webhooks
+from sealpipe_service import webhooks
+from sealpipe_service.clock import rfc3339_at
+from sealpipe_service.context import HttpRequest
+from sealpipe_service.json_bodies import Rule
+from sealpipe_service.plans import DEFAULT_ACCOUNT
+from sealpipe_service.responses import Response, json_response
+from sealpipe_service.webhook_deliveries import WebhookDelivery
+
 from .account_control import account_name, read_members
-from .clock import rfc3339_at
-from .context import HttpRequest, Service
-from .json_bodies import Rule
-from .plans import DEFAULT_ACCOUNT
-from .responses import Response, json_response
-from .webhook_deliveries import WebhookDelivery
+from .rehearsed import RehearsedService
 
 _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(account_name)}
 _NOT_FOUND = json_response(404, {"message": "the webhook endpoint does not exist"})
 
 
-def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def list_all(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/webhooks: endpoints without secrets, and their deliveries' states."""
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
@@ -28,7 +30,7 @@ def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: 
     return json_response(200, {"webhooks": endpoints, "signature_header": service.signature_header})
 
 
-def add(service: Service, http_request: HttpRequest) -> Response:
+def add(service: RehearsedService, http_request: HttpRequest) -> Response:
     """POST /rehearsal/webhooks: add an endpoint; only this response contains the secret."""
     members = read_members(_RULES, http_request)
     account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
@@ -46,7 +48,11 @@ def add(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _describe_with_secret(service, endpoint))
 
 
-def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001
+def remove(
+    service: RehearsedService,
+    http_request: HttpRequest,  # noqa: ARG001
+    name: str,
+) -> Response:
     """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
     return (
         json_response(200, {"id": name, "removed": True})
@@ -55,7 +61,11 @@ def remove(service: Service, http_request: HttpRequest, name: str) -> Response: 
     )
 
 
-def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001
+def rotate(
+    service: RehearsedService,
+    http_request: HttpRequest,  # noqa: ARG001
+    name: str,
+) -> Response:
     """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once.
 
     Both sign for 24 hours.
@@ -70,14 +80,14 @@ def rotate(service: Service, http_request: HttpRequest, name: str) -> Response: 
     )
 
 
-def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def deliveries(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/webhooks/deliveries: each delivery with its attempts and the last response."""
     return json_response(
         200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]}
     )
 
 
-def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
+def _endpoint_json(service: RehearsedService, endpoint: webhooks.Endpoint) -> dict[str, object]:
     return {
         "id": endpoint.id,
         "account": endpoint.account,
@@ -88,7 +98,9 @@ def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, o
     }
 
 
-def _describe_with_secret(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
+def _describe_with_secret(
+    service: RehearsedService, endpoint: webhooks.Endpoint
+) -> dict[str, object]:
     return _endpoint_json(service, endpoint) | {
         "secret": endpoint.secret,
         "signature_header": service.signature_header,

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from .clock import format_rfc3339
 
-_FOLDER = Path(__file__).resolve().parent.parent / "page"
+_FOLDER = Path(__file__).resolve().parent / "page"
 _PARTS = ("head", "header")
 
 # Only our own scripts and styles; no HTML from strings (Trusted Types), no form target, no frame.

@@ -12,9 +12,9 @@ from dataclasses import asdict, replace
 from sqlite3 import IntegrityError
 from typing import Any
 
-from .checks import Check, count, matching, p256_point, switch, text
-from .context import HttpRequest, Service
-from .credentials import (
+from sealpipe_service.checks import Check, count, matching, p256_point, switch, text
+from sealpipe_service.context import HttpRequest
+from sealpipe_service.credentials import (
     CUSTODY_LEVELS,
     EXTENDED_SCOPES,
     FORM_CUSTODY,
@@ -29,8 +29,8 @@ from .credentials import (
     load_keys,
     mark_key,
 )
-from .json_bodies import Rule, read_object, rejected
-from .plans import (
+from sealpipe_service.json_bodies import Rule, read_object, rejected
+from sealpipe_service.plans import (
     DEFAULT_ACCOUNT,
     NUMBERS,
     ORGANIZATION,
@@ -39,7 +39,9 @@ from .plans import (
     load_account,
     save_account,
 )
-from .responses import RefusalError, Response, json_response, refuse
+from sealpipe_service.responses import RefusalError, Response, json_response, refuse
+
+from .rehearsed import RehearsedService
 
 _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 
@@ -125,7 +127,7 @@ def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[s
     return {name: value for name, value in members.items() if value is not None}
 
 
-def create_key(service: Service, http_request: HttpRequest) -> Response:
+def create_key(service: RehearsedService, http_request: HttpRequest) -> Response:
     """POST /rehearsal/keys, with the defaults of the app's form.
 
     They are `shares:write` and custody `self`.
@@ -164,13 +166,13 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _key_json(key))
 
 
-def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+def list_keys(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/keys"""
     return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
 
 
 def revoke_key(
-    service: Service,
+    service: RehearsedService,
     http_request: HttpRequest,  # noqa: ARG001
     key_id: str,
 ) -> Response:
@@ -179,7 +181,7 @@ def revoke_key(
 
 
 def grant_custody(
-    service: Service,
+    service: RehearsedService,
     http_request: HttpRequest,  # noqa: ARG001
     key_id: str,
 ) -> Response:
@@ -195,7 +197,7 @@ def grant_custody(
     return _mark(service, key_id, "granted", service.clock.timestamp())
 
 
-def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
+def register_custody(service: RehearsedService, http_request: HttpRequest, key_id: str) -> Response:
     """POST /rehearsal/keys/{key_id}/custody: register its key, which raises the level."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
     public_key = read_members(rules, http_request)["custody_public_key"]
@@ -208,14 +210,14 @@ def register_custody(service: Service, http_request: HttpRequest, key_id: str) -
         return _mark(service, key_id, "custody", public_key)
 
 
-def _refuse_compromised(service: Service, key: Key) -> None:
+def _refuse_compromised(service: RehearsedService, key: Key) -> None:
     """Refuse a secret or a custody public key that was ever compromised (gaps: compromise)."""
     if is_compromised(service.store, key):
         message = "this secret was compromised: create a new key"
         raise RefusalError(json_response(409, {"message": message}))
 
 
-def _mark(service: Service, key_id: str, field: str, value: float | str) -> Response:
+def _mark(service: RehearsedService, key_id: str, field: str, value: float | str) -> Response:
     mark_key(service.store, key_id, field, value)
     key = find_key(service.store, key_id)
     return (
@@ -225,7 +227,7 @@ def _mark(service: Service, key_id: str, field: str, value: float | str) -> Resp
     )
 
 
-def set_account(service: Service, http_request: HttpRequest, name: str) -> Response:
+def set_account(service: RehearsedService, http_request: HttpRequest, name: str) -> Response:
     """POST /rehearsal/accounts/{name}: change the given members; `org:NAME` is an organisation.
 
     Calls see the change within 30 s, as at the real service, or at once with `at_once`.

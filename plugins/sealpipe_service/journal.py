@@ -1,0 +1,40 @@
+"""What the service tells whoever runs it: events and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of the specification: the account whose endpoints receive it, and the payload."""
+
+    at: datetime
+    account: str
+    payload: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note for the operator and the owner, such as a compromised key.
+
+    `message` says what to do.
+    """
+
+    at: datetime
+    what: str
+    about: str
+    message: str = ""
+
+
+class Journal(Protocol):
+    """Takes events and notes, from any thread."""
+
+    def add_event(self, event: Event) -> None:
+        """Add an event."""
+
+    def add_note(self, note: Note) -> None:
+        """Add a note."""
