@@ -1,0 +1,68 @@
+"""What `decisions` needs of a database: statements by name, in transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+
+class Row(Protocol):
+    """A row of a result, by the names of its columns."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Return a column's value."""
+
+
+class Transaction(Protocol):
+    """Runs statements: all of them are committed, or none."""
+
+    def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
+        """Run a statement and return all its rows."""
+
+    def row(self, statement: str, /, **values: object) -> Row | None:
+        """Run a statement and return its first row, if any."""
+
+    def change(self, statement: str, /, **values: object) -> int:
+        """Run a statement and return how many rows it changed."""
+
+
+class Claim(Protocol):
+    """A create's claim on its idempotency key."""
+
+    @property
+    def replay(self) -> Row | None:
+        """The record of a create that was done under this key: `body_sha256` and `answer`."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Create, and end the claim with it."""
+
+
+class Database(Protocol):
+    """A database with the tables of `tables`. Each method is a transaction."""
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Read, all from one moment."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Change: on disk before the block ends."""
+
+    def write_quickly(self) -> AbstractContextManager[Transaction]:
+        """Change what a failing machine may lose (rates, marks), without waiting for disks."""
+
+    def claim(self, key_id: str, name: str, body_sha256: str) -> AbstractContextManager[Claim]:
+        """Claim an idempotency key while its create is handled, unless that was done already.
+
+        Raises InFlightError.
+        """
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class InFlightError(Exception):
+    """A create under the same key is in flight; `same_body` if it is the same create."""
+
+    def __init__(self, *, same_body: bool) -> None:
+        super().__init__()
+        self.same_body = same_body

@@ -1,0 +1,473 @@
+"""What the service decides, each in the database: `Store`, which the routes call.
+
+Whatever two calls could disagree about (views, attempts, ends, rates, allowances, keys of creates)
+is decided by one conditional statement, for any number of processes. What is compared before it, in
+constant time, are hashes, which never change.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..clock import format_rfc3339, from_timestamp
+from .access import Claim, Database, Row, Transaction
+
+BURST = 2
+"""A bucket holds so many minutes of its rate."""
+_ROUNDING = 6
+CACHE_SECONDS = 30
+"""How long calls may still see the plan as it was (specification: Limits, Plan cache delay)."""
+LAST_USED_SECONDS = 60
+
+Values = Mapping[str, object]
+Codes = Callable[[], str]
+"""Draws a short code."""
+
+
+class QuotaError(Exception):
+    """The plan allows no further share, key or webhook endpoint."""
+
+
+class CompromisedError(Exception):
+    """The secret was compromised: only a new key can replace it."""
+
+
+class OtherBodyError(Exception):
+    """The idempotency key was used with another body."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who opened a share, for its access log. Without one, there is no log."""
+
+    address: str
+    platform: str
+    user_agent: str | None
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What became of an attempt to open a share.
+
+    `reason` is None if it is open, and `share` then its content; else `not-found`, `passcode`
+    (which spent an attempt), or by what it ended.
+    """
+
+    reason: str | None
+    share: Row | None = None
+
+
+class Store:
+    """The service's data. Each method is a decision, or reads from one moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def now(self) -> float:
+        """Return the service's time, in seconds since 1970."""
+        with self._database.read() as transaction:
+            return _time_of(transaction)
+
+    # -- accounts
+
+    def account(self, name: str) -> Row | None:
+        """Return an account's or organisation's plan; None if none was ever set."""
+        with self._database.read() as transaction:
+            return transaction.row("account", account=name)
+
+    def change_account(
+        self, name: str, default: Values, change: Callable[[Values], Values], *, at_once: bool
+    ) -> Values:
+        """Change a plan, and return it. Calls see it in 30 s, or at once.
+
+        `default` has the columns of an account that was never set, and `change` the new ones of the
+        present ones. All processes see it from the same moment.
+        """
+        names = [name for name in default if name not in ("name", "seen_from")]
+        with self._database.write() as transaction:
+            now = _time_of(transaction)
+            row = transaction.row("account", account=name)
+            if row is None:
+                # What calls see until then.
+                transaction.change("add_account", **default, name=name, seen_from=0.0)
+            present = default if row is None else {each: row[each] for each in names}
+            changed = {each: value for each, value in change(present).items() if each in names}
+            seen_from = now if at_once else now + CACHE_SECONDS
+            transaction.change("add_account", **changed, name=name, seen_from=seen_from)
+            transaction.change("forget_old_accounts", account=name)
+        return changed
+
+    # -- keys
+
+    def caller(self, key_id: str) -> Row | None:
+        """Return a key, revoked or not, with the plan that calls see (`account_...`) and `now`."""
+        with self._database.read() as transaction:
+            return transaction.row("caller", key=key_id)
+
+    def take(self, key_id: str, per_minute: int, now: float, last_used_at: float | None) -> int:
+        """Take one call of a key's rate, and record that the key was used, once a minute.
+
+        Return 0 if it is allowed, otherwise the seconds to wait, rounded up.
+        """
+        is_recent = last_used_at is not None and 0 <= now - last_used_at < LAST_USED_SECONDS
+        rate = {"burst": float(per_minute * BURST), "per_second": per_minute / 60, "now": now}
+        with self._database.write_quickly() as transaction:
+            if not is_recent:
+                transaction.change("mark_used", key=key_id)
+            if transaction.row("take", key=key_id, **rate) is not None:
+                return 0
+            left = transaction.row("tokens", key=key_id, **rate)
+        tokens = 0.0 if left is None else left["tokens"]
+        return max(1, math.ceil(round((1 - tokens) / rate["per_second"], _ROUNDING)))
+
+    def add_key(self, values: Values, most: Callable[[Row | None], int | None]) -> bool:
+        """Add a key; return whether its id is new.
+
+        `most` is the allowance of keys in the plan of its space (None: no limit), or raises. Raises
+        QuotaError; CompromisedError for a secret of a key that was compromised.
+        """
+        with self._database.write() as transaction:
+            self._refuse_compromised(transaction, values)
+            allowed = most(transaction.row("account", account=values["space"]))
+            used = transaction.row("active_keys", in_space=values["space"])
+            if allowed is not None and used is not None and used["count"] >= allowed:
+                raise QuotaError
+            return transaction.row("add_key", **values) is not None
+
+    def register_custody(self, key_id: str, public_key: str) -> Row | None:
+        """Register a key's custody public key, and return the key. Raises CompromisedError."""
+        with self._database.write() as transaction:
+            key = transaction.row("key", key=key_id)
+            if key is not None:
+                same = {name: key[name] for name in ("auth_sha256", "custody_sha256")}
+                self._refuse_compromised(transaction, {**same, "custody_public_key": public_key})
+                transaction.change("register_custody", key=key_id, public_key=public_key)
+            return transaction.row("key", key=key_id)
+
+    @staticmethod
+    def _refuse_compromised(transaction: Transaction, values: Values) -> None:
+        known = transaction.row(
+            "compromised",
+            auth=values["auth_sha256"],
+            public_key=values["custody_public_key"],
+            custody=values["custody_sha256"],
+        )
+        if known is not None:
+            raise CompromisedError
+
+    def revoke(self, key_id: str) -> bool:
+        """Revoke a key; return whether that is new. Its next call is refused."""
+        return self._mark(key_id, "mark_revoked")
+
+    def grant(self, key_id: str) -> bool:
+        """Record that a device approved custody `account`; return whether that is new."""
+        return self._mark(key_id, "mark_granted")
+
+    def compromise(self, key_id: str) -> bool:
+        """Record that a key's custody secret arrived; return whether that is new."""
+        return self._mark(key_id, "mark_compromised")
+
+    def _mark(self, key_id: str, statement: str) -> bool:
+        with self._database.write() as transaction:
+            return transaction.change(statement, key=key_id) > 0
+
+    def key(self, key_id: str) -> Row | None:
+        """Return a key, revoked or not."""
+        with self._database.read() as transaction:
+            return transaction.row("key", key=key_id)
+
+    def keys(self) -> Sequence[Row]:
+        """Return all keys, oldest first."""
+        with self._database.read() as transaction:
+            return transaction.rows("keys")
+
+    # -- creates
+
+    @contextmanager
+    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[Creating]:
+        """Claim an idempotency key while its create is handled.
+
+        Raises InFlightError if a create under it is in flight, OtherBodyError if one with another
+        body is done.
+        """
+        with self._database.claim(key_id, name, body_sha256) as claim:
+            done = claim.replay
+            if done is not None and done["body_sha256"] != body_sha256:
+                raise OtherBodyError
+            yield Creating(claim, key_id, name, body_sha256)
+
+    # -- shares
+
+    def share(self, space: str, code: str) -> Row | None:
+        """Return what a share's owner is shown, unless it was deleted."""
+        with self._database.read() as transaction:
+            return transaction.row("share", in_space=space, code=code)
+
+    def share_at_link(self, code: str) -> tuple[Row | None, str | None]:
+        """Return a share and by what it has ended, for whoever has its link."""
+        with self._database.read() as transaction:
+            row = transaction.row("share_at_link", code=code)
+        return row, None if row is None else _ended_by(row)
+
+    def open_share(
+        self, code: str, token_sha256: str, verifier_sha256: str | None, access: Access | None
+    ) -> Opening:
+        """Open a share, which uses a view; or spend a passcode attempt.
+
+        Without the token nothing is revealed, not even that the share exists.
+        """
+        with self._database.write() as transaction:
+            known = transaction.row("share_at_link", code=code)
+            if known is None or not hmac.compare_digest(known["access_token_sha256"], token_sha256):
+                return Opening("not-found")
+            wanted = known["passcode_verifier_sha256"]
+            is_right = wanted is None or hmac.compare_digest(wanted, verifier_sha256 or "")
+            number = known["number"]
+            decided = transaction.row("open_share" if is_right else "spend_attempt", share=number)
+            if decided is None:
+                last = transaction.row("share_at_link", code=code)
+                return Opening("not-found" if last is None else _ended_by(last) or "time")
+            _count_if_ended(transaction, "shares", decided)
+            if access is not None:
+                _add_access(transaction, decided, access, is_right=is_right)
+            if not is_right:
+                return Opening("passcode", decided)
+            transaction.change("count_view", in_space=decided["space"], on=_day(decided["now"]))
+            return Opening(None, decided)
+
+    def delete_share(
+        self,
+        space: str,
+        code: str,
+        event: bytes,
+        is_sent: Callable[[Row | None], bool],
+        reach: Callable[[], None],
+    ) -> Row | None:
+        """End a usable share, and queue the event for its owner's endpoints; None if there is none.
+
+        `is_sent` says of a plan whether its events are sent. `reach` may refuse, before anything is
+        on disk.
+        """
+        with self._database.write() as transaction:
+            ended = transaction.row("delete_share", in_space=space, code=code)
+            if ended is None:
+                return None
+            reach()
+            transaction.change("count_ended", of="shares", in_space=space, by=1)
+            if is_sent(transaction.row("account", account=ended["owner"])):
+                for endpoint in transaction.rows("webhooks_of", of_account=ended["owner"]):
+                    transaction.change("queue", webhook_id=endpoint["id"], event=event)
+            return ended
+
+    def stats(self, space: str) -> tuple[int, int, Mapping[str, int]]:
+        """Return how many shares are usable, how many have ended, and the views of each day."""
+        with self._database.read() as transaction:
+            live, ended = _counted(transaction, "shares", space)
+            views = transaction.rows("views", in_space=space)
+        return live, ended, {row["day"]: row["count"] for row in views}
+
+    def accesses(self, share: int, bounds: Values, most: int) -> Sequence[Row]:
+        """Return entries of a share's access log, newest first: `before`, `since` and `until`."""
+        with self._database.read() as transaction:
+            return transaction.rows("accesses", of_share=share, **bounds, most=most)
+
+    # -- requests
+
+    def request(self, space: str, code: str) -> tuple[Row | None, bool]:
+        """Return a request of a space, and whether it has ended."""
+        with self._database.read() as transaction:
+            return _with_end(transaction.row("request", in_space=space, code=code))
+
+    def request_at_link(self, code: str) -> tuple[Row | None, bool]:
+        """Return a request and whether it has ended, for whoever has its link."""
+        with self._database.read() as transaction:
+            return _with_end(transaction.row("request_at_link", code=code))
+
+    def open_form(self, number: int) -> Row | None:
+        """Use one of a request's accesses; None if it has none left, or has ended."""
+        with self._database.write() as transaction:
+            return transaction.row("spend_access", request_number=number)
+
+    def submit(self, number: int, values: Callable[[float], Values], codes: Codes) -> str | None:
+        """Store a submission, and return its code; None if the request is full or has ended.
+
+        `values` are its columns at a time.
+        """
+        with self._database.write() as transaction:
+            received = transaction.row("receive", request_number=number)
+            if received is None:
+                return None
+            row = {**values(received["now"]), "request": number}
+            return _add_with_code(transaction, "add_submission", row, codes)
+
+    def submissions(self, number: int) -> Sequence[Row]:
+        """Return a request's submissions, oldest first, also of an expired one."""
+        with self._database.read() as transaction:
+            return transaction.rows("submissions", request_number=number)
+
+    def delete_request(self, space: str, code: str, reach: Callable[[], None]) -> str | None:
+        """End a request (`expired`), or one that has ended for good (`deleted`); None without one.
+
+        Of two racing calls at an active request, one ends it and the other deletes it.
+        """
+        with self._database.write() as transaction:
+            where = {"in_space": space, "code": code}
+            if transaction.row("end_request", **where) is not None:
+                reach()
+                transaction.change("count_ended", of="requests", in_space=space, by=1)
+                return "expired"
+            gone = transaction.row("delete_request", **where)
+            if gone is None:
+                return None
+            reach()
+            transaction.change("delete_submissions", request_number=gone["number"])
+            was_live = int(gone["ended_at"] is None)  # it was due, and not swept yet
+            transaction.change(
+                "count_gone",
+                of="requests",
+                in_space=space,
+                live_ones=was_live,
+                ended_ones=1 - was_live,
+            )
+            return "deleted"
+
+    # -- lists
+
+    def page(
+        self, what: str, space: str, *, most: int, skipped: int, ended: bool = False
+    ) -> tuple[int, Sequence[Row]]:
+        """Return how many shares or requests there are, and a page of them: newest first.
+
+        With `ended` those that have ended, latest end first; call `sweep` before.
+        """
+        with self._database.read() as transaction:
+            total = _counted(transaction, what, space)[int(ended)]
+            statement = f"list_ended_{what}" if ended else f"list_{what}"
+            return total, transaction.rows(statement, in_space=space, most=most, skipped=skipped)
+
+    # -- what time does
+
+    def sweep(self) -> Sequence[Row]:
+        """End what has expired, and drop what is not kept any longer.
+
+        Return the shares that have expired, for those who asked to be told.
+        """
+        with self._database.read() as transaction:
+            due = transaction.row("is_due")
+        expired: list[Row] = []
+        while due is not None and due["is_due"]:
+            with self._database.write() as transaction:
+                for what in ("shares", "requests"):
+                    swept = transaction.rows(f"sweep_{what}")
+                    expired += swept if what == "shares" else []
+                    spaces = [row["space"] for row in swept]
+                    for space in sorted(set(spaces)):  # in one order: nobody waits in a ring
+                        by = spaces.count(space)
+                        transaction.change("count_ended", of=what, in_space=space, by=by)
+                due = transaction.row("is_due")
+        with self._database.write() as transaction:
+            while transaction.change("drop_ciphertext"):
+                pass
+            transaction.change("drop_records")
+        return expired
+
+
+class Creating:
+    """A create whose idempotency key is claimed."""
+
+    def __init__(self, claim: Claim, key_id: str, name: str, body_sha256: str) -> None:
+        self._claim = claim
+        self._record = {"key_id": key_id, "name": name, "body_sha256": body_sha256}
+
+    @property
+    def replay(self) -> bytes | None:
+        """The first answer's body, if the create was done already."""
+        return None if self._claim.replay is None else bytes(self._claim.replay["answer"])
+
+    def create(
+        self,
+        what: str,
+        values: Values,
+        answer: Callable[[str], bytes],
+        codes: Codes,
+        *,
+        most: int | None = None,
+    ) -> bytes:
+        """Create a share or a request, and record the answer for its code, all or nothing.
+
+        Raises QuotaError if the space has `most` usable ones already.
+        """
+        with self._claim.write() as transaction:
+            counted = {"of": what, "in_space": values["space"]}
+            # First, so that another create of the space waits for this one.
+            transaction.row("count_new", **counted)
+            if most is not None:
+                live, _ = _counted(transaction, what, str(values["space"]))
+                if live > most:
+                    raise QuotaError
+            code = _add_with_code(transaction, f"add_{what.removesuffix('s')}", values, codes)
+            body = answer(code)
+            transaction.change(
+                "record", **self._record, answer=body, created_at=values["created_at"]
+            )
+        return body
+
+
+def _time_of(transaction: Transaction) -> float:
+    row = transaction.row("now")
+    return 0.0 if row is None else float(row["now"])
+
+
+def _ended_by(share: Row) -> str | None:
+    ended: str | None = share["ended_by"]
+    return ended or ("time" if share["is_due"] else None)
+
+
+def _with_end(request: Row | None) -> tuple[Row | None, bool]:
+    is_over = request is not None and (request["ended_at"] is not None or bool(request["is_due"]))
+    return request, is_over
+
+
+def _counted(transaction: Transaction, what: str, space: str) -> tuple[int, int]:
+    """Return how many are usable and how many are not. What is due and not swept is not usable."""
+    row = transaction.row(f"count_{what}", in_space=space)
+    return (0, 0) if row is None else (row["live"] - row["due"], row["ended"] + row["due"])
+
+
+def _count_if_ended(transaction: Transaction, what: str, row: Row) -> None:
+    if row["ended_at"] is not None:
+        transaction.change("count_ended", of=what, in_space=row["space"], by=1)
+
+
+def _add_with_code(transaction: Transaction, statement: str, values: Values, codes: Codes) -> str:
+    while True:
+        code = codes()
+        if transaction.row(statement, **values, short_code=code) is not None:
+            return code
+
+
+def _add_access(transaction: Transaction, share: Row, access: Access, *, is_right: bool) -> None:
+    values: dict[str, Any] = {
+        "share": share["number"],
+        "accessed": share["now"],
+        "accessed_at": format_rfc3339(from_timestamp(share["now"])),
+        "accessed_ip": access.address,
+        "platform": access.platform,
+        "user_agent": access.user_agent,
+        "failed_passcode": int(not is_right),
+        "signed_in": 0,
+    }
+    transaction.change("add_access", **values)
+
+
+def _day(seconds: float) -> str:
+    return from_timestamp(seconds).date().isoformat()

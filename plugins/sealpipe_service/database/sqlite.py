@@ -1,0 +1,217 @@
+"""The database on SQLite, in memory or in a file of mode 0600, which any number of processes share.
+
+A process has three connections to a file, each for one thread at a time: one reads, one commits to
+the disk, and one commits without waiting for it. SQLAlchemy is not imported: see `compiling`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from .access import InFlightError, Row, Transaction
+from .owners import Owners
+from .sqlite_text import SCHEMA, STATEMENTS
+
+APPLICATION_ID = 0x5EA19195
+"""Tells our files from those of other programs."""
+VERSION = 1
+BUSY_SECONDS = 5.0
+
+
+class DatabaseFileError(Exception):
+    """The file cannot be used: it is another program's, or of another version."""
+
+
+class _Connection:
+    """A connection that one thread uses at a time."""
+
+    def __init__(self, path: Path | None, source: Callable[[], float], *pragmas: str) -> None:
+        self.lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            ":memory:" if path is None else path,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=BUSY_SECONDS,
+        )
+        self._connection.row_factory = sqlite3.Row
+        self._connection.create_function("clock_timestamp", 0, source)
+        for pragma in pragmas:
+            self.execute(f"PRAGMA {pragma}")
+
+    def execute(self, text: str) -> Sequence[Sequence[int]]:
+        return self._connection.execute(text).fetchall()
+
+    def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
+        return self._connection.execute(STATEMENTS[statement], values).fetchall()
+
+    def row(self, statement: str, /, **values: object) -> Row | None:
+        # All rows: a statement that changes is finished only then.
+        found = self.rows(statement, **values)
+        return found[0] if found else None
+
+    def change(self, statement: str, /, **values: object) -> int:
+        return self._connection.execute(STATEMENTS[statement], values).rowcount
+
+    @contextmanager
+    def transaction(self, begin: str) -> Iterator[Transaction]:
+        with self.lock:
+            self.execute(begin)
+            try:
+                yield self
+                self.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        with self.lock:
+            self._connection.close()
+
+
+class _Claim:
+    def __init__(self, database: Sqlite, key_id: str, name: str, owner: int) -> None:
+        self._database, self._owner = database, owner
+        self.where = {"key": key_id, "under": name}
+        self.replay: Row | None = None
+        self.is_marked = False
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._database.write() as transaction:
+            yield transaction
+            self.unmark(transaction)
+        self.is_marked = False
+
+    def unmark(self, transaction: Transaction) -> None:
+        transaction.change("unmark", **self.where, living=self._owner)
+
+
+class Sqlite:
+    """A `Database`. `source` is the time of its machine, in seconds since 1970.
+
+    Raises DatabaseFileError. Use it only in the process that made it: connections do not survive a
+    fork.
+    """
+
+    def __init__(self, path: Path | None = None, source: Callable[[], float] = time.time) -> None:
+        if path is not None:
+            _make_private(path)
+        try:
+            self._open(path, source)
+        except sqlite3.Error as error:
+            raise DatabaseFileError(f"{path}: {error}") from error
+        self._owners = Owners(path)
+
+    def _open(self, path: Path | None, source: Callable[[], float]) -> None:
+        self._writing = _Connection(path, source)
+        try:
+            self._check_version()  # before anything is written: it may be another program's
+            if path is not None:
+                path.chmod(0o600)  # SQLite makes its journal with the same mode
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+                self._writing.execute(f"PRAGMA {pragma}")
+            self._make_tables()
+            if path is None:
+                self._reading = self._quick = self._writing
+            else:
+                self._reading = _Connection(path, source, "query_only=ON")
+                # In WAL mode this waits for no disk, except where the log is moved into the file.
+                self._quick = _Connection(path, source, "synchronous=NORMAL", "secure_delete=ON")
+        except BaseException:
+            self._writing.close()
+            raise
+
+    def _check_version(self) -> None:
+        (application,), (version,), (tables,) = (
+            self._writing.execute(query)[0]
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT COUNT(*) FROM sqlite_master",
+            )
+        )
+        if tables and (application, version) != (APPLICATION_ID, VERSION):
+            raise sqlite3.DatabaseError("it belongs to another version or to another program")
+
+    def _make_tables(self) -> None:
+        with self.write() as transaction:
+            if self._writing.execute("SELECT COUNT(*) FROM sqlite_master")[0][0]:
+                return  # another process was first
+            for each in SCHEMA:
+                self._writing.execute(each)
+            self._writing.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            self._writing.execute(f"PRAGMA user_version={VERSION}")
+            transaction.change("start_clock")
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Read, all from one moment."""
+        with self._reading.transaction("BEGIN") as transaction:
+            yield transaction
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Change: on disk before the block ends."""
+        with self._writing.transaction("BEGIN IMMEDIATE") as transaction:
+            yield transaction
+
+    @contextmanager
+    def write_quickly(self) -> Iterator[Transaction]:
+        """Change what may be lost when the machine fails, without waiting for disks."""
+        with self._quick.transaction("BEGIN IMMEDIATE") as transaction:
+            yield transaction
+
+    @contextmanager
+    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[_Claim]:
+        """Claim an idempotency key while its create is handled, unless that was done already.
+
+        The claim is a row with its owner, so that no other process handles the same create. A row
+        whose owner has ended counts for nothing. Raises InFlightError.
+        """
+        claim = _Claim(self, key_id, name, self._owners.me)
+        with self.write_quickly() as transaction:
+            claim.replay = transaction.row("replay", **claim.where)
+            if claim.replay is None:
+                self._mark(transaction, claim.where, body_sha256)
+                claim.is_marked = True
+        try:
+            yield claim
+        finally:
+            if claim.is_marked:
+                with self.write_quickly() as transaction:
+                    claim.unmark(transaction)
+
+    def _mark(self, transaction: Transaction, where: dict[str, str], body_sha256: str) -> None:
+        marked = transaction.row("marked", **where)
+        me = self._owners.me
+        if marked is None:
+            transaction.change(
+                "mark", key_id=where["key"], name=where["under"], body_sha256=body_sha256, owner=me
+            )
+        elif self._owners.lives(marked["owner"]):
+            raise InFlightError(same_body=marked["body_sha256"] == body_sha256)
+        else:
+            transaction.change(
+                "take_over", **where, dead=marked["owner"], living=me, body=body_sha256
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in {self._reading, self._quick, self._writing}:
+            connection.close()
+        self._owners.leave()
+
+
+def _make_private(path: Path) -> None:
+    """Create the file if it does not exist; refuse a symbolic link."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise DatabaseFileError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,123 @@
+"""A store on SQLite whose clock the test moves, and what is put into it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from sealpipe_service.database.access import Row
+from sealpipe_service.database.decisions import Opening, Store
+from sealpipe_service.database.sqlite import Sqlite
+
+TOKEN, VERIFIER = "t" * 43, "v" * 43
+CIPHERTEXT = "Y2lwaGVydGV4dA=="
+HOUR = 3600.0
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+class Clock:
+    """The machine's time, as the test says."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class World:
+    """A store, in a file or in memory, with shares and requests of one space."""
+
+    def __init__(self, file: Path | None = None, source: Callable[[], float] | None = None) -> None:
+        self.clock = Clock()
+        self.store = Store(Sqlite(file, source or self.clock))
+        self._numbers = itertools.count()
+
+    def code(self) -> str:
+        return f"code-{next(self._numbers):07d}"
+
+    def share(self, name: str | None = None, *, most: int | None = None, **values: Any) -> str:
+        """Create a share under an idempotency key, and return its code."""
+        row = {
+            "space": "acme",
+            "owner": "acme",
+            "key_id": "k" * 16,
+            "created_at": self.store.now(),
+            "encryption_type": "e2ee-aes256-gcm",
+            "data": CIPHERTEXT,
+            "access_token_sha256": digest(TOKEN),
+            "passcode_attempts_left": 5,
+            "custody": "none",
+            **dict.fromkeys(
+                (
+                    *("passcode_verifier_sha256", "title", "description", "expired_at", "expires"),
+                    *("access_counts_left", "item_key_wrap", "timed_view", "notify_on"),
+                    *("organization_id", "ended_at", "ended_by"),
+                )
+            ),
+            **values,
+        }
+        with self.store.claim("k" * 16, name or self.code(), digest("body")) as creating:
+            if creating.replay is not None:
+                return creating.replay.decode()
+            return creating.create("shares", row, str.encode, self.code, most=most).decode()
+
+    def request(self, **values: Any) -> str:
+        """Create a request, and return its code."""
+        row = {
+            "space": "acme",
+            "owner": "acme",
+            "key_id": "k" * 16,
+            "created_at": self.store.now(),
+            "title": "title",
+            "public_key": "key",
+            "fields": "[]",
+            "expired_at": "in an hour",
+            "expires": self.store.now() + HOUR,
+            "received": 0,
+            **dict.fromkeys(
+                (
+                    *("description", "max_submission", "access_counts_left", "passcode_sha256"),
+                    *("requires_login", "requires_mfa", "restricted_domain", "ip_whitelist"),
+                    *("organization_id", "ended_at", "ended_by"),
+                )
+            ),
+            **values,
+        }
+        with self.store.claim("k" * 16, self.code(), digest("body")) as creating:
+            return creating.create("requests", row, str.encode, self.code).decode()
+
+    def request_row(self, code: str) -> Row:
+        row, _ = self.store.request("acme", code)
+        assert row is not None
+        return row
+
+    def open(self, code: str, verifier: str | None = None) -> Opening:
+        proof = None if verifier is None else digest(verifier)
+        return self.store.open_share(code, digest(TOKEN), proof, None)
+
+    def delete(self, code: str) -> bool:
+        ended = self.store.delete_share("acme", code, b"{}", lambda _: True, lambda: None)
+        return ended is not None
+
+    def end_request(self, code: str) -> str | None:
+        return self.store.delete_request("acme", code, lambda: None)
+
+    def submit(self, code: str) -> str | None:
+        values = {"created_at": "now", "encryption_type": "e2ee-aes256-gcm", "data": CIPHERTEXT}
+        number = self.request_row(code)["number"]
+        return self.store.submit(number, lambda _: values, self.code)
+
+    def counted(self) -> tuple[int, int]:
+        """How many shares are usable, and how many have ended."""
+        live, ended, _ = self.store.stats("acme")
+        return live, ended

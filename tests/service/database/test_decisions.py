@@ -1,0 +1,297 @@
+"""What the store decides, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealpipe_service.database.access import InFlightError
+from sealpipe_service.database.decisions import OtherBodyError, QuotaError
+from service.database.stores import CIPHERTEXT, HOUR, TOKEN, VERIFIER, World, digest
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_share_of_two_views_opens_twice_and_has_ended_then(world: World) -> None:
+    code = world.share(access_counts_left=2)
+    for left in (1, 0):
+        opening = world.open(code)
+        assert opening.reason is None
+        assert opening.share is not None
+        assert (opening.share["access_counts_left"], opening.share["data"]) == (left, CIPHERTEXT)
+    assert world.open(code).reason == "views"
+    assert world.counted() == (0, 1)
+
+
+def test_a_share_without_a_limit_opens_as_often_as_one_likes(world: World) -> None:
+    code = world.share()
+    assert [world.open(code).reason for _ in range(3)] == [None] * 3
+    assert world.store.stats("acme")[2] == {"2027-01-15": 3}
+
+
+def test_without_the_token_a_share_does_not_exist(world: World) -> None:
+    code = world.share(access_counts_left=1)
+    assert world.store.open_share(code, digest("other"), None, None).reason == "not-found"
+    assert world.store.open_share("none", digest(TOKEN), None, None).reason == "not-found"
+    assert world.open(code).reason is None
+
+
+def test_wrong_passcodes_spend_attempts_and_no_view(world: World) -> None:
+    code = world.share(
+        access_counts_left=1,
+        passcode_verifier_sha256=digest(VERIFIER),
+        passcode_attempts_left=2,
+    )
+    wrong = world.open(code, "wrong")
+    assert wrong.reason == "passcode"
+    assert wrong.share is not None
+    assert (wrong.share["passcode_attempts_left"], wrong.share["access_counts_left"]) == (1, 1)
+    assert world.open(code).reason == "passcode"
+    assert world.open(code, VERIFIER).reason == "attempts"
+    assert world.counted() == (0, 1)
+
+
+def test_the_right_passcode_opens(world: World) -> None:
+    code = world.share(passcode_verifier_sha256=digest(VERIFIER))
+    assert world.open(code, VERIFIER).reason is None
+
+
+def test_an_expired_share_has_ended_before_anybody_sweeps(world: World) -> None:
+    code = world.share(expires=world.clock.now + HOUR)
+    kept = world.share()
+    world.clock.pass_by(HOUR)
+    assert world.open(code).reason == "time"
+    assert not world.delete(code)
+    assert world.counted() == (1, 1)
+    total, rows = world.store.page("shares", "acme", most=10, skipped=0)
+    assert (total, [row["short_code"] for row in rows]) == (1, [kept])
+
+
+def test_sweeping_ends_what_has_expired_and_tells_of_it_once(world: World) -> None:
+    code = world.share(expires=world.clock.now + HOUR, notify_on='["expired"]')
+    world.request()
+    world.clock.pass_by(HOUR)
+    assert [row["short_code"] for row in world.store.sweep()] == [code]
+    assert list(world.store.sweep()) == []
+    assert world.counted() == (0, 1)
+    total, rows = world.store.page("shares", "acme", most=10, skipped=0, ended=True)
+    assert (total, [row["short_code"] for row in rows]) == (1, [code])
+    assert world.store.page("requests", "acme", most=10, skipped=0, ended=True)[0] == 1
+
+
+def test_an_ended_share_has_no_ciphertext_after_an_hour(world: World) -> None:
+    code = world.share(access_counts_left=1)
+    world.open(code)
+    world.store.sweep()
+    row, _ = world.store.share_at_link(code)
+    assert row is not None
+    assert row["data"] == CIPHERTEXT
+    world.clock.pass_by(HOUR)
+    world.store.sweep()
+    row, reason = world.store.share_at_link(code)
+    assert row is not None
+    assert (row["data"], row["title"], reason) == (None, None, "views")
+
+
+def test_a_share_is_deleted_once_and_its_event_queued_for_each_endpoint(world: World) -> None:
+    code = world.share()
+    assert world.delete(code)
+    assert not world.delete(code)
+    assert world.open(code).reason == "deleted"
+    assert world.store.share("acme", code) is None
+
+
+def test_what_refuses_at_the_last_moment_leaves_a_share_as_it_was(world: World) -> None:
+    code = world.share()
+
+    def refuse() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        world.store.delete_share("acme", code, b"{}", lambda _: True, refuse)
+    assert world.counted() == (1, 0)
+    assert world.open(code).reason is None
+
+
+def test_a_share_of_another_space_is_not_there(world: World) -> None:
+    code = world.share(space="other")
+    assert not world.delete(code)
+    assert world.store.share("acme", code) is None
+    assert world.store.share("other", code) is not None
+
+
+def test_a_request_expires_and_is_then_deleted_with_its_submissions(world: World) -> None:
+    code = world.request()
+    number = world.request_row(code)["number"]
+    assert world.submit(code) is not None
+    assert world.end_request(code) == "expired"
+    assert world.submit(code) is None
+    assert len(world.store.submissions(number)) == 1
+    assert world.end_request(code) == "deleted"
+    assert world.store.submissions(number) == []
+    assert world.end_request(code) is None
+    assert world.store.page("requests", "acme", most=10, skipped=0, ended=True)[0] == 0
+
+
+def test_a_request_that_expired_by_itself_is_deleted_at_once(world: World) -> None:
+    code = world.request()
+    world.clock.pass_by(HOUR)
+    assert world.end_request(code) == "deleted"
+    assert world.store.page("requests", "acme", most=10, skipped=0)[0] == 0
+
+
+def test_a_request_takes_as_many_submissions_and_opens_as_often_as_it_says(world: World) -> None:
+    code = world.request(max_submission=2, access_counts_left=1)
+    assert [world.submit(code) is not None for _ in range(3)] == [True, True, False]
+    number = world.request_row(code)["number"]
+    assert [world.store.open_form(number) is not None for _ in range(2)] == [True, False]
+
+
+def test_a_space_has_as_many_usable_shares_as_its_plan_allows(world: World) -> None:
+    first = world.share(most=2)
+    world.share(most=2, expires=world.clock.now + HOUR)
+    with pytest.raises(QuotaError):
+        world.share(most=2)
+    assert world.counted() == (2, 0)
+    world.clock.pass_by(HOUR)
+    world.share(most=2)  # one has expired
+    world.delete(first)
+    world.share(most=2)
+    with pytest.raises(QuotaError):
+        world.share(most=2)
+
+
+def test_a_code_that_is_taken_is_drawn_again(world: World) -> None:
+    taken = world.share()
+    codes = iter([taken, taken, "fresh"])
+    world.code = lambda: next(codes)  # type: ignore[method-assign]
+    assert world.share("by name") == "fresh"
+
+
+def test_a_create_is_done_once_for_each_key_and_a_day(world: World) -> None:
+    code = world.share("key")
+    assert world.share("key") == code
+    with pytest.raises(OtherBodyError), world.store.claim("k" * 16, "key", digest("other")):
+        pass
+    world.clock.pass_by(24 * HOUR)
+    assert world.share("key") != code
+    assert world.counted() == (2, 0)
+
+
+def test_while_a_create_is_in_flight_its_key_is_taken(world: World) -> None:
+    with world.store.claim("k" * 16, "key", digest("body")):
+        for body, same in (("body", True), ("other", False)):
+            with (
+                pytest.raises(InFlightError) as refused,
+                world.store.claim("k" * 16, "key", digest(body)),
+            ):
+                pass
+            assert refused.value.same_body is same
+        world.share("another key")
+    world.share("key")  # what failed leaves no mark
+
+
+def test_a_bucket_holds_two_minutes_and_refills_at_its_rate(world: World) -> None:
+    def take() -> int:
+        return world.store.take("k" * 16, 60, world.clock.now, None)
+
+    assert [take() for _ in range(121)] == [0] * 120 + [1]
+    world.clock.pass_by(1)
+    assert [take(), take()] == [0, 1]
+    world.clock.pass_by(-HOUR)  # a clock that was set back takes nothing, and gives nothing
+    assert take() == 1
+    world.clock.pass_by(2 * HOUR)
+    assert [take() for _ in range(121)] == [0] * 120 + [1]
+
+
+PLAN = {
+    "plan": "business",
+    "numbers": "{}",
+    "view_protection": 1,
+    "zero_knowledge_enrolled": 1,
+    "zero_knowledge_feature": 1,
+}
+
+
+def add_key(world: World, name: str = "k", **values: object) -> bool:
+    row = {
+        "key_id": name * 16,
+        "account": "acme",
+        "organization": None,
+        "space": "acme",
+        "name": "key",
+        "auth_sha256": digest(name),
+        "scopes": "[]",
+        "custody_requested": 1,
+        "custody_public_key": None,
+        "created_at": world.clock.now,
+        "custody_sha256": None,
+        **dict.fromkeys(("last_used_at", "revoked_at", "compromised_at", "granted_at")),
+        **values,
+    }
+    return world.store.add_key(row, lambda _: 2)
+
+
+def plan_of(world: World) -> object:
+    caller = world.store.caller("k" * 16)
+    assert caller is not None
+    return caller["account_plan"]
+
+
+def change_plan(world: World, plan: str, *, at_once: bool = False) -> None:
+    world.store.change_account("acme", PLAN, lambda row: {**row, "plan": plan}, at_once=at_once)
+
+
+def test_calls_see_another_plan_after_thirty_seconds_and_no_later(world: World) -> None:
+    add_key(world)
+    assert plan_of(world) is None  # never set
+    change_plan(world, "none")
+    assert plan_of(world) == "business"
+    world.clock.pass_by(20)
+    change_plan(world, "enterprise")
+    world.clock.pass_by(9.9)
+    assert plan_of(world) == "business"
+    world.clock.pass_by(0.1)
+    assert plan_of(world) == "none"
+    world.clock.pass_by(20)
+    assert plan_of(world) == "enterprise"
+
+
+def test_a_plan_can_be_seen_at_once_and_stays_so(world: World) -> None:
+    add_key(world)
+    change_plan(world, "none")
+    change_plan(world, "enterprise", at_once=True)
+    assert plan_of(world) == "enterprise"
+    world.clock.pass_by(60)
+    assert plan_of(world) == "enterprise"
+
+
+def test_a_plan_allows_so_many_keys_and_a_revoked_one_is_free_at_once(world: World) -> None:
+    assert add_key(world, "a")
+    assert not add_key(world, "a")
+    assert add_key(world, "b")
+    with pytest.raises(QuotaError):
+        add_key(world, "c")
+    assert world.store.revoke("a" * 16)
+    assert not world.store.revoke("a" * 16)
+    assert add_key(world, "c")
+
+
+def test_a_key_says_once_a_minute_when_it_was_used(world: World) -> None:
+    add_key(world)
+
+    def use() -> object:
+        caller = world.store.caller("k" * 16)
+        assert caller is not None
+        world.store.take("k" * 16, 60, caller["now"], caller["last_used_at"])
+        used = world.store.key("k" * 16)
+        return None if used is None else used["last_used_at"]
+
+    first = use()
+    assert first == world.clock.now
+    world.clock.pass_by(59)
+    assert use() == first
+    world.clock.pass_by(1)
+    assert use() == world.clock.now

@@ -1,0 +1,79 @@
+"""The statements stand once, in SQLAlchemy Core: what SQLite gets is generated from them, and an
+index answers each.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy.dialects import postgresql, sqlite
+
+from sealpipe_service.database import compiling, sqlite_text
+from sealpipe_service.database.statements import make
+
+WHOLE_TABLE = {
+    "accounts": set(),
+    "keys": {"keys", "compromised"},
+    "webhooks": {"webhooks"},
+    "deliveries": {"deliveries", "lease_delivery", "remove_deliveries"},
+    "rates": {"refill"},
+    "idempotency": {"drop_records"},
+}
+"""Tables that some statements read whole: who lists everything, and what is small or rare."""
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[sqlite3.Connection]:
+    """A database with the tables."""
+    connection = sqlite3.connect(":memory:")
+    connection.create_function("clock_timestamp", 0, lambda: 0.0)
+    for text in sqlite_text.SCHEMA:
+        connection.execute(text)
+    yield connection
+    connection.close()
+
+
+def test_the_text_for_sqlite_is_what_the_statements_compile_to() -> None:
+    dialect = sqlite.dialect(paramstyle="named")
+    fresh = compiling.compile_statements(make(sqlite.insert), dialect)
+    assert dict(sqlite_text.STATEMENTS) == fresh, "python -m sealpipe_service.database.compiling"
+    assert list(sqlite_text.SCHEMA) == compiling.compile_schema(dialect)
+
+
+def test_both_databases_have_the_same_statements_with_the_same_values() -> None:
+    dialect = postgresql.dialect(paramstyle="named")
+    texts = compiling.compile_statements(make(postgresql.insert), dialect)
+    assert texts.keys() == sqlite_text.STATEMENTS.keys()
+    for name, text in texts.items():
+        assert values_in(text) == values_in(sqlite_text.STATEMENTS[name]), name
+
+
+def values_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<!:):([a-z_]\w*)", text))
+
+
+@pytest.mark.parametrize("name", sqlite_text.STATEMENTS)
+def test_a_statement_reads_no_whole_table(name: str, empty: sqlite3.Connection) -> None:
+    text = sqlite_text.STATEMENTS[name]
+    plan = empty.execute(f"EXPLAIN QUERY PLAN {text}", dict.fromkeys(values_in(text), 1)).fetchall()
+    scanned = {
+        words[1]
+        for *_, detail in plan
+        if (words := detail.split())[0] == "SCAN" and "INDEX" not in words
+    }
+    allowed = {table for table, names in WHOLE_TABLE.items() if name in names}
+    assert scanned - {"clock", "CONSTANT", "waiting"} <= allowed, plan
+
+
+def test_who_uses_sqlite_does_not_wait_for_sqlalchemy() -> None:
+    program = (
+        "import sys; from sealpipe_service.database.sqlite import Sqlite; "
+        "from sealpipe_service.database.decisions import Store; Store(Sqlite()).sweep(); "
+        "print('sqlalchemy' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
