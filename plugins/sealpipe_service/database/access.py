@@ -56,6 +56,9 @@ class Database(Protocol):
         Raises InFlightError.
         """
 
+    def scrub(self) -> None:
+        """Leave nothing in the database's own journal of what was dropped, as far as that goes."""
+
     def close(self) -> None:
         """Close it."""
 

@@ -375,9 +375,11 @@ class Store:
                         transaction.change("count_ended", of=what, in_space=space, by=by)
                 due = transaction.row("is_due")
         with self._database.write() as transaction:
-            while transaction.change("drop_ciphertext"):
-                pass
-            transaction.change("drop_records")
+            dropped = transaction.change("drop_records")
+            while some := transaction.change("drop_ciphertext"):
+                dropped += some
+        if dropped:
+            self._database.scrub()
         return expired
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -41,9 +42,10 @@ class World:
         self.clock = Clock()
         self.store = Store(Sqlite(file, source or self.clock))
         self._numbers = itertools.count()
+        self._salt = secrets.token_hex(4)
 
     def code(self) -> str:
-        return f"code-{next(self._numbers):07d}"
+        return f"{self._salt}-{next(self._numbers):07d}"
 
     def share(self, name: str | None = None, *, most: int | None = None, **values: Any) -> str:
         """Create a share under an idempotency key, and return its code."""

@@ -10,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sealpipe_service.database import compiling, sqlite_text
 from sealpipe_service.database.statements import make
+from support.parts import run_postgres
 
 WHOLE_TABLE = {
     "accounts": set(),
@@ -77,3 +79,19 @@ def test_who_uses_sqlite_does_not_wait_for_sqlalchemy() -> None:
         "print('sqlalchemy' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
+
+
+def test_postgresql_prepares_every_statement() -> None:
+    dialect = postgresql.dialect(paramstyle="pyformat")
+    texts = compiling.compile_statements(make(postgresql.insert), dialect)
+    with run_postgres() as server, psycopg.connect(server.address, autocommit=True) as connection:
+        for text in compiling.compile_schema(dialect):
+            connection.execute(text.encode())
+        for name, text in texts.items():
+            place = {value: f"${at}" for at, value in enumerate(values_of(text), 1)}
+            numbered = text % {value: place[value] for value in place}
+            connection.execute(f'PREPARE "{name}" AS {numbered}'.encode())
+
+
+def values_of(text: str) -> list[str]:
+    return list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
