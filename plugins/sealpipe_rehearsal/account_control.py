@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from sqlite3 import IntegrityError
 from typing import Any
 
 from sealpipe_service.checks import Check, count, matching, p256_point, switch, text
@@ -22,13 +21,11 @@ from sealpipe_service.credentials import (
     MAX_NAME,
     SCOPES,
     Key,
-    add_key,
-    count_active_keys,
-    find_key,
-    is_compromised,
-    load_keys,
-    mark_key,
+    columns_of,
+    key_from,
 )
+from sealpipe_service.database.access import Row
+from sealpipe_service.database.decisions import CompromisedError, QuotaError
 from sealpipe_service.json_bodies import Rule, read_object, rejected
 from sealpipe_service.plans import (
     DEFAULT_ACCOUNT,
@@ -36,9 +33,10 @@ from sealpipe_service.plans import (
     ORGANIZATION,
     PLANS,
     Account,
-    load_account,
-    save_account,
+    account_from,
+    default_account,
 )
+from sealpipe_service.plans import columns_of as columns_of_account
 from sealpipe_service.responses import RefusalError, Response, json_response, refuse
 
 from .rehearsed import RehearsedService
@@ -148,27 +146,35 @@ def create_key(service: RehearsedService, http_request: HttpRequest) -> Response
         organization=members.get("organization"),
         custody_sha256=members.get("custody_sha256", "").strip() or None,
     )
-    with service.store.transaction():
-        _refuse_compromised(service, key)
-        # As in the app, the current plan counts, not the cached one that calls may still see.
-        plan = load_account(service.store, key.space)
-        if not plan.api_access:
+
+    def allowed(plan: Row | None) -> int | None:
+        # As in the app, the current plan counts, not the one that calls may still see.
+        current = account_from(key.space, plan)
+        if not current.api_access:
             refuse("no_api_access")
-        keys = count_active_keys(service.store, key.account, key.organization)
-        if plan.limits.api_keys is not None and keys >= plan.limits.api_keys:
-            refuse("key_allowance")
-        try:
-            add_key(service.store, key)
-        except IntegrityError:
+        return current.limits.api_keys
+
+    try:
+        if not service.store.add_key(columns_of(key), allowed):
             return json_response(409, {"message": "a key with this id exists"})
-        if key.custody_sha256:
-            service.custody_digests.add(bytes.fromhex(key.custody_sha256))
+    except QuotaError:
+        refuse("key_allowance")
+    except CompromisedError:
+        return _COMPROMISED
+    if key.custody_sha256:
+        service.custody_digests.add(bytes.fromhex(key.custody_sha256))
     return json_response(201, _key_json(key))
+
+
+_COMPROMISED = json_response(409, {"message": "this secret was compromised: create a new key"})
+"""To a secret or a custody public key that was ever compromised (gaps: compromise)."""
 
 
 def list_keys(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """GET /rehearsal/keys"""
-    return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
+    return json_response(
+        200, {"keys": [_key_json(key_from(row)) for row in service.store.list_keys()]}
+    )
 
 
 def revoke_key(
@@ -177,7 +183,8 @@ def revoke_key(
     key_id: str,
 ) -> Response:
     """POST /rehearsal/keys/{key_id}/revoke"""
-    return _mark(service, key_id, "revoked", service.clock.timestamp())
+    service.store.revoke(key_id)
+    return _show(service.store.key(key_id))
 
 
 def grant_custody(
@@ -186,7 +193,8 @@ def grant_custody(
     key_id: str,
 ) -> Response:
     """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
-    key = find_key(service.store, key_id)
+    row = service.store.key(key_id)
+    key = None if row is None else key_from(row)
     if key is not None and (
         key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0
     ):
@@ -194,37 +202,26 @@ def grant_custody(
             409,
             {"message": "the key did not request custody account, or has no registered public key"},
         )
-    return _mark(service, key_id, "granted", service.clock.timestamp())
+    service.store.grant(key_id)
+    return _show(service.store.key(key_id))
 
 
 def register_custody(service: RehearsedService, http_request: HttpRequest, key_id: str) -> Response:
     """POST /rehearsal/keys/{key_id}/custody: register its key, which raises the level."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
     public_key = read_members(rules, http_request)["custody_public_key"]
-    with service.store.transaction():
-        key = find_key(service.store, key_id)
-        if key is not None:
-            # A compromised key can only be replaced: what it would register belongs to the secret
-            # that was sent.
-            _refuse_compromised(service, replace(key, custody_public_key=public_key))
-        return _mark(service, key_id, "custody", public_key)
+    try:
+        return _show(service.store.register_custody(key_id, public_key))
+    except CompromisedError:
+        # A compromised key can only be replaced: what it would register belongs to the secret that
+        # was sent.
+        return _COMPROMISED
 
 
-def _refuse_compromised(service: RehearsedService, key: Key) -> None:
-    """Refuse a secret or a custody public key that was ever compromised (gaps: compromise)."""
-    if is_compromised(service.store, key):
-        message = "this secret was compromised: create a new key"
-        raise RefusalError(json_response(409, {"message": message}))
-
-
-def _mark(service: RehearsedService, key_id: str, field: str, value: float | str) -> Response:
-    mark_key(service.store, key_id, field, value)
-    key = find_key(service.store, key_id)
-    return (
-        json_response(404, {"message": "the key does not exist"})
-        if key is None
-        else json_response(200, _key_json(key))
-    )
+def _show(row: Row | None) -> Response:
+    if row is None:
+        return json_response(404, {"message": "the key does not exist"})
+    return json_response(200, _key_json(key_from(row)))
 
 
 def set_account(service: RehearsedService, http_request: HttpRequest, name: str) -> Response:
@@ -235,8 +232,8 @@ def set_account(service: RehearsedService, http_request: HttpRequest, name: str)
     members = read_members(_ACCOUNT, http_request)
     at_once = members.pop("at_once", False)
     overrides = {name: members.pop(name) for name in NUMBERS if name in members}
-    with service.store.transaction():
-        account: Account = replace(load_account(service.store, name), **members)
+
+    def changed(account: Account) -> Account:
         known = dict(account.numbers)
         if "plan" in members and known.get("api_keys") is None:
             known.pop("api_keys", None)  # a plan that was chosen brings its allowance
@@ -245,10 +242,17 @@ def set_account(service: RehearsedService, http_request: HttpRequest, name: str)
             **{name: None if value == "unset" else value for name, value in overrides.items()},
         }
         numbers = {name: value for name, value in numbers.items() if value != "plan"}
-        account = replace(account, numbers=numbers)
-        save_account(service.store, account)
-    if at_once:
-        service.entitlements.clear()
+        return replace(account, **members, numbers=numbers)
+
+    account = account_from(
+        name,
+        service.store.change_account(
+            name,
+            columns_of_account(default_account(name)),
+            lambda row: columns_of_account(changed(account_from(name, row))),
+            at_once=at_once,
+        ),
+    )
     return json_response(
         200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access}
     )

@@ -69,12 +69,10 @@ def advance_clock(service: RehearsedService, http_request: HttpRequest) -> Respo
 
 def reset(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
     """POST /rehearsal/reset: delete all data and reset the clock."""
-    service.store.clear()
+    service.database.clear()
     service.log.clear()
     service.custody_digests.clear()
     service.clock.reset()
-    service.rate_limiter.clear()
-    service.entitlements.clear()
     service.failing.clear()
     service.faults.set([])
     return json_response(200, {"reset": True})

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from sealpipe_service import listing
 from sealpipe_service.context import Service
-from sealpipe_service.credentials import load_keys
 from sealpipe_service.responses import refuse
 
 from .clock import MovableClock
+from .database import RehearsalDatabase
 from .fault_plan import FaultPlan
 from .log import Log
 
@@ -36,6 +37,7 @@ class RehearsedService(Service):
 
     clock: MovableClock
     log: Log
+    database: RehearsalDatabase = field(kw_only=True)
     on_moment: Callable[[str], None] = ignore_moment
     faults: FaultPlan = field(default_factory=FaultPlan)
     failing: dict[str, int] = field(default_factory=dict)
@@ -44,10 +46,16 @@ class RehearsedService(Service):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.clock.on_advance = self.deliverer.wake
+        self.clock.on_advance = self._pass_time
         self.custody_digests = {
-            bytes.fromhex(key.custody_sha256) for key in load_keys(self.store) if key.custody_sha256
+            bytes.fromhex(row["custody_sha256"])
+            for row in self.store.list_keys()
+            if row["custody_sha256"]
         }
+
+    def _pass_time(self) -> None:
+        listing.sweep(self)
+        self.deliverer.wake()
 
     def reach(self, moment: str) -> None:
         """Let the call fail at this moment if it is to, and tell `on_moment`."""

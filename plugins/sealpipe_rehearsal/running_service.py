@@ -167,8 +167,7 @@ class RunningService:
             "shares": "UPDATE shares SET short_code = :other WHERE short_code = :code",
             "requests": "UPDATE requests SET short_code = :other WHERE short_code = :code",
         }
-        with self.service.store.transaction():
-            self.service.store.change(statements[what], {"code": code, "other": other})
+        self.service.database.run_text(statements[what], {"code": code, "other": other})
 
     def reset(self) -> None:
         """Delete accounts, keys, shares, records and the log."""

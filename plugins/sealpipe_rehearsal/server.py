@@ -9,10 +9,12 @@ from datetime import datetime
 from pathlib import Path
 
 from sealpipe_service.clock import system_clock
-from sealpipe_service.store import StateFileError, Store
+from sealpipe_service.database.decisions import Store
+from sealpipe_service.database.sqlite import DatabaseFileError as StateFileError
 from sealpipe_service.webhooks import SIGNATURE_HEADER
 
 from .clock import MovableClock
+from .database import RehearsalDatabase
 from .fault_parser import FaultPlanError, parse_plan
 from .log import Log
 from .rehearsed import RehearsedService, ignore_moment
@@ -124,13 +126,15 @@ def _service(
         raise ValueError(
             f"a header's name has only letters, digits and -, not {signature_header!r}"
         )
-    store = Store(state)
+    moving = MovableClock(clock)
+    database = RehearsalDatabase(state, moving.timestamp)
     return RehearsedService(
-        store,
-        MovableClock(clock),
+        Store(database),
+        moving,
         Log(),
         tag,
         token_bytes,
+        database=database,
         on_moment=on_moment,
         extended=extended,
         signature_header=signature_header,

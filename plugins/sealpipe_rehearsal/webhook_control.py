@@ -25,7 +25,7 @@ def list_all(service: RehearsedService, http_request: HttpRequest) -> Response: 
         by_state[delivery.state] = by_state.get(delivery.state, 0) + 1
     endpoints = [
         _endpoint_json(service, each) | {"deliveries": counts.get(each.id, {})}
-        for each in webhooks.all_endpoints(service.store)
+        for each in webhooks.endpoints(service.store)
     ]
     return json_response(200, {"webhooks": endpoints, "signature_header": service.signature_header})
 
@@ -33,7 +33,7 @@ def list_all(service: RehearsedService, http_request: HttpRequest) -> Response: 
 def add(service: RehearsedService, http_request: HttpRequest) -> Response:
     """POST /rehearsal/webhooks: add an endpoint; only this response contains the secret."""
     members = read_members(_RULES, http_request)
-    account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
+    account = members.get("account", DEFAULT_ACCOUNT)
     try:
         endpoint = webhooks.add(
             service.store,
@@ -41,7 +41,6 @@ def add(service: RehearsedService, http_request: HttpRequest) -> Response:
             members["url"],
             service.token_bytes(9),
             service.token_bytes(32),
-            now,
         )
     except webhooks.CapacityError as error:
         return json_response(403, {"message": str(error)})
@@ -56,7 +55,7 @@ def remove(
     """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
     return (
         json_response(200, {"id": name, "removed": True})
-        if webhooks.remove(service.store, name)
+        if service.store.remove_webhook(name)
         else _NOT_FOUND
     )
 
@@ -70,9 +69,7 @@ def rotate(
 
     Both sign for 24 hours.
     """
-    endpoint = webhooks.rotate(
-        service.store, name, service.token_bytes(32), service.clock.timestamp()
-    )
+    endpoint = webhooks.rotate(service.store, name, service.token_bytes(32))
     return (
         _NOT_FOUND
         if endpoint is None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .clock import Clock
 from .credentials import Key
-from .idempotency import InFlight
+from .database.decisions import Store
 from .journal import Journal
 from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
-from .plans import Account, Entitlements, RateLimiter
+from .plans import Account
 from .responses import Response
-from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
 
@@ -38,9 +38,6 @@ class Service:
     max_body: int = MAX_BODY
     extended: bool = False
     signature_header: str = SIGNATURE_HEADER
-    in_flight: InFlight = field(default_factory=InFlight)
-    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
-    entitlements: Entitlements = field(default_factory=Entitlements)
     deliverer: Deliverer = field(init=False)
 
     @property
@@ -53,6 +50,10 @@ class Service:
 
     def __post_init__(self) -> None:
         self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)
+
+    def new_code(self) -> str:
+        """Draw a short code."""
+        return base64.urlsafe_b64encode(self.token_bytes(9)).decode("ascii")
 
     def reach(self, moment: str) -> None:
         """A handler is at a moment of its call, such as "shares.begun" or "shares.committed".
@@ -94,12 +95,13 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class Call:
-    """A request that has passed the gateway's credential check."""
+    """A request that has passed the gateway's credential check, at `now` by the database."""
 
     service: Service
     http_request: HttpRequest
     key: Key
     account: Account
+    now: float
     codes: tuple[str, ...] = ()
 
 

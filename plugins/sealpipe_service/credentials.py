@@ -8,10 +8,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from sqlite3 import Row
 
+from .database.access import Row
 from .plans import ORGANIZATION
-from .store import Store
 
 # Matching is exact. `webhooks:manage` is reserved: it can be chosen and gates nothing.
 SCOPES = (
@@ -112,78 +111,12 @@ def secret_matches(key: Key | None, auth_secret: str) -> bool:
     return hmac.compare_digest(sent_hash, known_hash) and key is not None
 
 
-def find_key(store: Store, key_id: str) -> Key | None:
-    """Return the key with this id, revoked or not."""
-    row = store.row("SELECT * FROM keys WHERE key_id = :key_id", {"key_id": key_id})
-    return None if row is None else _key(row)
+def key_from(row: Row) -> Key:
+    """Return a key from its row."""
+    columns = {name: row[name] for name in Key.__dataclass_fields__}
+    return Key(**{**columns, "scopes": frozenset(json.loads(columns["scopes"]))})
 
 
-def is_compromised(store: Store, key: Key) -> bool:
-    """Return whether a secret or the public key of this key is one of a compromised key.
-
-    Gaps: compromise.
-    """
-    row = store.row(
-        """SELECT 1 FROM keys WHERE compromised_at IS NOT NULL
-           AND (auth_sha256 = :auth_sha256 OR custody_public_key = :custody_public_key
-                OR custody_sha256 = :custody_sha256)""",
-        {
-            name: getattr(key, name)
-            for name in ("auth_sha256", "custody_public_key", "custody_sha256")
-        },
-    )
-    return row is not None
-
-
-def load_keys(store: Store) -> list[Key]:
-    """Return all keys, oldest first, including revoked ones."""
-    return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
-
-
-def count_active_keys(store: Store, account: str, organization: str | None) -> int:
-    """Count the used slots of a key allowance. A revoked key uses none."""
-    rows = store.rows(
-        """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
-           AND organization IS :organization
-           AND (:organization IS NOT NULL OR account = :account)""",
-        {"account": account, "organization": organization},
-    )
-    return int(rows[0][0])
-
-
-def add_key(store: Store, key: Key) -> None:
-    """Store a new key."""
-    store.change(
-        """INSERT INTO keys VALUES (:key_id, :account, :organization, :name, :auth_sha256, :scopes,
-           :custody_requested, :custody_public_key, :created_at, :last_used_at, :revoked_at,
-           :compromised_at, :granted_at, :custody_sha256)""",
-        {**vars(key), "scopes": json.dumps(sorted(key.scopes))},
-    )
-
-
-# Only the first compromise, grant and revocation are recorded.
-_UPDATES = {
-    "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
-    # Revoking also removes the key's account-custody envelope.
-    "revoked": (
-        "UPDATE keys SET revoked_at = :value, granted_at = NULL WHERE key_id = :key_id AND "
-        "revoked_at IS NULL"
-    ),
-    "granted": "UPDATE keys SET granted_at = :value WHERE key_id = :key_id AND granted_at IS NULL",
-    "compromised": """UPDATE keys SET compromised_at = :value
-                      WHERE key_id = :key_id AND compromised_at IS NULL""",
-    "custody": "UPDATE keys SET custody_public_key = :value WHERE key_id = :key_id",
-}
-
-
-def mark_key(store: Store, key_id: str, field: str, value: float | str) -> bool:
-    """Record that a key was used, revoked or compromised, or that its custody key was registered.
-
-    Whether it is new.
-    """
-    return store.change(_UPDATES[field], {"key_id": key_id, "value": value}) > 0
-
-
-def _key(row: Row) -> Key:
-    values = dict(row)
-    return Key(**{**values, "scopes": frozenset(json.loads(values["scopes"]))})
+def columns_of(key: Key) -> dict[str, object]:
+    """Return the columns of a key's row."""
+    return {**vars(key), "space": key.space, "scopes": json.dumps(sorted(key.scopes))}

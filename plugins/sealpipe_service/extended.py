@@ -11,11 +11,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from sqlite3 import Row
 
-from . import listing
-from .clock import format_rfc3339, parse_rfc3339
+from .clock import format_rfc3339, from_timestamp, parse_rfc3339
 from .context import Call, HttpRequest, Service
+from .database.access import Row
+from .database.decisions import Access
 from .json_bodies import NOTIFY_ON
 from .listing import read_limit
 from .responses import Response, as_json, refuse
@@ -34,30 +34,14 @@ _PLATFORMS = {
 _PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
-_FIND = "SELECT number, short_code FROM shares WHERE short_code = :code AND space = :space"
-_PAGE = """SELECT * FROM accesses
-           WHERE share = :share AND number < :before AND accessed BETWEEN :since AND :until
-           ORDER BY number DESC LIMIT :limit"""
-_INSERT = """INSERT INTO accesses
-           (share, accessed, accessed_at, accessed_ip, platform, user_agent, failed_passcode,
-            signed_in)
-           VALUES (:share, :now, :at, :ip, :platform, :agent, :failed, 0)"""
 
 
-def record(service: Service, share: Row, http_request: HttpRequest, *, failed: bool) -> None:
-    """Record that a share was opened, or that a passcode was wrong. Nobody is signed in here."""
+def access(service: Service, http_request: HttpRequest) -> Access | None:
+    """Return who opens a share, if the service has access logs. Nobody is signed in here."""
     if not service.extended:
-        return
-    now = service.clock.now()
+        return None
     agent = http_request.header("user-agent")
-    values = {
-        "share": share["number"],
-        "now": now.timestamp(),
-        "at": format_rfc3339(now),
-        "ip": http_request.address,
-    }
-    values |= {"platform": platform(agent or ""), "agent": agent, "failed": failed}
-    service.store.change(_INSERT, values)
+    return Access(http_request.address, platform(agent or ""), agent)
 
 
 def platform(user_agent: str) -> str:
@@ -67,11 +51,11 @@ def platform(user_agent: str) -> str:
 
 def access_log(call: Call) -> Response:
     """GET /v1/shares/{shortCode}/access-log: newest first, within the plan's retention."""
-    share = call.service.store.row(_FIND, {"code": call.codes[0], "space": call.key.space})
+    share = call.service.store.share_of(call.key.space, call.codes[0])
     if share is None:
         refuse("share_not_found")
     query = call.http_request.query
-    now = call.service.clock.now().replace(microsecond=0)
+    now = from_timestamp(call.now).replace(microsecond=0)
     since, until, before = _read_bounds(query)
     days = call.account.limits.access_log_days
     oldest = now - timedelta(days=days)
@@ -79,8 +63,8 @@ def access_log(call: Call) -> Response:
     limit = read_limit(query, DEFAULT_LIMIT, MAX_LIMIT)
     # bounds are whole seconds; the current second is included
     end = until.timestamp() + (1 if until == now else 0)
-    values = {"share": share["number"], "before": before, "since": since.timestamp(), "until": end}
-    rows = call.service.store.rows(_PAGE, values | {"limit": limit + 1})
+    bounds = {"before": before, "since": since.timestamp(), "until": end}
+    rows = call.service.store.accesses(share["number"], bounds, limit + 1)
     body = {
         "short_code": share["short_code"],
         "entries": [_entry(row) for row in rows[:limit]],
@@ -139,9 +123,7 @@ def capabilities(call: Call) -> Response:
     """GET /v1/capabilities: needs no scope; -1 means no limit."""
     key, account, service = call.key, call.account, call.service
     limits = account.limits
-    with service.store.transaction():
-        listing.mark_expired(service)
-        live = listing.count(service, "shares", key.space)["live"]
+    live, _, _ = service.store.stats(key.space)
     body = {
         "api_version": API_VERSION,
         "key": {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import extended, mcp, requests, shares
 from .context import Call, Handler, HttpRequest, Service
-from .credentials import find_key, mark_key, parse_bearer, secret_matches
+from .credentials import key_from, parse_bearer, secret_matches
 from .journal import Note
+from .plans import account_from
 from .responses import RefusalError, Response, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
@@ -73,7 +74,7 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
         route, codes = _find_route(http_request, extended=service.extended)
         for check in CHECKS:
             check(call, route)
-        return route.handler(Call(service, http_request, call.key, call.account, codes))
+        return route.handler(replace(call, codes=codes))
     except RefusalError as refused:
         return refused.response
 
@@ -86,7 +87,8 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     credential = parse_bearer(header, service.tag)
     if credential is None:
         refuse_at_gateway("not_usable")
-    key = find_key(service.store, credential.key_id)
+    row = service.store.caller(credential.key_id)
+    key = None if row is None else key_from(row)
     matches = secret_matches(key, credential.auth_secret)
     if credential.three_parts:
         # The key still works with two parts: its owner revokes it after replacing it (gaps:
@@ -95,19 +97,17 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
         if key is not None and matches and credential.custody_form:
             _record_compromise(service, key.key_id)
         refuse_at_gateway("not_usable")
-    if key is None or not matches or key.revoked_at is not None:
+    if row is None or key is None or not matches or key.revoked_at is not None:
         refuse_at_gateway("not_usable")
-    now = service.clock.timestamp()
-    account = service.entitlements.get(service.store, key.space, now)
+    account = account_from(key.space, row, "account_")
     if not account.api_access:
         refuse_at_gateway("not_usable")
-    mark_key(service.store, key.key_id, "used", now)
-    return Call(service, http_request, key, account)
+    return Call(service, http_request, key, account, row["now"])
 
 
 def _record_compromise(service: Service, key_id: str) -> None:
-    now = service.clock.now()
-    if mark_key(service.store, key_id, "compromised", now.timestamp()):
+    if service.store.compromise(key_id):
+        now = service.clock.now()
         service.log.add_note(Note(now, "key.compromised", key_id, "compromised: revoke"))
 
 
@@ -122,9 +122,8 @@ def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tu
 
 def _check_rate(call: Call, _: Route) -> None:
     per_minute = call.account.limits.requests_per_minute or 0
-    wait = call.service.rate_limiter.take(
-        call.key.key_id, per_minute, call.service.clock.timestamp()
-    )
+    key = call.key
+    wait = call.service.store.take(key.key_id, per_minute, call.now, key.last_used_at)
     if wait:
         refuse("rate_limited", headers=(("retry-after", str(wait)),))
 

@@ -1,62 +1,24 @@
-"""What shares and requests have in common: expiry, counts and pages of the lists.
-
-`mark_expired` sets `ended_at` on rows that have expired, before anything depends on it. So lists
-and counts compare no times, and cost the same however much is stored.
-"""
+"""What shares and requests have in common: pages of the lists, and what their owners are told."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from sqlite3 import Row
 
 from .context import Call, Service
+from .database.access import Row
 from .journal import Note
 
-TABLES = ("shares", "requests")
-_MARK_EXPIRED = {
-    table: (
-        # The name is from above.
-        f"UPDATE {table} SET ended_at = expires, ended_by = 'time' "  # noqa: S608
-        "WHERE ended_at IS NULL AND expires <= :now"
-    )
-    for table in TABLES
-}
-_TO_NOTIFY = """SELECT short_code, notify_on FROM shares
-                WHERE ended_at IS NULL AND expires <= :now AND notify_on IS NOT NULL"""
-_LISTS = {
-    # The names are from this file.
-    (table, state): f"""SELECT * FROM {table} WHERE space = :space AND ended_at IS {test}
-                       ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608
-    for table in TABLES
-    for state, test, order in (
-        ("live", "NULL", "number"),
-        ("ended", "NOT NULL", "ended_at DESC, number"),
-    )
-}
-_COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 
-
-def mark_expired(service: Service) -> None:
-    """Mark expired rows, and notify their owners."""
-    now = service.clock.timestamp()
-    for row in service.store.rows(_TO_NOTIFY, {"now": now}):
+def sweep(service: Service) -> None:
+    """End what has expired, and notify the owners."""
+    for row in service.store.sweep():
         notify(service, row, "expired")
-    for statement in _MARK_EXPIRED.values():
-        service.store.change(statement, {"now": now})
 
 
-def count(service: Service, table: str, space: str) -> dict[str, int]:
-    """Return the numbers of `live` and `ended` rows of a space. Call `mark_expired` first."""
-    row = service.store.row(_COUNT, {"what": table, "space": space})
-    return (
-        {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
-    )
-
-
-def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
+def page(call: Call, table: str) -> tuple[Sequence[Row], dict[str, int]]:
     """Return a page of the list and its pagination: newest first.
 
     With `status=expired` latest end first.
@@ -64,26 +26,24 @@ def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
     The specification has no `status`, so only an `extended` service reads it.
     """
     query = call.http_request.query
-    state = "ended" if call.service.extended and query.get("status") == "expired" else "live"
+    ended = call.service.extended and query.get("status") == "expired"
+    if ended:
+        sweep(call.service)
     requested: Page = read_page(query)
-    with call.service.store.transaction():
-        mark_expired(call.service)
-        total = count(call.service, table, call.key.space)[state]
-        rows = call.service.store.rows(
-            _LISTS[table, state],
-            {"space": call.key.space, "limit": requested.limit, "offset": requested.offset},
-        )
+    total, rows = call.service.store.page(
+        table, call.key.space, most=requested.limit, skipped=requested.offset, ended=ended
+    )
     return rows, requested.pagination(total)
 
 
-def notify(service: Service, share: Row, table: str) -> None:
+def notify(service: Service, share: Row, event: str) -> None:
     """Notify a share's owner of an event named in `notify_on`.
 
     No email is sent; the log gets a note.
     """
-    if table in json.loads(share["notify_on"] or "[]"):
+    if event in json.loads(share["notify_on"] or "[]"):
         service.log.add_note(
-            Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}")
+            Note(service.clock.now(), "owner.notified", f"{share['short_code']} {event}")
         )
 
 

@@ -64,7 +64,7 @@ def request_secret_from(call: Call, arguments: Arguments) -> Response:
 
 def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001
     """The webhook endpoints of the key's account."""
-    endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
+    endpoints = webhooks.endpoints(call.service.store, call.key.account)
     return json_response(
         200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]}
     )
@@ -76,9 +76,7 @@ def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
     endpoint = webhooks.find(service.store, name)
     if endpoint is None or endpoint.account != call.key.account:
         return json_response(404, {"message": NO_WEBHOOK})
-    rotated = webhooks.rotate(
-        service.store, name, service.token_bytes(32), service.clock.timestamp()
-    )
+    rotated = webhooks.rotate(service.store, name, service.token_bytes(32))
     if rotated is None:  # removed in the meantime
         return json_response(404, {"message": NO_WEBHOOK})
     return json_response(200, _endpoint_json(call, rotated) | {"secret": rotated.secret})

@@ -11,14 +11,13 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable, Mapping
-from sqlite3 import Row
 from typing import Any
 
-from . import listing, requests
+from . import requests
 from .checks import filled_text, standard_base64, switch
-from .clock import format_rfc3339
+from .clock import format_rfc3339, from_timestamp
 from .context import HttpRequest, Service
-from .creation import insert
+from .database.access import Row
 from .json_bodies import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .responses import RefusalError, Response, json_response
 from .share_link import matches_hash
@@ -35,7 +34,6 @@ _SUBMISSION = {
     "data": Rule(standard_base64, required=True),
     "encryption_type": Rule(filled_text),
 }
-_SPEND = "UPDATE requests SET access_counts_left = access_counts_left - 1 WHERE number = :number"
 
 
 def show_state(service: Service, code: str) -> Response:
@@ -43,10 +41,10 @@ def show_state(service: Service, code: str) -> Response:
 
     Uses no access.
     """
-    row = _find(service, code)
+    row, is_over = service.store.request_at_link(code)
     if row is None:
         return json_response(404, _NOT_FOUND)
-    return _end_response(service, row) or json_response(
+    return _end_response(row, is_over=is_over) or json_response(
         200,
         {
             "short_code": code,
@@ -63,16 +61,14 @@ def open_form(service: Service, code: str, http_request: HttpRequest) -> Respons
     """POST /rehearsal/requests/{code}/open: the form, if the conditions are met. Uses an access."""
 
     def show(row: Row, _: Mapping[str, Any]) -> Response:
-        if row["access_counts_left"] is not None:
-            if row["access_counts_left"] < 1:
-                return json_response(
-                    410,
-                    {
-                        "reason": "accesses",
-                        "message": "the form was opened the maximum number of times",
-                    },
-                )
-            service.store.change(_SPEND, {"number": row["number"]})
+        if service.store.open_form(row["number"]) is None:
+            return _refused_at_last(service, code) or json_response(
+                410,
+                {
+                    "reason": "accesses",
+                    "message": "the form was opened the maximum number of times",
+                },
+            )
         form = {
             name: row[name]
             for name in ("short_code", "title", "description", "public_key", "expired_at")
@@ -87,27 +83,29 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
 
     def store_submission(row: Row, members: Mapping[str, Any]) -> Response:
         values = {
-            "request": row["number"],
-            "created_at": format_rfc3339(service.clock.now()),
             "encryption_type": members.get("encryption_type") or ENCRYPTION_TYPE,
             "data": members["data"],
         }
-        return json_response(
-            201, {"short_code": insert(service, "submissions", values)["short_code"]}
+        submission = service.store.submit(
+            row["number"],
+            lambda now: {**values, "created_at": format_rfc3339(from_timestamp(now))},
+            service.new_code,
         )
+        if submission is None:
+            return _refused_at_last(service, code) or json_response(404, _NOT_FOUND)
+        return json_response(201, {"short_code": submission})
 
     return _admit(service, code, http_request, _SUBMISSION, store_submission)
 
 
 def list_submissions(service: Service, code: str) -> Response:
     """GET /rehearsal/requests/{code}/submissions: sealed ones, even of an expired request."""
-    listing.mark_expired(service)
-    row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
+    row, is_over = service.store.request_at_link(code)
     if row is None:
         return json_response(404, _NOT_FOUND)
     sealed = requests.sealed_submissions(service, row)
     body = {name: row[name] for name in ("short_code", "title", "public_key", "max_submission")}
-    expired_at = row["expired_at"] if row["ended_at"] is None else None
+    expired_at = None if is_over else row["expired_at"]
     received = sealed["count"] + sealed["skipped_not_end_to_end_encrypted"]
     return json_response(200, {**body, **sealed, "expired_at": expired_at, "received": received})
 
@@ -125,35 +123,34 @@ def _admit(
         return refused.response
     if reasons := rejected(rules, members):
         return json_response(400, {"reason": "invalid", "message": "rejected", "members": reasons})
-    with service.store.transaction():
-        row = _find(service, code)
-        if row is None:
-            return json_response(404, _NOT_FOUND)
-        return (
-            _end_response(service, row) or _refuse_submitter(row, members) or handle(row, members)
-        )
+    row, is_over = service.store.request_at_link(code)
+    if row is None:
+        return json_response(404, _NOT_FOUND)
+    # Conditions never change; whether it is open, and for how many, the store decides again.
+    return (
+        _end_response(row, is_over=is_over)
+        or _refuse_submitter(row, members)
+        or handle(row, members)
+    )
 
 
-def _find(service: Service, code: str) -> Row | None:
-    listing.mark_expired(service)
-    return service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
+def _refused_at_last(service: Service, code: str) -> Response | None:
+    """Return why a request took no more, though it did when it was looked at."""
+    row, is_over = service.store.request_at_link(code)
+    return json_response(404, _NOT_FOUND) if row is None else _end_response(row, is_over=is_over)
 
 
-def _end_response(service: Service, row: Row) -> Response | None:
-    if row["ended_at"] is not None:
+def _end_response(row: Row, *, is_over: bool) -> Response | None:
+    if is_over:
         return json_response(410, {"reason": "expired", "message": "the request has expired"})
-    if row["max_submission"] is not None:
-        received = service.store.rows(
-            "SELECT COUNT(*) FROM submissions WHERE request = :number", {"number": row["number"]}
+    if row["max_submission"] is not None and row["received"] >= row["max_submission"]:
+        return json_response(
+            410,
+            {
+                "reason": "full",
+                "message": "the request has reached its maximum number of submissions",
+            },
         )
-        if received[0][0] >= row["max_submission"]:
-            return json_response(
-                410,
-                {
-                    "reason": "full",
-                    "message": "the request has reached its maximum number of submissions",
-                },
-            )
     return None
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from sqlite3 import Row
 from typing import Any
 
 from . import creation, listing
-from .clock import format_rfc3339, parse_rfc3339
+from .clock import format_rfc3339, from_timestamp, parse_rfc3339
 from .context import Call, Service
+from .database.access import Row
 from .json_bodies import ENCRYPTION_TYPE, REQUEST
 from .responses import Response, json_response, refuse
 from .shares import sha256_hex
@@ -43,8 +43,8 @@ def list_requests(call: Call) -> Response:
 
 def show(call: Call) -> Response:
     """GET /v1/requests/{shortCode}: changes nothing. An ended request has no public key."""
-    row = _find_owned(call)
-    if row["ended_at"] is None:
+    row, is_over = _find_owned(call)
+    if not is_over:
         return json_response(200, _item(row))
     return json_response(200, {"short_code": row["short_code"], "expired_at": None})
 
@@ -54,15 +54,12 @@ def submissions(call: Call) -> Response:
 
     Those without end-to-end encryption are only counted.
     """
-    return json_response(200, sealed_submissions(call.service, _find_owned(call)))
+    return json_response(200, sealed_submissions(call.service, _find_owned(call)[0]))
 
 
 def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
     """Return a request's sealed submissions, oldest first, and the number of others."""
-    rows = service.store.rows(
-        "SELECT * FROM submissions WHERE request = :number ORDER BY number",
-        {"number": request["number"]},
-    )
+    rows = service.store.submissions(request["number"])
     sealed = [
         {name: each[name] for name in ("short_code", "data", "created_at", "encryption_type")}
         for each in rows
@@ -83,38 +80,25 @@ def delete(call: Call) -> Response:
     """
     if not call.codes or not call.codes[0]:
         refuse("no_short_code")
-    service = call.service
-    with service.store.transaction():
-        row = _find_owned(call)
-        service.reach("request.ending")
-        values = {"number": row["number"], "now": service.clock.timestamp()}
-        if row["ended_at"] is None:
-            outcome = "expired"
-            service.store.change(
-                "UPDATE requests SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
-                values,
-            )
-        else:
-            outcome = "deleted"
-            service.store.change("DELETE FROM submissions WHERE request = :number", values)
-            service.store.change("DELETE FROM requests WHERE number = :number", values)
+    service, code = call.service, call.codes[0]
+    outcome = service.store.delete_request(
+        call.key.space, code, lambda: service.reach("request.ending")
+    )
+    if outcome is None:
+        refuse("request_not_found")
     service.reach("request.ended")
-    return json_response(200, {"short_code": row["short_code"], "outcome": outcome})
+    return json_response(200, {"short_code": code, "outcome": outcome})
 
 
-def _find_owned(call: Call) -> Row:
-    """Return the caller's request with this code, or refuse.
+def _find_owned(call: Call) -> tuple[Row, bool]:
+    """Return the caller's request with this code, and whether it has ended; or refuse.
 
     Ownership is checked before anything else.
     """
-    listing.mark_expired(call.service)
-    row = call.service.store.row(
-        "SELECT * FROM requests WHERE short_code = :code AND space = :space",
-        {"code": call.codes[0], "space": call.key.space},
-    )
+    row, is_over = call.service.store.request(call.key.space, call.codes[0])
     if row is None:
         refuse("request_not_found")
-    return row
+    return row, is_over
 
 
 def _item(row: Row) -> dict[str, str | None]:
@@ -132,7 +116,7 @@ def _row(call: Call, members: creation.Members) -> creation.Members:
     The passcode is the only secret that arrives in plain text; its hash is stored.
     """
     requested = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
-    expires = requested or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
+    expires = requested or from_timestamp(call.now).replace(microsecond=0) + DEFAULT_EXPIRY
     # Only these two members of a prompt are stored; the default type is the one in the vendor's
     # SDK.
     prompts = [

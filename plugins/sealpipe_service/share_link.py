@@ -7,13 +7,13 @@ access token, and the passcode verifier if one is set.
 from __future__ import annotations
 
 import hmac
-from sqlite3 import Row
 
 from . import extended, listing
 from .context import HttpRequest, Service
+from .database.access import Row
 from .json_bodies import read_object
 from .responses import RefusalError, Response, json_response
-from .shares import count_view, sha256_hex
+from .shares import sha256_hex
 
 _NOT_FOUND = {"reason": "not-found", "message": "the share does not exist"}
 _END_MESSAGES = {
@@ -22,27 +22,15 @@ _END_MESSAGES = {
     "attempts": "all passcode attempts of the share are used up",
     "time": "the share has expired",
 }
-_SPEND_VIEW = """
-UPDATE shares SET access_counts_left = access_counts_left - 1,
-    ended_at = CASE access_counts_left WHEN 1 THEN :now END,
-    ended_by = CASE access_counts_left WHEN 1 THEN 'views' END
-WHERE number = :number
-"""
-_SPEND_ATTEMPT = """
-UPDATE shares SET passcode_attempts_left = passcode_attempts_left - 1,
-    ended_at = CASE passcode_attempts_left WHEN 1 THEN :now END,
-    ended_by = CASE passcode_attempts_left WHEN 1 THEN 'attempts' END
-WHERE number = :number
-"""
 
 
 def show_state(service: Service, code: str) -> Response:
     """GET /rehearsal/shares/{code}: whether it can be opened and needs a passcode. Uses no view."""
-    row = _find(service, code)
+    row, ended_by = service.store.share_at_link(code)
     if row is None:
         return json_response(404, _NOT_FOUND)
-    if end_response := _end_response(service, row):
-        return end_response
+    if ended_by is not None:
+        return _ended(ended_by)
     verifier_hash = row["passcode_verifier_sha256"] is not None
     return json_response(
         200,
@@ -63,70 +51,51 @@ def open_share(service: Service, code: str, http_request: HttpRequest) -> Respon
         members = read_object(http_request.body)
     except RefusalError as refused:
         return refused.response
-    with service.store.transaction():
-        row = _find(service, code)
-        # without the token nothing is revealed, not even that the share exists
-        if row is None or not matches_hash(members.get("access_token"), row["access_token_sha256"]):
-            return json_response(404, _NOT_FOUND)
-        if end_response := _end_response(service, row):
-            return end_response
-        spend = {"number": row["number"], "now": service.clock.timestamp()}
-        verifier_hash = row["passcode_verifier_sha256"]
-        if verifier_hash is not None and not matches_hash(
-            members.get("passcode_verifier"), verifier_hash
-        ):
-            service.store.change(_SPEND_ATTEMPT, spend)
-            extended.record(service, row, http_request, failed=True)
-            listing.notify(service, row, "denied")
-            return json_response(
-                403,
-                {
-                    "reason": "passcode-wrong"
-                    if members.get("passcode_verifier")
-                    else "passcode-required",
-                    "message": "the passcode is missing or wrong",
-                    "attempts_left": row["passcode_attempts_left"] - 1,
-                },
-            )
-        if row["access_counts_left"] is not None:
-            service.store.change(_SPEND_VIEW, spend)
-        count_view(service, row["space"])
-        extended.record(service, row, http_request, failed=False)
-        listing.notify(service, row, "viewed")
+    token, verifier = (
+        _hash_of(members.get(name)) for name in ("access_token", "passcode_verifier")
+    )
+    opening = service.store.open_share(
+        code, token, verifier, extended.access(service, http_request)
+    )
+    row = opening.share
+    if row is None:
+        reason = str(opening.reason)
+        return json_response(404, _NOT_FOUND) if reason == "not-found" else _ended(reason)
+    if opening.reason is not None:
+        listing.notify(service, row, "denied")
+        return json_response(
+            403,
+            {
+                "reason": "passcode-wrong"
+                if members.get("passcode_verifier")
+                else "passcode-required",
+                "message": "the passcode is missing or wrong",
+                "attempts_left": row["passcode_attempts_left"],
+            },
+        )
+    listing.notify(service, row, "viewed")
     return json_response(200, _content(row))
 
 
 def _content(row: Row) -> dict[str, object]:
-    left = row["access_counts_left"]
+    names = ("short_code", "encryption_type", "data", "title", "description", "expired_at")
     return {
-        "short_code": row["short_code"],
-        "encryption_type": row["encryption_type"],
-        "data": row["data"],
-        "title": row["title"],
-        "description": row["description"],
-        "expired_at": row["expired_at"],
+        **{name: row[name] for name in names},
         "timed_view": row["timed_view"],
-        "views_left": None if left is None else left - 1,
+        "views_left": row["access_counts_left"],
     }
 
 
-def _find(service: Service, code: str) -> Row | None:
-    return service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
+def _ended(reason: str) -> Response:
+    return json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
 
 
-def _end_response(service: Service, row: Row) -> Response | None:
-    reason = row["ended_by"]
-    if (
-        reason is None
-        and row["expires"] is not None
-        and row["expires"] <= service.clock.timestamp()
-    ):
-        reason = "time"
-    return (
-        None
-        if reason is None
-        else json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
-    )
+def _hash_of(value: object) -> str:
+    """Return the SHA-256 (hex) of a text; of anything else, what no hash equals."""
+    try:
+        return sha256_hex(value) if isinstance(value, str) else ""
+    except UnicodeEncodeError:
+        return ""
 
 
 def matches_hash(value: object, sha256: str) -> bool:

@@ -9,14 +9,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from sqlite3 import Row
 
-from . import creation, listing, webhooks
-from .clock import format_rfc3339, parse_rfc3339
-from .context import Call, Service
+from . import creation, listing
+from .clock import format_rfc3339, from_timestamp, parse_rfc3339
+from .context import Call
+from .database.access import Row
 from .journal import Event
 from .json_bodies import SHARE, SHARE_EXTENDED
-from .responses import Response, json_response, refuse
+from .plans import account_from
+from .responses import Response, as_json, json_response, refuse
 
 PASSCODE_ATTEMPTS = 5
 DAYS = 14
@@ -33,6 +34,7 @@ def create(call: Call) -> Response:
         check_plan=_check_plan,
         make_row=_row,
         response_body=_response_body,
+        most=call.account.limits.shares,
     )
 
 
@@ -46,11 +48,7 @@ def list_shares(call: Call) -> Response:
 
 def show(call: Call) -> Response:
     """GET /v1/shares/{shortCode}: two members; uses no view. A deleted share is 404."""
-    row = call.service.store.row(
-        """SELECT short_code, expired_at FROM shares
-           WHERE short_code = :code AND space = :space AND ended_by IS NOT 'deleted'""",
-        {"code": call.codes[0], "space": call.key.space},
-    )
+    row = call.service.store.share(call.key.space, call.codes[0])
     if row is None:
         refuse("share_not_found")
     return json_response(200, _metadata(row))
@@ -62,30 +60,22 @@ def delete(call: Call) -> Response:
     if not code:
         refuse("no_short_code")
     service = call.service
-    with service.store.transaction():
-        listing.mark_expired(service)
-        row = service.store.row(
-            """SELECT number, owner, short_code, notify_on FROM shares
-               WHERE short_code = :code AND space = :space AND ended_at IS NULL""",
-            {"code": code, "space": call.key.space},
-        )
-        if row is None:
-            refuse("share_not_found")
-        service.reach("share.expiring")
-        service.store.change(
-            "UPDATE shares SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
-            {"number": row["number"], "now": service.clock.timestamp()},
-        )
-        # the event goes to the owner's endpoints, even if a team key made the call
-        payload = {"event": "share.deleted", "short_code": code}
-        listing.notify(service, row, "deleted")
-        is_queued = webhooks.queue_event(
-            service.store, row["owner"], payload, service.clock.timestamp()
-        )
+    # The event goes to the owner's endpoints, even if a team key made the call.
+    payload = {"event": "share.deleted", "short_code": code}
+    row = service.store.delete_share(
+        call.key.space,
+        code,
+        as_json(payload),
+        # Webhooks share the API's plan entitlement: without it nothing is sent.
+        lambda owner, plan: account_from(owner, plan).api_access,
+        lambda: service.reach("share.expiring"),
+    )
+    if row is None:
+        refuse("share_not_found")
+    listing.notify(service, row, "deleted")
     service.reach("delete.committed")
     service.log.add_event(Event(service.clock.now(), row["owner"], payload))
-    if is_queued:
-        service.deliverer.wake()
+    service.deliverer.wake()
     return json_response(200, {"success": True, "message": "ok"})
 
 
@@ -94,35 +84,15 @@ def show_stats(call: Call) -> Response:
 
     Gaps: shape.
     """
-    service, space = call.service, call.key.space
-    with service.store.transaction():
-        listing.mark_expired(service)
-        shares = listing.count(service, "shares", space)
-        rows = service.store.rows(
-            "SELECT day, count FROM views WHERE space = :space", {"space": space}
-        )
-    views = {row["day"]: row["count"] for row in rows}
-    today = service.clock.now().date()
+    live, ended, views = call.service.store.stats(call.key.space)
+    today = from_timestamp(call.now).date()
     days = [(today - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
     return json_response(
         200,
         {
-            "shares": {
-                "active": shares["live"],
-                "expired": shares["ended"],
-                "total_viewed": sum(views.values()),
-            },
+            "shares": {"active": live, "expired": ended, "total_viewed": sum(views.values())},
             "daily_views": [{"date": day, "count": views.get(day, 0)} for day in days],
         },
-    )
-
-
-def count_view(service: Service, space: str) -> None:
-    """Count a view on the current day of the service's clock (UTC)."""
-    service.store.change(
-        """INSERT INTO views VALUES (:space, :day, 1)
-           ON CONFLICT (space, day) DO UPDATE SET count = count + 1""",
-        {"space": space, "day": service.clock.now().date().isoformat()},
     )
 
 
@@ -148,10 +118,6 @@ def _check_plan(call: Call, members: creation.Members) -> None:
     limits = call.account.limits
     if members["passcode_verifier"] is not None and not limits.view_protection:
         refuse("no_view_protection")
-    if limits.shares is not None:
-        listing.mark_expired(call.service)
-        if listing.count(call.service, "shares", call.key.space)["live"] >= limits.shares:
-            refuse("quota_used_up")
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:

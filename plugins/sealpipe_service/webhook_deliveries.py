@@ -1,9 +1,9 @@
 """Sends due deliveries to webhook endpoints, with retries, by the service's clock.
 
-One thread looks for due deliveries. Each endpoint has at most one delivery in progress, in a
-separate thread, so that a slow endpoint does not delay the others. They are ordered by due time, so
-later events may overtake one that waits for a retry. A delivery in progress when the service stops
-is sent again: at least once.
+One thread of each process looks for due deliveries, and leases one before it sends it. An endpoint
+has at most one delivery in progress, in a separate thread, so that a slow endpoint does not delay
+the others. They are ordered by due time, so later events may overtake one that waits for a retry. A
+delivery in progress when the service stops is sent again: at least once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import sqlite3
 import threading
 from dataclasses import dataclass
-from sqlite3 import Row
 
 from . import webhooks
 from .clock import Clock
+from .database.access import Row
+from .database.decisions import Store
 from .journal import Journal, Note
-from .store import Store
 from .webhook_post import WebhookPost
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
@@ -25,13 +25,6 @@ BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
 """Longest wait between two checks: an injected clock may jump."""
-
-_SELECT_DUE = """SELECT * FROM deliveries WHERE webhook = :webhook AND due IS NOT NULL
-           ORDER BY due, number LIMIT 1"""
-_SELECT_ENDPOINTS = "SELECT DISTINCT webhook FROM deliveries WHERE due IS NOT NULL"
-_RECORD_ATTEMPT = """UPDATE deliveries
-           SET attempts = attempts + 1, due = :due, state = :state, answered = :answered
-           WHERE number = :number"""
 
 
 @dataclass(frozen=True)
@@ -60,12 +53,12 @@ class Deliverer:
         self._signature_header = signature_header
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._in_progress: dict[str, tuple[threading.Thread, WebhookPost]] = {}
+        self._in_progress: dict[int, tuple[threading.Thread, WebhookPost]] = {}
         self._wake_requested = self._stopping = self._idle = False
 
     def wake(self) -> None:
         """Check soon for due deliveries. Returns at once."""
-        if self._thread is None and not self._store.rows(_SELECT_ENDPOINTS, {}):
+        if self._thread is None and self._store.next_delivery() is None:
             return
         with self._changed:
             self._wake_requested = True
@@ -105,7 +98,7 @@ class Deliverer:
     def all(self) -> list[WebhookDelivery]:
         """Return every waiting delivery and the latest finished ones, oldest first."""
         names = WebhookDelivery.__dataclass_fields__
-        rows = self._store.rows("SELECT * FROM deliveries ORDER BY number", {})
+        rows = self._store.deliveries()
         return [WebhookDelivery(**{name: row[name] for name in names}) for row in rows]
 
     def _run(self) -> None:
@@ -124,48 +117,41 @@ class Deliverer:
 
     def _send_due(self) -> float | None:
         """Start due deliveries; return the seconds until the next one, None if none is waiting."""
-        now, soonest = self._clock.timestamp(), None
-        for (name,) in self._store.rows(_SELECT_ENDPOINTS, {}):
-            # checked before the query, which could otherwise return the delivery in progress, and
-            # it would be sent twice
-            if name in self._in_progress:
-                continue
-            row = self._store.row(_SELECT_DUE, {"webhook": name})
-            endpoint = webhooks.find(self._store, name)
-            if row is None or endpoint is None:
-                continue
-            if row["due"] <= now:
-                self._start(endpoint, row, now)
-            else:
-                wait = min(row["due"] - now, _POLL_SECONDS)
-                soonest = wait if soonest is None else min(soonest, wait)
-        return soonest
+        while not self._stopping and (row := self._store.lease_delivery()) is not None:
+            self._start(row)
+        wait = self._store.next_delivery()
+        return None if wait is None else min(wait, _POLL_SECONDS)
 
-    def _start(self, endpoint: webhooks.Endpoint, row: Row, now: float) -> None:
+    def _start(self, row: Row) -> None:
+        endpoint = webhooks.find(self._store, row["webhook"])
+        if endpoint is None:  # removed in the meantime, and its deliveries with it
+            return
         body = bytes(row["body"])
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "sealpipe-rehearsal-webhooks",
-            self._signature_header: endpoint.signature(body, now),
+            self._signature_header: endpoint.signature(body, self._clock.timestamp()),
         }
         post = WebhookPost(endpoint.url, body, headers)
         thread = threading.Thread(target=self._deliver, args=(endpoint, row, post), daemon=True)
         with self._changed:
             if self._stopping:
                 return
-            self._in_progress[endpoint.id] = thread, post
+            self._in_progress[row["number"]] = thread, post
             thread.start()
 
     def _deliver(self, endpoint: webhooks.Endpoint, row: Row, post: WebhookPost) -> None:
         try:
             answered = post.send()
-            if not self._stopping:
+            if self._stopping:
+                self._store.release_delivery(row["number"])
+            else:
                 self._record_attempt(endpoint, row, answered)
         except sqlite3.ProgrammingError:  # the store is closed
             return
         finally:
             with self._changed:
-                del self._in_progress[endpoint.id]
+                del self._in_progress[row["number"]]
                 self._wake_requested = True
                 self._changed.notify_all()
 
@@ -173,8 +159,8 @@ class Deliverer:
         """Record the result of an attempt. Only 2xx counts as delivered; a redirect does not."""
         is_accepted = isinstance(answered, int) and 200 <= answered < 300
         is_retried = not is_accepted and row["attempts"] < len(BACKOFF)
-        due = self._clock.timestamp() + BACKOFF[row["attempts"]] if is_retried else None
+        again_in = BACKOFF[row["attempts"]] if is_retried else None
         state = "delivered" if is_accepted else "waiting" if is_retried else "given-up"
-        values = {"number": row["number"], "due": due, "state": state, "answered": str(answered)}
-        if self._store.change(_RECORD_ATTEMPT, values) and state == "given-up":
+        settled = self._store.settle_delivery(row["number"], str(answered), state, again_in)
+        if settled and state == "given-up":
             self._log.add_note(Note(self._clock.now(), "webhook.given-up", endpoint.id))

@@ -12,14 +12,12 @@ import base64
 import hmac
 import ipaddress
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from sqlite3 import Row
 from urllib.parse import urlsplit
 
-from .plans import load_account
-from .responses import as_json
-from .store import Store
+from .database.access import Row
+from .database.decisions import QuotaError, Store
+from .plans import account_from
 
 BOTH_SIGN_SECONDS = 24 * 60 * 60
 """How long the previous secret also signs after a rotation."""
@@ -89,32 +87,27 @@ def endpoint_url(value: object) -> str | None:
     return None
 
 
-def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
+def add(store: Store, account: str, url: str, token: bytes, secret: bytes) -> Endpoint:
     """Add an endpoint with an id made from `token` and a secret of 32 bytes.
 
     Raises CapacityError.
     """
-    limits = load_account(store, account).limits  # the current plan, not the cached one
-    with store.transaction():
-        used = len(endpoints_of(store, account))
-        allowed = limits.webhooks if limits.api_access else 0
-        if used >= allowed:
-            raise CapacityError(f"the plan allows {allowed} webhook endpoints")
+
+    def allowed(plan: Row | None) -> int:  # by the current plan, not by the one that calls see
+        current = account_from(account, plan)
+        return current.limits.webhooks if current.api_access else 0
+
+    def values(now: float) -> dict[str, object]:
         endpoint = Endpoint(f"wh_{_base64url(token)}", account, url, now, new_secret(secret))
-        store.change(
-            (
-                "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, "
-                ":account, :url, :now, :secret)"
-            ),
-            {
-                "id": endpoint.id,
-                "account": account,
-                "url": url,
-                "now": now,
-                "secret": endpoint.secret,
-            },
-        )
-    return endpoint
+        return vars(endpoint)
+
+    try:
+        row = store.add_webhook(account, values, allowed)
+    except QuotaError as error:
+        message = f"the plan allows {error.args[0]} webhook endpoints"
+        raise CapacityError(message) from None
+    assert row is not None  # noqa: S101  # it was added in the same transaction
+    return endpoint_from(row)
 
 
 def new_secret(random: bytes) -> str:
@@ -122,79 +115,29 @@ def new_secret(random: bytes) -> str:
     return f"whsec_{_base64url(random)}"
 
 
-def all_endpoints(store: Store) -> list[Endpoint]:
-    """Return all endpoints, oldest first."""
-    return [_endpoint(row) for row in store.rows("SELECT * FROM webhooks ORDER BY number", {})]
-
-
-def endpoints_of(store: Store, account: str) -> list[Endpoint]:
-    """Return an account's endpoints, oldest first."""
-    rows = store.rows(
-        "SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account}
-    )
-    return [_endpoint(row) for row in rows]
+def endpoints(store: Store, account: str | None = None) -> list[Endpoint]:
+    """Return an account's endpoints, or all, oldest first."""
+    return [endpoint_from(row) for row in store.webhooks(account)]
 
 
 def find(store: Store, name: str) -> Endpoint | None:
     """Return the endpoint with this id, or None."""
-    row = store.row("SELECT * FROM webhooks WHERE id = :id", {"id": name})
-    return None if row is None else _endpoint(row)
+    row = store.webhook(name)
+    return None if row is None else endpoint_from(row)
 
 
-def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | None:
+def rotate(store: Store, name: str, random: bytes) -> Endpoint | None:
     """Create a new secret; the previous one also signs for 24 hours.
 
     None if the endpoint does not exist.
     """
-    changed = store.change(
-        (
-            "UPDATE webhooks SET previous_secret = secret, secret = :secret, rotated_at = :now "
-            "WHERE id = :id"
-        ),
-        {"id": name, "secret": new_secret(random), "now": now},
-    )
-    return find(store, name) if changed else None
+    row = store.rotate_webhook(name, new_secret(random))
+    return None if row is None else endpoint_from(row)
 
 
-def remove(store: Store, name: str) -> bool:
-    """Remove an endpoint and its pending deliveries; return whether it existed."""
-    with store.transaction():
-        store.change("DELETE FROM deliveries WHERE webhook = :id", {"id": name})
-        return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
-
-
-MAX_FINISHED = 2_000
-"""The number of finished deliveries to keep."""
-
-_INSERT_DELIVERY = (
-    "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
-)
-_DELETE_OLD_DELIVERIES = """
-DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM deliveries) - :kept
-"""
-
-
-def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
-    """Queue an event for each endpoint of its account, in the caller's transaction.
-
-    Return whether there is any.
-
-    Webhooks share the API's plan entitlement: without it nothing is sent.
-    """
-    endpoints = endpoints_of(store, account)
-    if not endpoints or not load_account(store, account).api_access:
-        return False
-    for endpoint in endpoints:
-        store.change(
-            _INSERT_DELIVERY, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now}
-        )
-    store.change(_DELETE_OLD_DELIVERIES, {"kept": MAX_FINISHED})
-    return True
-
-
-def _endpoint(row: Row) -> Endpoint:
-    names = ("id", "account", "url", "created_at", "secret", "previous_secret", "rotated_at")
-    return Endpoint(**{name: row[name] for name in names})
+def endpoint_from(row: Row) -> Endpoint:
+    """Return an endpoint from its row."""
+    return Endpoint(**{name: row[name] for name in Endpoint.__dataclass_fields__})
 
 
 def _base64url(random: bytes) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from sealpipe.api.operation import Credential
 from sealpipe.state.journal import Journal, derive_key, read_header
-from sealpipe_service.store import Store
+from sealpipe_rehearsal.database import RehearsalDatabase
 from support.job import Job
 from support.terminal import Done
 
@@ -55,7 +55,7 @@ def look(job: Job, done: Done, delivered: Iterable[str] = ()) -> State:
         if ("authorization", f"Bearer {_sent_part(job)}") in each.headers
     ]
     lines = tell_requests((each.method, each.target) for each in asked)
-    lines += tell_service(job.service.service.store, job.account)
+    lines += tell_service(job.service.service.database, job.account)
     lines += [f"disk {line}" for line in counted(_on_disk(job, asked))]
     lines += [f"printed {_scrub(job, line)}" for line in done.out.splitlines()]
     lines += [f"delivered {line}" for line in counted(_scrub(job, each) for each in delivered)]
@@ -72,7 +72,7 @@ def tell_requests(asked: Iterable[tuple[str, str]]) -> list[str]:
     return [f"asked {sent}"] if sent else []
 
 
-def tell_service(store: Store, account: str) -> list[str]:
+def tell_service(store: RehearsalDatabase, account: str) -> list[str]:
     """What the service has of an account."""
     return [f"service {line}" for line in counted(_at_the_service(store, {"space": account}))]
 
@@ -96,7 +96,7 @@ def _times(line: str, number: int) -> str:
     return line if number == 1 else f"{line} ({number} times)"
 
 
-def _at_the_service(store: Store, space: Mapping[str, Any]) -> Iterator[str]:
+def _at_the_service(store: RehearsalDatabase, space: Mapping[str, Any]) -> Iterator[str]:
     for row in store.rows(
         "SELECT ended_at FROM shares WHERE space = :space ORDER BY number", space
     ):
@@ -229,7 +229,7 @@ def _codes(job: Job) -> list[str]:
         "SELECT submissions.short_code FROM submissions JOIN requests ON requests.number = "
         "submissions.request WHERE requests.space = :space"
     )
-    store = job.service.service.store
+    store = job.service.service.database
     return [
         row["short_code"]
         for sql in (made, answers)

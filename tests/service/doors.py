@@ -18,13 +18,14 @@ from urllib.parse import parse_qsl
 from sealpipe_rehearsal import control
 from sealpipe_rehearsal.application import is_control
 from sealpipe_rehearsal.clock import MovableClock
+from sealpipe_rehearsal.database import RehearsalDatabase
 from sealpipe_rehearsal.log import Log
 from sealpipe_rehearsal.rehearsed import RehearsedService
 from sealpipe_rehearsal.server import start
 from sealpipe_service import app
 from sealpipe_service.context import HttpRequest
+from sealpipe_service.database.decisions import Store
 from sealpipe_service.responses import Response
-from sealpipe_service.store import Store
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -93,11 +94,19 @@ class InProcess(Door):
     """The handlers without a server."""
 
     def open(self) -> None:
-        store = Store(self.state)
+        clock = MovableClock(self.now)
+        database = RehearsalDatabase(self.state, clock.timestamp)
         # No power fails here, and an endurance run starts again thousands of times.
-        store.change("PRAGMA synchronous=OFF", {})
+        for connection in database.connections():
+            connection.execute("PRAGMA synchronous=OFF")
         self.service = RehearsedService(
-            store, MovableClock(self.now), Log(), "svc", self.token_bytes, extended=True
+            Store(database),
+            clock,
+            Log(),
+            "svc",
+            self.token_bytes,
+            database=database,
+            extended=True,
         )
 
     def shut(self) -> None:

@@ -66,7 +66,7 @@ def check(service: RunningService, there: World, tool: str, told: dict[str, Any]
         assert told == {"success": True, "message": "ok"}
         assert [event.payload["short_code"] for event in service.events()] == [there.code]
     elif tool == "rotate_webhook_secret":
-        row = service.service.store.row("SELECT secret FROM webhooks", {})
+        row = service.service.database.row("SELECT secret FROM webhooks", {})
         assert row is not None
         assert (told["id"], told["secret"]) == (there.webhook_id, row["secret"])
         assert told["both_secrets_until"]

@@ -242,7 +242,9 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
     assert compared == [(64, 64)], "for a key id that nobody has, too"
     code = api.created(access_token=f" {TOKEN} ")
     assert (
-        service.service.store.row("SELECT 1 FROM shares WHERE access_token_sha256 LIKE '%ttt%'", {})
+        service.service.database.row(
+            "SELECT 1 FROM shares WHERE access_token_sha256 LIKE '%ttt%'", {}
+        )
         is None
     )
     httpx.post(

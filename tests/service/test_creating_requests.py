@@ -176,6 +176,6 @@ def test_a_refusal_is_not_stored_under_the_key(api: Api) -> None:
 @pytest.mark.spec("gap.request-create.body")
 def test_of_a_passcode_only_the_hash_is_kept(service: RunningService, api: Api) -> None:
     api.asked(passcode="correct horse battery")
-    row = service.service.store.row("SELECT * FROM requests", {})
+    row = service.service.database.row("SELECT * FROM requests", {})
     assert row is not None
     assert "correct horse" not in str(tuple(row))

@@ -174,7 +174,7 @@ def test_the_expiry_comes_back_as_the_same_moment_in_utc(
 def test_data_is_stored_byte_for_byte(service: RunningService, api: Api) -> None:
     data = "  +/== \t\u00e9\U0001f511 and so on\r\n"
     api.created(data=data)
-    row = service.service.store.row("SELECT data FROM shares", {})
+    row = service.service.database.row("SELECT data FROM shares", {})
     assert row is not None
     assert row["data"] == data
 
@@ -184,7 +184,7 @@ def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(
     service: RunningService, api: Api
 ) -> None:
     api.created(access_token=f"  {TOKEN} ", passcode_verifier="v" * 43)
-    row = service.service.store.row("SELECT * FROM shares", {})
+    row = service.service.database.row("SELECT * FROM shares", {})
     assert row is not None
     assert row["access_token_sha256"] == hashlib.sha256(TOKEN.encode()).hexdigest()
     assert row["passcode_verifier_sha256"] == hashlib.sha256(b"v" * 43).hexdigest()
@@ -236,7 +236,7 @@ def test_custody_follows_level_registration_and_account(
         assert list(response.json()["additional_data"]) == ["item_key_wrap"]
         return
     assert (response.status_code, response.json()["custody"]) == (201, custody)
-    row = service.service.store.row("SELECT item_key_wrap FROM shares ORDER BY number DESC", {})
+    row = service.service.database.row("SELECT item_key_wrap FROM shares ORDER BY number DESC", {})
     assert row is not None
     assert row["item_key_wrap"] == (WRAP if custody == "stored" else None)
 
@@ -264,6 +264,6 @@ def test_duplicated_members_do_no_harm(api: Api) -> None:
 def test_ten_megabytes_are_one_share(service: RunningService, api: Api) -> None:
     data = DATA * (10 * 1024 * 1024 // len(DATA))
     api.created(data=data)
-    row = service.service.store.row("SELECT LENGTH(data) FROM shares", {})
+    row = service.service.database.row("SELECT LENGTH(data) FROM shares", {})
     assert row is not None
     assert row[0] == len(data)

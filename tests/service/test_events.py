@@ -22,9 +22,7 @@ from sealpipe_rehearsal.control_client import RehearsalError, Webhook
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_service import webhook_post
-from sealpipe_service.plans import DEFAULT_ACCOUNT
 from sealpipe_service.webhook_deliveries import BACKOFF
-from sealpipe_service.webhooks import queue_event
 from service.callers import Api
 from support.fake_web import Asked, Receiver
 from support.ports import silent_port
@@ -118,10 +116,9 @@ def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(
             service.add_webhook(each.url)
         codes = [str(number) for number in range(120)]
         for code in codes:
-            told = {"event": "share.deleted", "short_code": code}
-            queue_event(
-                service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp()
-            )
+            with service.service.database.write() as transaction:
+                for row in transaction.rows("webhooks"):
+                    transaction.change("queue", webhook_id=row["id"], event=payload(code))
         service.service.deliverer.wake()
         assert {each.state for each in service.deliveries()} == {"delivered"}
         for each in endpoints:

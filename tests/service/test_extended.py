@@ -53,7 +53,9 @@ def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
     service: RunningService, api: Api
 ) -> None:
     code = api.created(timed_view="nonsense", notify_on=7, organization_id=[])
-    row = service.service.store.row("SELECT timed_view, notify_on, organization_id FROM shares", {})
+    row = service.service.database.row(
+        "SELECT timed_view, notify_on, organization_id FROM shares", {}
+    )
     assert row is not None
     assert tuple(row) == (None, None, None), "a member that is none is passed by, whatever it holds"
     open_share(service, code)
@@ -71,7 +73,7 @@ def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
         service.create_key(scopes=["audit:read"])
     about = control_client.call_control_api(service.origin, "GET", "")
     assert (about["extended"], "audit:read" in about["scopes"]) == (False, False)
-    assert service.service.store.rows("SELECT * FROM accesses", {}) == []
+    assert service.service.database.rows("SELECT * FROM accesses", {}) == []
 
 
 # -- the access log --------------------------------------------------------------------------------
@@ -148,11 +150,11 @@ def test_a_limit_is_corrected_as_in_the_lists(
     extended: RunningService, api: Api, limit: str, size: int
 ) -> None:
     code = api.created()
-    share = extended.service.store.row("SELECT number FROM shares", {})
+    share = extended.service.database.row("SELECT number FROM shares", {})
     assert share is not None
     now = extended.service.clock.timestamp()
     for _ in range(101):
-        extended.service.store.change(
+        extended.service.database.rows(
             "INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, platform, "
             "failed_passcode, signed_in)"
             " VALUES (:share, :now, '2026-01-01T00:00:00Z', '::1', 'Linux', 0, 0)",
@@ -336,7 +338,7 @@ def test_a_share_with_timed_view_and_notify_on_is_made_with_both(
     assert (shared.code, shared.out.count("\n")) == (0, 1), shared
     [field] = either.recipient().open_link(shared.out.strip())
     assert field.value == "hello"
-    row = either.service.store.row("SELECT timed_view, notify_on FROM shares", {})
+    row = either.service.database.row("SELECT timed_view, notify_on FROM shares", {})
     assert row is not None
     assert tuple(row) == (
         (30, '["viewed", "expired"]') if either.service.extended else (None, None)

@@ -222,7 +222,7 @@ def test_a_body_may_be_nested_but_not_without_an_end(api: Api, levels: int) -> N
 
 @pytest.mark.spec("credential.hash", "credential.never-stored")
 def test_of_the_auth_secret_the_service_keeps_the_hash(service: RunningService, api: Api) -> None:
-    row = service.service.store.row("SELECT * FROM keys", {})
+    row = service.service.database.row("SELECT * FROM keys", {})
     assert row is not None
     auth_secret = two_parts(api.credential).partition(".")[2]
     assert row["auth_sha256"] == hashlib.sha256(auth_secret.encode()).hexdigest()

@@ -11,7 +11,8 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_service.store import Values
+from sealpipe_service.database.access import Row
+from sealpipe_service.database.sqlite import Connection
 from service.callers import DATA, TOKEN, Api
 
 VERIFIER = "v" * 43
@@ -164,13 +165,13 @@ def test_one_view_is_one_view_for_many_at_once(
     service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = api.created(access_counts_left=3)
-    change = service.service.store.change
+    run = Connection.row
 
-    def slow(statement: str, values: Values) -> int:
+    def slow(connection: Connection, statement: str, /, **values: object) -> Row | None:
         time.sleep(0.02)  # between looking at what is left and spending it
-        return change(statement, values)
+        return run(connection, statement, **values)
 
-    monkeypatch.setattr(service.service.store, "change", slow)
+    monkeypatch.setattr(Connection, "row", slow)
     with ThreadPoolExecutor(16) as pool:
         statuses = list(pool.map(lambda _: opening(service, code)[0], range(16)))
     assert (statuses.count(200), statuses.count(410)) == (3, 13)

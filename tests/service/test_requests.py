@@ -171,7 +171,7 @@ def test_reads_change_nothing_and_spend_nothing(service: RunningService, api: Ap
     before = [api.http.get(f"/requests{path}").content for path in paths]
     for _ in range(5):
         assert [api.http.get(f"/requests{path}").content for path in paths] == before
-    row = service.service.store.row("SELECT access_counts_left, ended_at FROM requests", {})
+    row = service.service.database.row("SELECT access_counts_left, ended_at FROM requests", {})
     assert row is not None
     assert tuple(row) == (1, None)
     assert api.delete_request(code).json()["outcome"] == "expired"
@@ -282,8 +282,8 @@ def test_deleting_twice_destroys_the_submissions(service: RunningService, api: A
     code = api.asked()
     service.submitter().submit(link(service, code), {"Password": "p"})
     assert [api.delete_request(code).json()["outcome"] for _ in range(2)] == ["expired", "deleted"]
-    assert service.service.store.rows("SELECT * FROM submissions", {}) == []
-    assert service.service.store.rows("SELECT * FROM requests", {}) == []
+    assert service.service.database.rows("SELECT * FROM submissions", {}) == []
+    assert service.service.database.rows("SELECT * FROM requests", {}) == []
 
 
 @pytest.mark.spec("errors.44", "request.delete.44")

@@ -191,7 +191,7 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
     with pytest.raises(control_client.RehearsalError):
         control_client.send_request(running.origin, "GET", "/rehearsal")
     with pytest.raises(sqlite3.ProgrammingError):
-        running.service.store.row("SELECT 1", {})
+        running.service.database.row("SELECT 1", {})
 
 
 def test_clock_and_randomness_come_from_outside(caller: Callable[..., Api]) -> None:

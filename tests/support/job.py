@@ -148,7 +148,7 @@ class Job:
         )
         return live + [
             row["short_code"]
-            for row in self.service.service.store.rows(ended, {"space": self.account})
+            for row in self.service.service.database.rows(ended, {"space": self.account})
         ]
 
     def live_shares(self) -> list[str]:

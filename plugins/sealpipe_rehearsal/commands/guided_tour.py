@@ -17,6 +17,7 @@ from sealpipe.wire.fields import revealed
 from sealpipe_rehearsal.commands.child_process import environment
 from sealpipe_rehearsal.log import LoggedRequest
 from sealpipe_rehearsal.running_service import RunningService
+from sealpipe_service.plans import DEFAULT_ACCOUNT
 
 VARIABLE = "DB_PASSWORD"
 
@@ -104,7 +105,7 @@ def _print_faults(running: RunningService) -> None:
             request.method == "POST" and request.target == "/v1/shares"
             for request in running.seen()
         )
-        shares = len(running.service.store.rows("SELECT number FROM shares", {}))
+        shares = sum(running.service.store.stats(DEFAULT_ACCOUNT)[:2])
         calls, held = _times(attempts), render.count(shares, "share")
         render.print_note(
             f"   The service was asked {calls} to create the share and now holds {held}."

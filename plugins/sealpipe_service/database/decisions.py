@@ -185,7 +185,7 @@ class Store:
         with self._database.read() as transaction:
             return transaction.row("key", key=key_id)
 
-    def keys(self) -> Sequence[Row]:
+    def list_keys(self) -> Sequence[Row]:
         """Return all keys, oldest first."""
         with self._database.read() as transaction:
             return transaction.rows("keys")
@@ -211,6 +211,11 @@ class Store:
         """Return what a share's owner is shown, unless it was deleted."""
         with self._database.read() as transaction:
             return transaction.row("share", in_space=space, code=code)
+
+    def share_of(self, space: str, code: str) -> Row | None:
+        """Return a share's number and code, also if it was deleted."""
+        with self._database.read() as transaction:
+            return transaction.row("share_of", in_space=space, code=code)
 
     def share_at_link(self, code: str) -> tuple[Row | None, str | None]:
         """Return a share and by what it has ended, for whoever has its link."""
@@ -249,13 +254,13 @@ class Store:
         space: str,
         code: str,
         event: bytes,
-        is_sent: Callable[[Row | None], bool],
+        is_sent: Callable[[str, Row | None], bool],
         reach: Callable[[], None],
     ) -> Row | None:
         """End a usable share, and queue the event for its owner's endpoints; None if there is none.
 
-        `is_sent` says of a plan whether its events are sent. `reach` may refuse, before anything is
-        on disk.
+        `is_sent` says of an account and its plan whether its events are sent. `reach` may refuse,
+        before anything is on disk.
         """
         with self._database.write() as transaction:
             ended = transaction.row("delete_share", in_space=space, code=code)
@@ -263,7 +268,7 @@ class Store:
                 return None
             reach()
             transaction.change("count_ended", of="shares", in_space=space, by=1)
-            if is_sent(transaction.row("account", account=ended["owner"])):
+            if is_sent(ended["owner"], transaction.row("account", account=ended["owner"])):
                 for endpoint in transaction.rows("webhooks_of", of_account=ended["owner"]):
                     transaction.change("queue", webhook_id=endpoint["id"], event=event)
             return ended
@@ -340,6 +345,76 @@ class Store:
             )
             return "deleted"
 
+    # -- webhooks
+
+    def webhook(self, webhook_id: str) -> Row | None:
+        """Return an endpoint."""
+        with self._database.read() as transaction:
+            return transaction.row("webhook", webhook_id=webhook_id)
+
+    def webhooks(self, account: str | None = None) -> Sequence[Row]:
+        """Return an account's endpoints, or all, oldest first."""
+        with self._database.read() as transaction:
+            if account is None:
+                return transaction.rows("webhooks")
+            return transaction.rows("webhooks_of", of_account=account)
+
+    def add_webhook(
+        self, account: str, values: Callable[[float], Values], most: Callable[[Row | None], int]
+    ) -> Row | None:
+        """Add an endpoint, whose columns at a time are `values`. Raises QuotaError.
+
+        `most` says of the account's plan how many it may have.
+        """
+        with self._database.write() as transaction:
+            allowed = most(transaction.row("account", account=account))
+            if len(transaction.rows("webhooks_of", of_account=account)) >= allowed:
+                raise QuotaError(allowed)
+            row = values(_time_of(transaction))
+            transaction.change("add_webhook", **row)
+            return transaction.row("webhook", webhook_id=row["id"])
+
+    def rotate_webhook(self, webhook_id: str, secret: str) -> Row | None:
+        """Give an endpoint a new secret, beside which the old one stays; None without one."""
+        with self._database.write() as transaction:
+            return transaction.row("rotate_webhook", webhook_id=webhook_id, new_secret=secret)
+
+    def remove_webhook(self, webhook_id: str) -> bool:
+        """Remove an endpoint with its deliveries; return whether it was there."""
+        with self._database.write() as transaction:
+            transaction.change("remove_deliveries", webhook_id=webhook_id)
+            return transaction.row("remove_webhook", webhook_id=webhook_id) is not None
+
+    def lease_delivery(self) -> Row | None:
+        """Lease the oldest due delivery of an endpoint that none is being sent to."""
+        with self._database.write_quickly() as transaction:
+            return transaction.row("lease_delivery")
+
+    def next_delivery(self) -> float | None:
+        """Return the seconds until a delivery that is not being sent is due; None without one."""
+        with self._database.read() as transaction:
+            row = transaction.row("next_delivery")
+        return None if row is None or row["due"] is None else max(0.0, row["due"] - row["now"])
+
+    def settle_delivery(
+        self, number: int, answered: str, state: str, again_in: float | None
+    ) -> bool:
+        """Record an attempt; return whether the delivery is still there."""
+        with self._database.write() as transaction:
+            due = None if again_in is None else _time_of(transaction) + again_in
+            settled = {"delivery": number, "next": due, "becomes": state, "said": answered}
+            return transaction.change("settle_delivery", **settled) > 0
+
+    def release_delivery(self, number: int) -> None:
+        """Give back a leased delivery that was not sent."""
+        with self._database.write_quickly() as transaction:
+            transaction.change("release_delivery", delivery=number)
+
+    def deliveries(self) -> Sequence[Row]:
+        """Return every waiting delivery and the latest finished ones, oldest first."""
+        with self._database.read() as transaction:
+            return transaction.rows("deliveries")
+
     # -- lists
 
     def page(
@@ -375,7 +450,7 @@ class Store:
                         transaction.change("count_ended", of=what, in_space=space, by=by)
                 due = transaction.row("is_due")
         with self._database.write() as transaction:
-            dropped = transaction.change("drop_records")
+            dropped = transaction.change("drop_records") + transaction.change("drop_deliveries")
             while some := transaction.change("drop_ciphertext"):
                 dropped += some
         if dropped:

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class DatabaseFileError(Exception):
     """The file cannot be used: it is another program's, or of another version."""
 
 
-class _Connection:
+class Connection:
     """A connection that one thread uses at a time."""
 
     def __init__(self, path: Path | None, source: Callable[[], float], *pragmas: str) -> None:
@@ -48,7 +48,10 @@ class _Connection:
         return self._connection.execute(text).fetchall()
 
     def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
-        return self._connection.execute(STATEMENTS[statement], values).fetchall()
+        return self.execute_text(STATEMENTS[statement], values)
+
+    def execute_text(self, text: str, values: Mapping[str, object]) -> Sequence[Row]:
+        return self._connection.execute(text, values).fetchall()
 
     def row(self, statement: str, /, **values: object) -> Row | None:
         # All rows: a statement that changes is finished only then.
@@ -110,7 +113,7 @@ class Sqlite:
         self._owners = Owners(path)
 
     def _open(self, path: Path | None, source: Callable[[], float]) -> None:
-        self._writing = _Connection(path, source)
+        self._writing = Connection(path, source)
         try:
             self._check_version()  # before anything is written: it may be another program's
             if path is not None:
@@ -121,9 +124,9 @@ class Sqlite:
             if path is None:
                 self._reading = self._quick = self._writing
             else:
-                self._reading = _Connection(path, source, "query_only=ON")
+                self._reading = Connection(path, source, "query_only=ON")
                 # In WAL mode this waits for no disk, except where the log is moved into the file.
-                self._quick = _Connection(path, source, "synchronous=NORMAL", "secure_delete=ON")
+                self._quick = Connection(path, source, "synchronous=NORMAL", "secure_delete=ON")
         except BaseException:
             self._writing.close()
             raise
@@ -202,14 +205,23 @@ class Sqlite:
                 "take_over", **where, dead=marked["owner"], living=me, body=body_sha256
             )
 
+    def run_text(self, text: str, values: Mapping[str, object] | None = None) -> Sequence[Row]:
+        """Run a statement that is none of the service's, as a rehearsal does; it is committed."""
+        with self._writing.transaction("BEGIN IMMEDIATE"):
+            return self._writing.execute_text(text, values or {})
+
     def scrub(self) -> None:
         """Empty the journal, which has pages as they were; what is being read stays for now."""
         with self._writing.lock:
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def connections(self) -> Collection[Connection]:
+        """Return its connections."""
+        return {self._reading, self._quick, self._writing}
+
     def close(self) -> None:
         """Close all connections."""
-        for connection in {self._reading, self._quick, self._writing}:
+        for connection in self.connections():
             connection.close()
         self._owners.leave()
 

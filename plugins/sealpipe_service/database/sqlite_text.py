@@ -106,9 +106,15 @@ SCHEMA: tuple[str, ...] = (
         "CREATE INDEX shares_due ON shares (space, expires) WHERE ended_at IS NULL AND expires "
         "IS NOT NULL"
     ),
-    ("CREATE INDEX shares_ended ON shares (space, ended_at, number) WHERE ended_at IS NOT NULL"),
+    (
+        "CREATE INDEX shares_ended ON shares (space, ended_at, number) WHERE ended_at IS NOT "
+        "NULL"
+    ),
     ("CREATE INDEX shares_live ON shares (space, number) WHERE ended_at IS NULL"),
-    ("CREATE INDEX shares_next ON shares (expires) WHERE ended_at IS NULL AND expires IS NOT NULL"),
+    (
+        "CREATE INDEX shares_next ON shares (expires) WHERE ended_at IS NULL AND expires IS NOT "
+        "NULL"
+    ),
     (
         "CREATE INDEX shares_sealed ON shares (ended_at) WHERE ended_at IS NOT NULL AND data IS "
         "NOT NULL"
@@ -120,9 +126,7 @@ SCHEMA: tuple[str, ...] = (
 STATEMENTS: Mapping[str, str] = {
     "now": ("SELECT clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS now"),
     "offset": ("SELECT clock.offset_seconds FROM clock"),
-    "start_clock": (
-        "INSERT INTO clock (id, offset_seconds) VALUES (1, 0.0) ON CONFLICT DO NOTHING"
-    ),
+    "start_clock": ("INSERT INTO clock (id, offset_seconds) VALUES (1, 0.0) ON CONFLICT DO NOTHING"),
     "account": (
         'SELECT accounts.number, accounts.name, accounts.seen_from, accounts."plan", '
         "accounts.numbers, accounts.view_protection, accounts.zero_knowledge_enrolled, "
@@ -475,6 +479,10 @@ STATEMENTS: Mapping[str, str] = {
         "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)) - 1800.0 AND "
         "shares.data IS NOT NULL LIMIT 1000 OFFSET 0)"
     ),
+    "drop_deliveries": (
+        "DELETE FROM deliveries WHERE deliveries.due IS NULL AND deliveries.number <= (SELECT "
+        "max(newest.number) AS max_1 FROM deliveries AS newest) - 2000"
+    ),
     "drop_records": (
         "DELETE FROM idempotency WHERE idempotency.created_at <= (clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock)) - 86400.0"
@@ -517,11 +525,19 @@ STATEMENTS: Mapping[str, str] = {
         "UPDATE deliveries SET leased_until=(clock_timestamp() + (SELECT clock.offset_seconds "
         "FROM clock) + 30.0) WHERE deliveries.number = (SELECT waiting.number FROM deliveries "
         "AS waiting WHERE waiting.due <= clock_timestamp() + (SELECT clock.offset_seconds FROM "
-        "clock) AND (waiting.leased_until IS NULL OR waiting.leased_until <= clock_timestamp() "
-        "+ (SELECT clock.offset_seconds FROM clock)) ORDER BY waiting.due, waiting.number LIMIT "
+        "clock) AND NOT (EXISTS (SELECT sent.number FROM deliveries AS sent WHERE sent.webhook "
+        "= waiting.webhook AND sent.due IS NOT NULL AND sent.leased_until > clock_timestamp() + "
+        "(SELECT clock.offset_seconds FROM clock))) ORDER BY waiting.due, waiting.number LIMIT "
         "1 OFFSET 0) RETURNING number, webhook, body, created_at, attempts, due, leased_until, "
         "state, answered"
     ),
+    "next_delivery": (
+        "SELECT min(deliveries.due) AS due, clock_timestamp() + (SELECT clock.offset_seconds "
+        "FROM clock) AS now FROM deliveries WHERE deliveries.due IS NOT NULL AND "
+        "(deliveries.leased_until IS NULL OR deliveries.leased_until <= clock_timestamp() + "
+        "(SELECT clock.offset_seconds FROM clock))"
+    ),
+    "release_delivery": ("UPDATE deliveries SET leased_until=NULL WHERE deliveries.number = :delivery"),
     "settle_delivery": (
         "UPDATE deliveries SET attempts=(deliveries.attempts + 1), due=:next, "
         "leased_until=NULL, state=:becomes, answered=:said WHERE deliveries.number = :delivery"

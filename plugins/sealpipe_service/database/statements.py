@@ -62,6 +62,8 @@ CIPHERTEXT_SECONDS = 30 * 60
 LAST_USED_SECONDS = 60
 LEASE_SECONDS = 30
 PER_SWEEP = 1_000
+FINISHED_DELIVERIES = 2_000
+"""How many finished deliveries are kept."""
 
 Insert = Callable[[Table], Any]
 """A dialect's INSERT, which has ON CONFLICT: SQLAlchemy's own has none, and both dialects' are
@@ -73,7 +75,7 @@ alike.
 class Statement:
     """A statement; `columns` are those that an INSERT gets values for."""
 
-    core: Select[Any] | UpdateBase
+    core: Select[*tuple[Any, ...]] | UpdateBase
     columns: tuple[str, ...] | None = None
 
 
@@ -527,6 +529,7 @@ def _sweeping() -> Mapping[str, Statement]:
             .values(ended_at=table.c.expires, ended_by=fixed("time"))
             .returning(*returned)
         )
+    newest = deliveries.alias("newest")
     ended = (
         select(shares.c.number)
         .where(
@@ -552,6 +555,13 @@ def _sweeping() -> Mapping[str, Statement]:
             .where(shares.c.number.in_(ended))
             .values(data=null(), item_key_wrap=null(), title=null(), description=null())
         ),
+        "drop_deliveries": Statement(
+            delete(deliveries).where(
+                deliveries.c.due.is_(None),
+                deliveries.c.number
+                <= select(func.max(newest.c.number)).scalar_subquery() - fixed(FINISHED_DELIVERIES),
+            )
+        ),
         "drop_records": Statement(
             delete(idempotency).where(
                 idempotency.c.created_at <= NOW - fixed(float(IDEMPOTENCY_SECONDS))
@@ -563,19 +573,23 @@ def _sweeping() -> Mapping[str, Statement]:
 def _webhooks(insert: Insert) -> Mapping[str, Statement]:
     webhook, columns = _insert(insert, webhooks)
     one = webhooks.c.id == bindparam("webhook_id")
-    waiting = deliveries.alias("waiting")
+    waiting, sent = deliveries.alias("waiting"), deliveries.alias("sent")
+    is_sent = (
+        select(sent.c.number)
+        .where(sent.c.webhook == waiting.c.webhook, sent.c.due.is_not(None))
+        .where(sent.c.leased_until > NOW)
+        .exists()
+    )
     next_due = (
         select(waiting.c.number)
-        .where(
-            waiting.c.due <= NOW,
-            or_(waiting.c.leased_until.is_(None), waiting.c.leased_until <= NOW),
-        )
+        .where(waiting.c.due <= NOW, ~is_sent)
         .order_by(waiting.c.due, waiting.c.number)
         .limit(fixed(1))
         .offset(fixed(0))
         .with_for_update(skip_locked=True)
         .scalar_subquery()
     )
+    lease = deliveries.c.leased_until
     return {
         "add_webhook": Statement(webhook, columns),
         "webhook": Statement(select(webhooks).where(one)),
@@ -614,6 +628,16 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
             .where(deliveries.c.number == next_due)
             .values(leased_until=NOW + fixed(float(LEASE_SECONDS)))
             .returning(deliveries)
+        ),
+        "next_delivery": Statement(
+            select(func.min(deliveries.c.due).label("due"), NOW.label("now")).where(
+                deliveries.c.due.is_not(None), or_(lease.is_(None), lease <= NOW)
+            )
+        ),
+        "release_delivery": Statement(
+            update(deliveries)
+            .where(deliveries.c.number == bindparam("delivery"))
+            .values(leased_until=null())
         ),
         "settle_delivery": Statement(
             update(deliveries)

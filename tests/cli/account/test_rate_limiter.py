@@ -217,7 +217,7 @@ def share_often(share: Callable[[RunningService], set[str]]) -> tuple[int, int, 
         clock.service = service
         codes = share(service)
         created = [seen for seen in service.seen() if seen.method == "POST"]
-        shares = service.service.store.rows("SELECT short_code FROM shares", {})
+        shares = service.service.database.rows("SELECT short_code FROM shares", {})
         return len(codes), len(created), len(shares)
 
 

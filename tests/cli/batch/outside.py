@@ -29,7 +29,7 @@ def look(world: BatchWorld) -> Killed:
     Reads past what that machine held in memory.
     """
     lines = tell_requests(world.network.log)
-    lines += tell_service(world.service.store, "default")
+    lines += tell_service(world.service.database, "default")
     lines += [f"disk {line}" for line in _in_the_database(world)]
     lines += [
         f"delivered {line}"

@@ -68,11 +68,11 @@ class Machines:
             prepare_queue(self._address)
         with closing(self._open()) as store:
             sync(store, read_definition(self._path))
-        spent = self._service.service.rate_limiter
+        spent = self._service.service.store
         key_id = Credential.parse(self._api_key).key_id
         now = self._service.service.clock.now().timestamp()
         for _ in range(2 * PER_MINUTE - HELD):
-            assert spent.take(key_id, PER_MINUTE, now) == 0
+            assert spent.take(key_id, PER_MINUTE, now, now) == 0
         with ThreadPoolExecutor(number) as pool:
             return list(pool.map(lambda _: self._run(threads), range(number)))
 
@@ -117,7 +117,7 @@ def test_nothing_is_sent_twice_or_lost_and_all_keep_the_rate(
         results = machines.run(number, threads)
         sent = creates(service)
         calls = len(service.seen())
-        shares = service.service.store.rows("SELECT short_code FROM shares", {})
+        shares = service.service.database.rows("SELECT short_code FROM shares", {})
     assert {result.stopped for result in results} == {None}
     assert max(result.counts.get("done", 0) for result in results) == ROWS
     assert Counter(to for to, _ in machines.loft.messages) == Counter(

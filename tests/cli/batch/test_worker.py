@@ -275,7 +275,7 @@ def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
     store.close()
     titles = [
         row["title"]
-        for row in world.service.store.rows("SELECT title FROM requests ORDER BY rowid", {})
+        for row in world.service.database.rows("SELECT title FROM requests ORDER BY rowid", {})
     ]
     assert [title.partition(" ")[0] for title in titles] == ["Access", "Account"]
 

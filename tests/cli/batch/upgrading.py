@@ -178,7 +178,7 @@ def write_world(world: UpgradeWorld, file: Path) -> None:
     """Write what is not in the batches' database: the time, the service's rows, the messages so
     far, and the sink.
     """
-    store = world.service.store
+    store = world.service.database
     tables = {
         name: [{column: _dump_value(row[column]) for column in tuple(row.keys())} for row in rows]
         for name in _SERVICE_TABLES
@@ -206,13 +206,13 @@ def read_world(world: UpgradeWorld, file: Path) -> Counter[str]:
             # Rows are counted as they are made and as they end.
             ended_at = values.pop("ended_at", None)
             names = ", ".join(values), ", ".join(f":{column}" for column in values)
-            world.service.store.change(
+            world.service.database.rows(
                 f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})",  # noqa: S608
                 values,
             )
             if ended_at is not None:
                 end = f"UPDATE {name} SET ended_at = :at WHERE number = :number"  # noqa: S608
-                world.service.store.change(end, {"at": ended_at, "number": values["number"]})
+                world.service.database.rows(end, {"at": ended_at, "number": values["number"]})
     world.wait_until(members["now"])
     world.loft.puts += members["puts"]
     world.loft.markers |= members["markers"]

@@ -46,12 +46,13 @@ from sealpipe_rehearsal import control
 from sealpipe_rehearsal.application import is_control
 from sealpipe_rehearsal.clock import MovableClock
 from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.database import RehearsalDatabase
 from sealpipe_rehearsal.log import Log
 from sealpipe_rehearsal.rehearsed import RehearsedService
 from sealpipe_service import app, listing
 from sealpipe_service.context import HttpRequest
 from sealpipe_service.credentials import EXTENDED_SCOPES, SCOPES
-from sealpipe_service.store import Store
+from sealpipe_service.database.decisions import Store
 
 BASE_URL, LINK_BASE_URL = "http://127.0.0.1:9/v1", "http://127.0.0.1:9/s"
 DAY = 86400.0
@@ -121,8 +122,15 @@ class BatchWorld:
         self.folder = folder
         self.database = database
         self.clock = MovableClock()
+        database = RehearsalDatabase(None, self.clock.timestamp)
         self.service = RehearsedService(
-            Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended
+            Store(database),
+            self.clock,
+            Log(),
+            "svc",
+            secrets.token_bytes,
+            database=database,
+            extended=extended,
         )
         self.loft_name = secrets.token_hex(8)
         self.loft = LOFTS[self.loft_name] = Loft()
@@ -273,7 +281,7 @@ class BatchWorld:
 
         AssertionError if the service refuses.
         """
-        row = self.service.store.row(
+        row = self.service.database.row(
             "SELECT * FROM requests WHERE short_code = :code", {"code": code}
         )
         assert row is not None
@@ -307,8 +315,8 @@ class BatchWorld:
         return [row["short_code"] for row in self._list("shares")]
 
     def _list(self, table: str) -> list[Any]:
-        listing.mark_expired(self.service)
-        return list(self.service.store.rows(f"SELECT * FROM {table}", {}))  # noqa: S608
+        listing.sweep(self.service)
+        return list(self.service.database.rows(f"SELECT * FROM {table}", {}))  # noqa: S608
 
 
 def ask_control(

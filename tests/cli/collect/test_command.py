@@ -152,7 +152,7 @@ def test_a_code_may_begin_with_a_dash(job: Job, code: str) -> None:
     """One in sixty-four does: nobody's script should fail for it."""
     asked = ask(job)
     asked.answer()
-    job.service.service.store.change(
+    job.service.service.database.rows(
         "UPDATE requests SET short_code = :new WHERE short_code = :old",
         {"new": code, "old": asked.code},
     )

@@ -18,7 +18,9 @@ from sealpipe.collect.poll import BURST, RATE, RequestBudget
 from sealpipe.collect.results import Progress
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe_rehearsal.server import start
-from sealpipe_service.plans import PLANS, RateLimiter
+from sealpipe_service.database.decisions import Store
+from sealpipe_service.database.sqlite import Sqlite
+from sealpipe_service.plans import PLANS
 from support import faults
 from support.faults import envelope, says
 from support.faulty import Exchange, Fault, Faulty, passes
@@ -74,9 +76,9 @@ def test_many_are_asked_for_within_the_rate_of_the_smallest_plan(job: Job) -> No
     assert [each.status for each in found] == [
         "collected" if number == 7 else "pending" for number in range(40)
     ]
-    rates, allowed = RateLimiter(), PLANS["business"].requests_per_minute
+    rates, allowed = Store(Sqlite()), PLANS["business"].requests_per_minute
     assert allowed == 100
-    assert all(rates.take("key", allowed, when) == 0 for when, _ in time.sent)
+    assert all(rates.take("key", allowed, when, when) == 0 for when, _ in time.sent)
     assert len(looks(time, asked[0])) > 10
 
 
@@ -86,9 +88,9 @@ def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst
     told: list[Progress] = []
     found = time.collect(waits(*asked, seconds=300), told.append)
     assert {each.status for each in found} == {"pending"}
-    rates, half = RateLimiter(), PLANS["business"].requests_per_minute // 2
+    rates, half = Store(Sqlite()), PLANS["business"].requests_per_minute // 2
     # When time is out, each is looked at once more, and that is not held back.
-    assert all(rates.take("key", half, when) == 0 for when, _ in time.sent if when < 300)
+    assert all(rates.take("key", half, when, when) == 0 for when, _ in time.sent if when < 300)
     assert {each.code: looks(time, each)[-1] for each in asked} == {
         each.code: 300 for each in asked
     }

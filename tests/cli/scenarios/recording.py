@@ -153,7 +153,7 @@ class Recording(Scenario):
 
     def _exact(self) -> dict[str, str]:
         """What varies, and is known: each with its kind."""
-        rows = self._service.service.store.rows(_CODES, {})
+        rows = self._service.service.database.rows(_CODES, {})
         codes = {row["short_code"]: "code" for row in rows}
         return {**codes, self.values["KEY_ID"]: "key", self.values["PORT"]: "port"}
 
@@ -169,6 +169,6 @@ class Recording(Scenario):
 
     def _wait_for_share(self) -> None:
         end = time.monotonic() + PATIENCE
-        while not self._service.service.store.rows("SELECT number FROM shares", {}):
+        while not self._service.service.database.rows("SELECT number FROM shares", {}):
             assert time.monotonic() < end, "there is no share to kill a command after"
             time.sleep(0.01)

@@ -74,7 +74,7 @@ def _request_sent(stage: Stage) -> str:
 
 def _request_no_prompts(stage: Stage) -> str:
     asked = ask(stage.job)
-    stage.service.service.store.change("UPDATE requests SET fields = '[]'", {})
+    stage.service.service.database.rows("UPDATE requests SET fields = '[]'", {})
     stage.browser.open(asked.collect_link)
     stage.browser.press("Open the form")
     return "The request asks for nothing"

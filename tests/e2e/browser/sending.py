@@ -63,6 +63,8 @@ def field(value: str, kind: str = "text", key: str = "Label", **more: Any) -> di
 def spent(service: RunningService, link: str) -> tuple[int, int]:
     """Views and tries that the service has counted off, of a share with one view."""
     code = link.rpartition("/")[2].partition("#")[0]
-    row = service.service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
+    row = service.service.database.row(
+        "SELECT * FROM shares WHERE short_code = :code", {"code": code}
+    )
     assert row is not None
     return 1 - row["access_counts_left"], 5 - row["passcode_attempts_left"]

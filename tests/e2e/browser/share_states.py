@@ -75,7 +75,7 @@ def _share_used_up(stage: Stage) -> str:
 
 def _share_expired(stage: Stage) -> str:
     share_link = stage.share(expired_at="2026-12-01T00:00:00Z")
-    stage.service.service.store.change("UPDATE shares SET expires = 1", {})
+    stage.service.service.database.rows("UPDATE shares SET expires = 1", {})
     stage.browser.open(share_link)
     return "The share has expired"
 

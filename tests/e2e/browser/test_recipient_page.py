@@ -71,7 +71,7 @@ def somebody_opens(service: RunningService, address: str) -> None:
 
 def the_sender_ends(service: RunningService, address: str) -> None:
     code = address.rpartition("/")[2].partition("#")[0]
-    service.service.store.change(
+    service.service.database.rows(
         "UPDATE shares SET ended_at = 1, ended_by = 'deleted' WHERE short_code = :code",
         {"code": code},
     )
@@ -475,7 +475,7 @@ def test_a_short_code_with_a_hash_of_its_own_is_no_damage(
     address = send(service, [field("secret")])
     code = address.rpartition("/")[2].partition("#")[0]
     odd = "a#b/c?%20 ž"
-    service.service.store.change(
+    service.service.database.rows(
         "UPDATE shares SET short_code = :odd WHERE short_code = :code", {"odd": odd, "code": code}
     )
     opened(browser, address.replace(code, quote(odd, safe="")))

@@ -147,10 +147,10 @@ def test_the_page_says_whose_account_asks(
 ) -> None:
     asked = ask(job)
     browser.open(asked.collect_link)
-    row = service.service.store.row("SELECT owner FROM requests", {})
+    row = service.service.database.row("SELECT owner FROM requests", {})
     assert row is not None
     browser.says(f"The account {row['owner']} asks you for information.")
-    service.service.store.change(
+    service.service.database.rows(
         "UPDATE requests SET owner = :owner", {"owner": "<b>acme\u202e</b>"}
     )
     browser.open(asked.collect_link)
@@ -238,7 +238,7 @@ def test_a_request_without_prompts_is_an_error_page(
     browser: Browser, job: Job, service: RunningService
 ) -> None:
     asked = ask(job)
-    service.service.store.change("UPDATE requests SET fields = '[]'", {})
+    service.service.database.rows("UPDATE requests SET fields = '[]'", {})
     browser.open(asked.collect_link)
     browser.press("Open the form")
     browser.says("The request asks for nothing")
@@ -251,7 +251,7 @@ def test_a_key_that_is_none_takes_no_answer(
     browser: Browser, job: Job, service: RunningService, key: str
 ) -> None:
     asked = ask(job)
-    service.service.store.change("UPDATE requests SET public_key = :key", {"key": key})
+    service.service.database.rows("UPDATE requests SET public_key = :key", {"key": key})
     form(browser, asked.collect_link)
     browser.type("Password", "x")
     browser.press("Seal and send")
@@ -322,7 +322,7 @@ def test_what_was_typed_stays_where_it_could_not_be_sent(
         (late, late.end, "expired in the meantime"),
         (
             gone,
-            lambda: service.service.store.change("DELETE FROM requests", {}),
+            lambda: service.service.database.rows("DELETE FROM requests", {}),
             "removed in the meantime",
         ),
     ):
@@ -340,7 +340,7 @@ def test_where_no_answer_comes_it_can_be_sent_again(
     asked = ask(job)
     form(browser, asked.collect_link)
     browser.type("Password", "mine")
-    with service.service.store.transaction():  # as long as this is held, nothing is committed
+    with service.service.database.write():  # as long as this is held, nothing is committed
         browser.cdp("Network.enable")
         browser.cdp(
             "Network.emulateNetworkConditions",
@@ -472,7 +472,7 @@ def test_hostile_prompts_are_text(browser: Browser, job: Job, service: RunningSe
         "fields": json.dumps(prompts),
     }
     change = "UPDATE requests SET title = :title, description = :description, fields = :fields"
-    service.service.store.change(change, hostile)
+    service.service.database.rows(change, hostile)
     browser.look(360, 740)
     browser.open(asked.collect_link)
     browser.type("Passcode", "p")

@@ -82,10 +82,11 @@ def test_they_pass_there_with_few_calls_and_leave_nothing(
         "one request was made to be deleted twice, and once more"
     )
     assert (
-        stand_in.service.store.row("SELECT COUNT(*) FROM shares WHERE ended_at IS NULL", {})[0] == 0
+        stand_in.service.database.row("SELECT COUNT(*) FROM shares WHERE ended_at IS NULL", {})[0]
+        == 0
     )  # type: ignore[index]
     assert (
-        stand_in.service.store.row("SELECT COUNT(*) FROM requests WHERE ended_at IS NULL", {})[0]
+        stand_in.service.database.row("SELECT COUNT(*) FROM requests WHERE ended_at IS NULL", {})[0]
         == 0
     )  # type: ignore[index]
     assert stand_in.notes() == []

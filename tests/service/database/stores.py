@@ -108,7 +108,7 @@ class World:
         return self.store.open_share(code, digest(TOKEN), proof, None)
 
     def delete(self, code: str) -> bool:
-        ended = self.store.delete_share("acme", code, b"{}", lambda _: True, lambda: None)
+        ended = self.store.delete_share("acme", code, b"{}", lambda *_: True, lambda: None)
         return ended is not None
 
     def end_request(self, code: str) -> str | None:

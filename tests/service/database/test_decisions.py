@@ -110,7 +110,7 @@ def test_what_refuses_at_the_last_moment_leaves_a_share_as_it_was(world: World) 
         raise LookupError
 
     with pytest.raises(LookupError):
-        world.store.delete_share("acme", code, b"{}", lambda _: True, refuse)
+        world.store.delete_share("acme", code, b"{}", lambda *_: True, refuse)
     assert world.counted() == (1, 0)
     assert world.open(code).reason is None
 

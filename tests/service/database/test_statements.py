@@ -22,7 +22,7 @@ WHOLE_TABLE = {
     "accounts": set(),
     "keys": {"keys", "compromised"},
     "webhooks": {"webhooks"},
-    "deliveries": {"deliveries", "lease_delivery", "remove_deliveries"},
+    "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
     "rates": {"refill"},
     "idempotency": {"drop_records"},
 }

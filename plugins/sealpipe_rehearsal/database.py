@@ -1,0 +1,66 @@
+"""The database of a rehearsal: it can be emptied, and one rehearsal has it to itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sealpipe_service.database.access import Row
+from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
+
+TABLES = (
+    *("idempotency", "in_flight", "deliveries", "webhooks", "accesses", "submissions", "requests"),
+    *("shares", "views", "counts", "rates", "keys", "accounts"),
+)
+"""What is emptied."""
+
+
+class RehearsalDatabase(Sqlite):
+    """A database of which one process has faults, log and clock: no other one may use its file."""
+
+    def __init__(self, path: Path | None, source: Callable[[], float]) -> None:
+        self._lock = None if path is None else _lock(path.with_name(f"{path.name}-lock"))
+        try:
+            super().__init__(path, source)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def rows(self, text: str, values: Mapping[str, object]) -> Sequence[Row]:
+        """Run any statement and return all its rows."""
+        return self.run_text(text, values)
+
+    def row(self, text: str, values: Mapping[str, object]) -> Row | None:
+        """Run any statement and return its first row, if any."""
+        return next(iter(self.run_text(text, values)), None)
+
+    def clear(self) -> None:
+        """Delete all rows."""
+        for table in TABLES:
+            self.run_text(f"DELETE FROM {table}")  # noqa: S608  # the names are from above
+
+    def close(self) -> None:
+        """Close it, and let others have the file."""
+        super().close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _lock(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise DatabaseFileError(f"{path}: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise DatabaseFileError(f"{path}: the database is locked by another rehearsal") from None
+    return file
