@@ -21,7 +21,8 @@ class RehearsalDatabase(Sqlite):
     """A database of which one process has faults, log and clock: no other one may use its file."""
 
     def __init__(self, path: Path | None, source: Callable[[], float]) -> None:
-        self._lock = None if path is None else _lock(path.with_name(f"{path.name}-lock"))
+        self._lock_file = None if path is None else path.with_name(f"{path.name}-lock")
+        self._lock = None if self._lock_file is None else _lock(self._lock_file)
         try:
             super().__init__(path, source)
         except BaseException:
@@ -47,7 +48,8 @@ class RehearsalDatabase(Sqlite):
         self._unlock()
 
     def _unlock(self) -> None:
-        if self._lock is not None:
+        if self._lock is not None and self._lock_file is not None:
+            self._lock_file.unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = None
 
@@ -63,4 +65,7 @@ def _lock(path: Path) -> int:
     except BlockingIOError:
         os.close(file)
         raise DatabaseFileError(f"{path}: the database is locked by another rehearsal") from None
+    if os.fstat(file).st_nlink == 0:  # whoever had it has just ended
+        os.close(file)
+        return _lock(path)
     return file

@@ -102,6 +102,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     account = account_from(key.space, row, "account_")
     if not account.api_access:
         refuse_at_gateway("not_usable")
+    service.store.use(key.key_id, row["now"], key.last_used_at)
     return Call(service, http_request, key, account, row["now"])
 
 
@@ -122,8 +123,7 @@ def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tu
 
 def _check_rate(call: Call, _: Route) -> None:
     per_minute = call.account.limits.requests_per_minute or 0
-    key = call.key
-    wait = call.service.store.take(key.key_id, per_minute, call.now, key.last_used_at)
+    wait = call.service.store.take(call.key.key_id, per_minute, call.now)
     if wait:
         refuse("rate_limited", headers=(("retry-after", str(wait)),))
 

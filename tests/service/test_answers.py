@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_service import credentials, share_link
+from sealpipe_service import credentials
+from sealpipe_service.database import decisions
 from sealpipe_service.responses import REFUSALS
 from service.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, request_body, two_parts
 
@@ -231,7 +232,7 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
             return hmac.compare_digest(one, two)
 
     monkeypatch.setattr(credentials, "hmac", Watched)
-    monkeypatch.setattr(share_link, "hmac", Watched)
+    monkeypatch.setattr(decisions, "hmac", Watched)
     unknown = f"Bearer svc_sk_live_{'x' * 16}.{two_parts(api.credential)[-43:]}"
     httpx.get(
         f"{service.base_url}/shares",

@@ -24,7 +24,7 @@ def statuses(api: Api, calls: int) -> list[int]:
 
 def take(service: RunningService, api: Api, per_minute: int) -> int:
     now = NOON.timestamp()
-    return service.service.store.take(api.key_id, per_minute, now, now)
+    return service.service.store.take(api.key_id, per_minute, now)
 
 
 @pytest.mark.spec(

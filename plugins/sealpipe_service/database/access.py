@@ -35,7 +35,7 @@ class Claim(Protocol):
         """The record of a create that was done under this key: `body_sha256` and `answer`."""
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Create, and end the claim with it."""
+        """Create."""
 
 
 class Database(Protocol):

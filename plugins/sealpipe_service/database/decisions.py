@@ -113,16 +113,19 @@ class Store:
         with self._database.read() as transaction:
             return transaction.row("caller", key=key_id)
 
-    def take(self, key_id: str, per_minute: int, now: float, last_used_at: float | None) -> int:
-        """Take one call of a key's rate, and record that the key was used, once a minute.
+    def use(self, key_id: str, now: float, last_used_at: float | None) -> None:
+        """Record that a key was used, once a minute."""
+        if last_used_at is None or not 0 <= now - last_used_at < LAST_USED_SECONDS:
+            with self._database.write_quickly() as transaction:
+                transaction.change("mark_used", key=key_id)
+
+    def take(self, key_id: str, per_minute: int, now: float) -> int:
+        """Take one call of a key's rate.
 
         Return 0 if it is allowed, otherwise the seconds to wait, rounded up.
         """
-        is_recent = last_used_at is not None and 0 <= now - last_used_at < LAST_USED_SECONDS
         rate = {"burst": float(per_minute * BURST), "per_second": per_minute / 60, "now": now}
         with self._database.write_quickly() as transaction:
-            if not is_recent:
-                transaction.change("mark_used", key=key_id)
             if transaction.row("take", key=key_id, **rate) is not None:
                 return 0
             left = transaction.row("tokens", key=key_id, **rate)

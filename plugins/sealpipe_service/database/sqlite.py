@@ -11,7 +11,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from .access import InFlightError, Row, Transaction
@@ -78,22 +79,13 @@ class Connection:
             self._connection.close()
 
 
+@dataclass(frozen=True)
 class _Claim:
-    def __init__(self, database: Sqlite, key_id: str, name: str, owner: int) -> None:
-        self._database, self._owner = database, owner
-        self.where = {"key": key_id, "under": name}
-        self.replay: Row | None = None
-        self.is_marked = False
+    database: Sqlite
+    replay: Row | None
 
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        with self._database.write() as transaction:
-            yield transaction
-            self.unmark(transaction)
-        self.is_marked = False
-
-    def unmark(self, transaction: Transaction) -> None:
-        transaction.change("unmark", **self.where, living=self._owner)
+    def write(self) -> AbstractContextManager[Transaction]:
+        return self.database.write()
 
 
 class Sqlite:
@@ -178,32 +170,30 @@ class Sqlite:
         The claim is a row with its owner, so that no other process handles the same create. A row
         whose owner has ended counts for nothing. Raises InFlightError.
         """
-        claim = _Claim(self, key_id, name, self._owners.me)
+        where, me = {"key": key_id, "under": name}, self._owners.me
         with self.write_quickly() as transaction:
-            claim.replay = transaction.row("replay", **claim.where)
-            if claim.replay is None:
-                self._mark(transaction, claim.where, body_sha256)
-                claim.is_marked = True
+            # The mark before the record: who creates records first and then removes its mark.
+            self._remove_dead(transaction, where, body_sha256)
+            replay = transaction.row("replay", **where)
+            if replay is None:
+                mark = {"key_id": key_id, "name": name, "body_sha256": body_sha256}
+                transaction.change("mark", **mark, owner=me)
         try:
-            yield claim
+            yield _Claim(self, replay)
         finally:
-            if claim.is_marked:
+            if replay is None:
                 with self.write_quickly() as transaction:
-                    claim.unmark(transaction)
+                    transaction.change("unmark", **where, by=me)
 
-    def _mark(self, transaction: Transaction, where: dict[str, str], body_sha256: str) -> None:
+    def _remove_dead(
+        self, transaction: Transaction, where: Mapping[str, str], body_sha256: str
+    ) -> None:
         marked = transaction.row("marked", **where)
-        me = self._owners.me
         if marked is None:
-            transaction.change(
-                "mark", key_id=where["key"], name=where["under"], body_sha256=body_sha256, owner=me
-            )
-        elif self._owners.lives(marked["owner"]):
+            return
+        if self._owners.lives(marked["owner"]):
             raise InFlightError(same_body=marked["body_sha256"] == body_sha256)
-        else:
-            transaction.change(
-                "take_over", **where, dead=marked["owner"], living=me, body=body_sha256
-            )
+        transaction.change("unmark", **where, by=marked["owner"])
 
     def run_text(self, text: str, values: Mapping[str, object] | None = None) -> Sequence[Row]:
         """Run a statement that is none of the service's, as a rehearsal does; it is committed."""

@@ -87,7 +87,8 @@ SCHEMA: tuple[str, ...] = (
     ),
     ("CREATE INDEX accesses_of ON accesses (share, number)"),
     ("CREATE INDEX accounts_by_name ON accounts (name, number)"),
-    ("CREATE INDEX deliveries_due ON deliveries (webhook, due, number) WHERE due IS NOT NULL"),
+    ("CREATE INDEX deliveries_due ON deliveries (due, number) WHERE due IS NOT NULL"),
+    ("CREATE INDEX deliveries_leased ON deliveries (webhook) WHERE leased_until IS NOT NULL"),
     ("CREATE INDEX keys_of ON keys (space)"),
     (
         "CREATE INDEX requests_due ON requests (space, expires) WHERE ended_at IS NULL AND "
@@ -440,19 +441,15 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "mark": (
         "INSERT INTO in_flight (key_id, name, body_sha256, owner) VALUES (:key_id, :name, "
-        ":body_sha256, :owner) ON CONFLICT (key_id, name) DO NOTHING RETURNING owner"
+        ":body_sha256, :owner)"
     ),
     "marked": (
         "SELECT in_flight.owner, in_flight.body_sha256 FROM in_flight WHERE in_flight.key_id = "
         ":key AND in_flight.name = :under"
     ),
-    "take_over": (
-        "UPDATE in_flight SET body_sha256=:body, owner=:living WHERE in_flight.key_id = :key "
-        "AND in_flight.name = :under AND in_flight.owner = :dead RETURNING owner"
-    ),
     "unmark": (
         "DELETE FROM in_flight WHERE in_flight.key_id = :key AND in_flight.name = :under AND "
-        "in_flight.owner = :living"
+        "in_flight.owner = :by"
     ),
     "sweep_shares": (
         "UPDATE shares SET ended_at=shares.expires, ended_by='time' WHERE shares.number IN "
@@ -526,10 +523,10 @@ STATEMENTS: Mapping[str, str] = {
         "FROM clock) + 30.0) WHERE deliveries.number = (SELECT waiting.number FROM deliveries "
         "AS waiting WHERE waiting.due <= clock_timestamp() + (SELECT clock.offset_seconds FROM "
         "clock) AND NOT (EXISTS (SELECT sent.number FROM deliveries AS sent WHERE sent.webhook "
-        "= waiting.webhook AND sent.due IS NOT NULL AND sent.leased_until > clock_timestamp() + "
-        "(SELECT clock.offset_seconds FROM clock))) ORDER BY waiting.due, waiting.number LIMIT "
-        "1 OFFSET 0) RETURNING number, webhook, body, created_at, attempts, due, leased_until, "
-        "state, answered"
+        "= waiting.webhook AND sent.leased_until IS NOT NULL AND sent.leased_until > "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock))) ORDER BY waiting.due, "
+        "waiting.number LIMIT 1 OFFSET 0) RETURNING number, webhook, body, created_at, "
+        "attempts, due, leased_until, state, answered"
     ),
     "next_delivery": (
         "SELECT min(deliveries.due) AS due, clock_timestamp() + (SELECT clock.offset_seconds "

@@ -497,22 +497,9 @@ def _creates(insert: Insert) -> Mapping[str, Statement]:
             ),
             columns,
         ),
-        "mark": Statement(
-            mark.on_conflict_do_nothing(index_elements=["key_id", "name"]).returning(
-                in_flight.c.owner
-            ),
-            mark_columns,
-        ),
+        "mark": Statement(mark, mark_columns),
         "marked": Statement(select(in_flight.c.owner, in_flight.c.body_sha256).where(marked)),
-        "take_over": Statement(
-            update(in_flight)
-            .where(marked, in_flight.c.owner == bindparam("dead"))
-            .values(owner=bindparam("living"), body_sha256=bindparam("body"))
-            .returning(in_flight.c.owner)
-        ),
-        "unmark": Statement(
-            delete(in_flight).where(marked, in_flight.c.owner == bindparam("living"))
-        ),
+        "unmark": Statement(delete(in_flight).where(marked, in_flight.c.owner == bindparam("by"))),
     }
 
 
@@ -576,7 +563,7 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
     waiting, sent = deliveries.alias("waiting"), deliveries.alias("sent")
     is_sent = (
         select(sent.c.number)
-        .where(sent.c.webhook == waiting.c.webhook, sent.c.due.is_not(None))
+        .where(sent.c.webhook == waiting.c.webhook, sent.c.leased_until.is_not(None))
         .where(sent.c.leased_until > NOW)
         .exists()
     )

@@ -259,7 +259,9 @@ deliveries = _make(
 _waiting = deliveries.c.due.is_not(None)
 Index(
     "deliveries_due",
-    *(deliveries.c[name] for name in ("webhook", "due", "number")),
+    *(deliveries.c[name] for name in ("due", "number")),
     sqlite_where=_waiting,
     postgresql_where=_waiting,
 )
+_leased = deliveries.c.leased_until.is_not(None)
+Index("deliveries_leased", deliveries.c.webhook, sqlite_where=_leased, postgresql_where=_leased)

@@ -72,7 +72,7 @@ class Machines:
         key_id = Credential.parse(self._api_key).key_id
         now = self._service.service.clock.now().timestamp()
         for _ in range(2 * PER_MINUTE - HELD):
-            assert spent.take(key_id, PER_MINUTE, now, now) == 0
+            assert spent.take(key_id, PER_MINUTE, now) == 0
         with ThreadPoolExecutor(number) as pool:
             return list(pool.map(lambda _: self._run(threads), range(number)))
 

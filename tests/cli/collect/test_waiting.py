@@ -78,7 +78,7 @@ def test_many_are_asked_for_within_the_rate_of_the_smallest_plan(job: Job) -> No
     ]
     rates, allowed = Store(Sqlite()), PLANS["business"].requests_per_minute
     assert allowed == 100
-    assert all(rates.take("key", allowed, when, when) == 0 for when, _ in time.sent)
+    assert all(rates.take("key", allowed, when) == 0 for when, _ in time.sent)
     assert len(looks(time, asked[0])) > 10
 
 
@@ -90,7 +90,7 @@ def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst
     assert {each.status for each in found} == {"pending"}
     rates, half = Store(Sqlite()), PLANS["business"].requests_per_minute // 2
     # When time is out, each is looked at once more, and that is not held back.
-    assert all(rates.take("key", half, when, when) == 0 for when, _ in time.sent if when < 300)
+    assert all(rates.take("key", half, when) == 0 for when, _ in time.sent if when < 300)
     assert {each.code: looks(time, each)[-1] for each in asked} == {
         each.code: 300 for each in asked
     }

@@ -40,7 +40,7 @@ def deleted(world: World, code: str) -> object:
 
 
 def taken(world: World, code: str) -> object:
-    return world.store.take(code, 30, NOW, NOW) == 0
+    return world.store.take(code, 30, NOW) == 0
 
 
 def created(world: World, name: str) -> object:

@@ -195,7 +195,7 @@ def test_while_a_create_is_in_flight_its_key_is_taken(world: World) -> None:
 
 def test_a_bucket_holds_two_minutes_and_refills_at_its_rate(world: World) -> None:
     def take() -> int:
-        return world.store.take("k" * 16, 60, world.clock.now, None)
+        return world.store.take("k" * 16, 60, world.clock.now)
 
     assert [take() for _ in range(121)] == [0] * 120 + [1]
     world.clock.pass_by(1)
@@ -285,7 +285,7 @@ def test_a_key_says_once_a_minute_when_it_was_used(world: World) -> None:
     def use() -> object:
         caller = world.store.caller("k" * 16)
         assert caller is not None
-        world.store.take("k" * 16, 60, caller["now"], caller["last_used_at"])
+        world.store.use("k" * 16, caller["now"], caller["last_used_at"])
         used = world.store.key("k" * 16)
         return None if used is None else used["last_used_at"]
 
