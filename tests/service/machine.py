@@ -303,9 +303,8 @@ class Machine(Base):
         changes = {**numbers, "view_protection": plan.view_protection, "at_once": at_once}
         status, _, _ = self.door.ask("POST", f"/rehearsal/accounts/{space}", changes)
         assert status == 200
-        self.model.plans[space] = plan
-        if at_once:
-            self.model.seen_plans.clear()
+        since = self.model.now + (0 if at_once else 30)
+        self.model.plans.setdefault(space, []).append((since, plan))
 
     @rule(number=st.sampled_from([0, 1, 2]), plan=st.sampled_from(PLANS), early=st.booleans())
     def change_the_plan_between_two_calls(

@@ -25,8 +25,7 @@ class Model:
 
     start: datetime
     now: int = 0
-    plans: dict[str, Plan] = field(default_factory=dict)
-    seen_plans: dict[str, tuple[int, Plan]] = field(default_factory=dict)
+    plans: dict[str, list[tuple[int, Plan]]] = field(default_factory=dict)
     buckets: dict[str, tuple[Fraction, int]] = field(default_factory=dict)
     revoked: set[str] = field(default_factory=set)
     records: dict[tuple[str, str], tuple[bytes, Any, int]] = field(default_factory=dict)
@@ -54,12 +53,9 @@ class Model:
         return None if scope in caller.scopes else (403, 78)
 
     def plan_of(self, caller: Caller) -> Plan:
-        """The plan as calls see it: looked up at most 30 s ago."""
-        at, plan = self.seen_plans.get(caller.space, (-31, Plan()))
-        if self.now - at >= 30:
-            plan = self.plans.get(caller.space, Plan())
-            self.seen_plans[caller.space] = self.now, plan
-        return plan
+        """The plan as calls see it: the latest whose time has come."""
+        seen = [plan for since, plan in self.plans.get(caller.space, []) if since <= self.now]
+        return seen[-1] if seen else Plan()
 
     # Creating
 
@@ -233,10 +229,8 @@ class Model:
     # Starting again, and times
 
     def restarted(self) -> None:
-        """What lives in memory alone is gone: buckets are full, plans looked up anew, the log is
-        empty.
-        """
-        for forgotten in (self.buckets, self.seen_plans, self.events, self.failing):
+        """What lives in memory alone is gone: the log."""
+        for forgotten in (self.events, self.failing):
             forgotten.clear()
 
     def text(self, seconds: int | None) -> str | None:

@@ -63,10 +63,10 @@ def _tidy(text: str) -> str:
 
 def _literal(text: str) -> str:
     """Return text as a literal of lines that fit."""
-    lines = textwrap.wrap(text, 86, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, 72, break_long_words=False, break_on_hyphens=False)
     parts = [*(f"{line} " for line in lines[:-1]), lines[-1]]
     if len(parts) == 1:
-        return f"({_quoted(text)})"
+        return _quoted(text)
     return "(\n" + "\n".join(f"        {_quoted(part)}" for part in parts) + "\n    )"
 
 
