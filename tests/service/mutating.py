@@ -17,15 +17,16 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+
+from sealpipe_service.database import sqlite, sqlite_text
 
 TESTS = Path(__file__).resolve().parents[1]
 TABLE = TESTS / "service" / "mutants.toml"
@@ -50,6 +51,8 @@ class Mutant:
     new: str
     noticed_by: tuple[str, ...] = ()
     client: tuple[str, ...] = ()
+    statement: str = ""
+    """If it is one of the store's statements that becomes another."""
 
     def tests(self, *, client: bool = False) -> tuple[str, ...]:
         """The tests that are to notice it: all of them, or the client's."""
@@ -59,7 +62,11 @@ class Mutant:
         """The module's text with its rule broken; ValueError where `old` does not occur exactly
         once.
         """
-        text = inspect.getsource(self._original())
+        text = (
+            sqlite_text.STATEMENTS[self.statement]
+            if self.statement
+            else inspect.getsource(self._original())
+        )
         if text.count(self.old) != 1:
             raise ValueError(
                 f"{self.name}: its text stands {text.count(self.old)} times in "
@@ -68,12 +75,22 @@ class Mutant:
         return text.replace(self.old, self.new)
 
     def _original(self) -> ModuleType:
-        (name,) = filter(find_spec, (f"{package}.{self.module}" for package in PACKAGES))
-        return importlib.import_module(name)
+        for package in PACKAGES:
+            with suppress(ModuleNotFoundError):
+                return importlib.import_module(f"{package}.{self.module}")
+        raise ValueError(f"{self.name}: there is no module {self.module}")
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """The rule is broken inside the block."""
+        if self.statement:
+            statements = sqlite_text.STATEMENTS
+            sqlite.STATEMENTS = {**statements, self.statement: self.source()}
+            try:
+                yield
+            finally:
+                sqlite.STATEMENTS = statements
+            return
         original, text = self._original(), self.source()
         broken = ModuleType(original.__name__)
         broken.__package__ = original.__package__
@@ -134,6 +151,7 @@ def mutants() -> list[Mutant]:
             row["new"],
             tuple(row["noticed_by"]),
             tuple(row.get("client", ())),
+            row.get("statement", ""),
         )
         for name, row in rows.items()
     ]

@@ -442,16 +442,18 @@ class Store:
         with self._database.read() as transaction:
             due = transaction.row("is_due")
         expired: list[Row] = []
-        while due is not None and due["is_due"]:
+        is_swept = due is None or not due["is_due"]
+        while not is_swept:
             with self._database.write() as transaction:
+                is_swept = True
                 for what in ("shares", "requests"):
                     swept = transaction.rows(f"sweep_{what}")
                     expired += swept if what == "shares" else []
+                    is_swept = is_swept and not swept
                     spaces = [row["space"] for row in swept]
                     for space in sorted(set(spaces)):  # in one order: nobody waits in a ring
                         by = spaces.count(space)
                         transaction.change("count_ended", of=what, in_space=space, by=by)
-                due = transaction.row("is_due")
         with self._database.write() as transaction:
             dropped = transaction.change("drop_records") + transaction.change("drop_deliveries")
             while some := transaction.change("drop_ciphertext"):

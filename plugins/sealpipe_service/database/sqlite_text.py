@@ -557,7 +557,7 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "drop_records": (
         "DELETE FROM idempotency WHERE idempotency.created_at <= "
-        "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)) - 86400.0"
+        "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)) - 90000.0"
     ),
     "add_webhook": (
         "INSERT INTO webhooks (id, account, url, secret, previous_secret, "

@@ -57,6 +57,8 @@ BURST = 2
 ENOUGH = 1 - 5e-7
 """Tokens for a call: a missing 1e-16 must not cost another 429 after the wait for Retry-After."""
 IDEMPOTENCY_SECONDS = 24 * 60 * 60
+RECORD_SECONDS = IDEMPOTENCY_SECONDS + 60 * 60
+"""How long records stay: `replay` says how long they count."""
 CIPHERTEXT_SECONDS = 30 * 60
 """How long an ended share keeps its ciphertext: the rest of an hour is for whoever sweeps late."""
 LAST_USED_SECONDS = 60
@@ -551,7 +553,7 @@ def _sweeping() -> Mapping[str, Statement]:
         ),
         "drop_records": Statement(
             delete(idempotency).where(
-                idempotency.c.created_at <= NOW - fixed(float(IDEMPOTENCY_SECONDS))
+                idempotency.c.created_at <= NOW - fixed(float(RECORD_SECONDS))
             )
         ),
     }
