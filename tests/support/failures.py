@@ -21,7 +21,7 @@ from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import FaultyServer, error_text, find_leaks
 from sealpipe_rehearsal.running_service import RunningService
 from support.backends import Values, failed, put_by, registry
-from support.fake_web import FakeWeb, Fault, Reply
+from support.fake_web import Asked, FakeWeb, Fault, Reply
 from support.ports import silent_port
 from support.terminal import Terminal, created
 from support.wires import Intercepting
@@ -30,36 +30,38 @@ from support.wires import Intercepting
 @dataclass(frozen=True)
 class Row:
     """One thing that goes wrong, and how it is told: by a kind, which has the exit code, and words
-    of message and remedy (None: it has none).
+    of message and `remedy` (None: it has none).
 
-    `reference` (else the table's own) is read with `environ` on top of the store's, where the
-    server answers with `answer` to what is asked `at` a path that ends so (else the table's). With
-    `put`, these values are stored there instead, in that `mode`. `waits` is what the error asks to
-    wait, in seconds; `calls` is how many requests arrive.
+    `body` (else the table's own) is read, or a reference to the store `other`, with `environ` on
+    top of the store's, where the server answers with `answer` to what is asked `at` a path that
+    ends so (else the table's), by that `method`. With `put`, these values are stored there instead,
+    in that `mode`. `calls` is how many requests arrive, `waits` the seconds that the error names.
     """
 
     kind: type[PluginError]
     words: str = ""
-    remedy: str | None = ""
-    reference: str = ""
+    body: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     answer: Reply | Fault | None = None
     at: str | None = None
+    method: str = ""
     put: Values | None = None
     mode: Mode = "create"
-    waits: float | None = None
+    remedy: str | None = ""
     calls: int | None = None
+    waits: float | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where rows fail: the usual reference, the store's environment, and the server with the end of
-    the paths at which it answers otherwise.
+    """Where rows fail: the plugin, the usual body of a reference, the store's environment, and the
+    server with the end of the paths at which it answers otherwise.
 
     No error shows one of `secrets`, or the canary.
     """
 
-    reference: str
+    name: str
+    body: str
     environ: Mapping[str, str]
     fake: FakeWeb | None = None
     at: str = ""
@@ -67,7 +69,8 @@ class Table:
 
     def tell(self, row: Row) -> PluginError:
         """The error of a row, which reads as the row says."""
-        reference = row.reference or self.reference
+        body = self.body if row.body is None else row.body
+        reference = body if body.startswith("other:") else f"{self.name}:{body}"
         found = registry({**self.environ, **row.environ})
         before = len(self.fake.asked) if self.fake else 0
         with self._answering(row):
@@ -101,7 +104,12 @@ class Table:
             yield
             return
         end, before = self.at if row.at is None else row.at, self.fake.rule
-        self.fake.rule = lambda asked: row.answer if asked.path.endswith(end) else before(asked)
+
+        def rule(asked: Asked) -> Reply | Fault | None:
+            fits = asked.path.endswith(end) and row.method in ("", asked.method)
+            return row.answer if fits else before(asked)
+
+        self.fake.rule = rule
         yield
         self.fake.rule = before
 

@@ -12,6 +12,7 @@ from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.backends import Networked
+from support.failures import OnTheWay
 
 
 class Kit(Networked):
@@ -41,7 +42,7 @@ class Kit(Networked):
         return f"app/{config}"
 
 
-class TestDopplerSource(Kit, SourceContract):
+class TestDopplerSource(OnTheWay, Kit, SourceContract):
     holds = frozenset({"map"})
     odd_keys: ClassVar[tuple[str, ...]] = ("DB_PASSWORD", "_A", "A1")
 
