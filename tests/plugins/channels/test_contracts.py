@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from plugins.channels.fake_webhooks import (
     DISCORD_HOOK,
@@ -15,17 +17,17 @@ from plugins.channels.fake_webhooks import (
 )
 from plugins.channels.using import Using
 from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.plugin import Channel
 from sealpipe.registry import Registry
-from sealpipe.testing import ChannelContract
-from support import (
-    fake_chat,
-    fake_github,
-    fake_gitlab,
-)
+from sealpipe.testing import ChannelContract, Shown
+from sealpipe.testing.channel import LINK, Failing
+from support import fake_chat, fake_github, fake_gitlab, shown
 from support.fake_chat import WORKFLOW, FakeSlack, FakeTeams
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
-from support.mailbox import PASSWORD, USER, Mailbox
+from support.mailbox import PASSWORD, Mailbox
+from support.outside_text import outside
+from support.ports import silent_port
 
 TWO = (
     "a@example.com,b@example.com",
@@ -56,6 +58,14 @@ class Kit(ChannelContract):
     def strangers(self) -> Sequence[str]:
         return TWO + MORE
 
+    @given(title=outside())
+    @settings(max_examples=15, suppress_health_check=[*HealthCheck])
+    def test_no_title_of_any_signs_does(self, channel: Channel, title: str) -> None:
+        self.send_title(channel, title)
+
+    def test_no_attribute_shows_a_secret(self, channel: Channel) -> None:
+        assert not [secret for secret in self.secrets() if secret in repr(vars(channel))]
+
 
 class TestEmail(Kit):
     name = "email"
@@ -64,15 +74,7 @@ class TestEmail(Kit):
     def environ(self, tmp_path: Path) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Mailbox(tmp_path) as self.box:
             self.ca_file = self.box.ca_file
-            settings = {
-                "host": self.box.host,
-                "port": f"{self.box.port}",
-                "sender": "ci@acme.example",
-            }
-            settings |= {"username": USER, "password": PASSWORD}
-            yield {
-                f"SEALPIPE_PLUGIN_EMAIL__{name.upper()}": value for name, value in settings.items()
-            }
+            yield self.box.environ()
 
     def recipient(self) -> str:
         return "ann@example.com"
@@ -80,8 +82,34 @@ class TestEmail(Kit):
     def received(self) -> Sequence[str]:
         return [str(next(got.mail.iter_parts()).get_content()) for got in self.box.received]
 
+    def shown(self) -> Sequence[Shown]:
+        return shown.mail(self.box.received[-1], self.recipient())
+
     def secrets(self) -> Sequence[str]:
         return [PASSWORD]
+
+    @contextmanager
+    def failing(self, how: str) -> Iterator[Failing | None]:
+        """The last dot is what makes a message one that may be out."""
+        environ, before = self.box.environ(), len(self.box.received)
+        if how == "unreachable":
+            environ["SEALPIPE_PLUGIN_EMAIL__PORT"] = f"{silent_port()}"
+        elif how in ("429", "503"):
+            self.box.answers.rcpt = "450 4.2.0 greylisted"
+        elif how == "400":
+            self.box.answers.rcpt = f"550 5.7.1 {LINK}"
+        elif how == "lost":
+            self.box.answers.breaks.add("data")
+        elif how == "silent":
+            self.box.answers.hangs.add("data")
+            environ["SEALPIPE_PLUGIN_EMAIL__TIMEOUT"] = "2"
+        else:
+            yield None
+            return
+        yield Failing(environ, lambda: len(self.box.received) - before)
+        self.box.answers.rcpt = ""
+        self.box.answers.breaks.clear()
+        self.box.answers.hangs.clear()
 
 
 class TestSlack(Kit):
@@ -90,10 +118,13 @@ class TestSlack(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeSlack() as self.fake:
-            yield self.at(self.fake.api_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_SLACK__API_URL": url, "SLACK_BOT_TOKEN": fake_chat.TOKEN}
+
+    def backend(self) -> str:
+        return self.fake.api_url
 
     def recipient(self) -> str:
         return "#ops"
@@ -101,8 +132,26 @@ class TestSlack(Kit):
     def received(self) -> Sequence[str]:
         return [message["text"] for message in self.fake.messages]
 
+    def shown(self) -> Sequence[Shown]:
+        message = self.fake.messages[-1]
+        return [shown.slack_blocks(message), shown.slack_text(message)]
+
     def secrets(self) -> Sequence[str]:
         return [fake_chat.TOKEN]
+
+
+class TestSlackWebhook(TestSlack):
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": f"ops={url}{fake_chat.HOOK}"}
+
+    def backend(self) -> str:
+        return self.fake.base_url
+
+    def recipient(self) -> str:
+        return "ops"
+
+    def secrets(self) -> Sequence[str]:
+        return [fake_chat.HOOK]
 
 
 class TestTeams(Kit):
@@ -111,22 +160,25 @@ class TestTeams(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeTeams() as self.fake:
-            yield self.at(self.fake.base_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_TEAMS__WEBHOOKS": f"ops={url}{WORKFLOW}"}
+
+    def backend(self) -> str:
+        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
 
     def received(self) -> Sequence[str]:
-        return [
-            "\n".join(run["text"] for b in card["body"] for run in b["inlines"])
-            for _, card in self.fake.cards
-        ]
+        return [shown.teams_card(card).text for _, card in self.fake.cards]
+
+    def shown(self) -> Sequence[Shown]:
+        return [shown.teams_card(self.fake.cards[-1][1])]
 
     def secrets(self) -> Sequence[str]:
-        return ["Sig-7Hc9"]
+        return ["Sig-7Hc9", "/workflows"]
 
 
 class TestMattermost(Kit):
@@ -135,16 +187,22 @@ class TestMattermost(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeMattermost() as self.fake:
-            yield self.at(self.fake.base_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_MATTERMOST__WEBHOOKS": f"ops={url}{MATTERMOST_HOOK}"}
+
+    def backend(self) -> str:
+        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
 
     def received(self) -> Sequence[str]:
         return self.fake.texts
+
+    def shown(self) -> Sequence[Shown]:
+        return [shown.mattermost_post(self.fake.posts[-1])]
 
     def secrets(self) -> Sequence[str]:
         return [MATTERMOST_HOOK]
@@ -156,10 +214,13 @@ class TestDiscord(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeDiscord() as self.fake:
-            yield self.at(self.fake.base_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_DISCORD__WEBHOOKS": f"ops={url}{DISCORD_HOOK}"}
+
+    def backend(self) -> str:
+        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
@@ -167,17 +228,36 @@ class TestDiscord(Kit):
     def received(self) -> Sequence[str]:
         return [message["content"] for message in self.fake.messages]
 
+    def shown(self) -> Sequence[Shown]:
+        return [shown.discord_message(self.fake.messages[-1])]
+
     def secrets(self) -> Sequence[str]:
         return [DISCORD_HOOK]
 
 
-class TestGitHubComment(Kit):
+class Comments(Kit):
+    """Comments: the channel reads before it writes, and again afterwards."""
+
+    fake: FakeGitHub | FakeGitLab
+
+    def backend(self) -> str:
+        return self.fake.base_url
+
+    def received(self) -> Sequence[str]:
+        return self.fake.bodies()
+
+    def shown(self) -> Sequence[Shown]:
+        sent = [asked.json for asked in self.fake.asked if asked.method == "POST"]
+        return [shown.comment(sent[-1])]
+
+
+class TestGitHubComment(Comments):
     name = "github-comment"
 
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeGitHub() as self.fake:
-            yield self.at(self.fake.base_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"GITHUB_API_URL": url, "GITHUB_TOKEN": fake_github.TOKEN}
@@ -185,29 +265,23 @@ class TestGitHubComment(Kit):
     def recipient(self) -> str:
         return "acme/app#7"
 
-    def received(self) -> Sequence[str]:
-        return self.fake.bodies()
-
     def secrets(self) -> Sequence[str]:
         return [fake_github.TOKEN]
 
 
-class TestGitLabNote(Kit):
+class TestGitLabNote(Comments):
     name = "gitlab-note"
 
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeGitLab() as self.fake:
-            yield self.at(self.fake.base_url)
+            yield self.at(self.backend())
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"CI_SERVER_URL": url, "GITLAB_TOKEN": fake_gitlab.TOKEN}
 
     def recipient(self) -> str:
         return "acme/sub/app!4"
-
-    def received(self) -> Sequence[str]:
-        return self.fake.bodies()
 
     def secrets(self) -> Sequence[str]:
         return [fake_gitlab.TOKEN]

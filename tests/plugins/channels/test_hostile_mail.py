@@ -20,11 +20,12 @@ from plugins.channels.using import LINK, Using
 from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.plugin import Message, ReferenceValueError, Secret
+from sealpipe.testing.hostile import COMMANDS, MAIL, MARKUP
 from sealpipe_plugins.email import message as mails
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.email.message import Header, NamedAddress, write_mail
 from support.mailbox import Mailbox, Received
-from support.outside_text import COMMANDS, MAIL, MARKUP, outside
+from support.outside_text import outside
 
 TO = "ann@example.com"
 HEADERS = [

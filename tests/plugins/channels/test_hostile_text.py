@@ -23,6 +23,7 @@ from plugins.channels.using import LINK, Using
 from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.errors import NotConfiguredError, UnsupportedError
 from sealpipe.plugin import Message, ReferenceValueError, Secret
+from sealpipe.testing.hostile import COMMANDS, MAIL, MARKUP
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.wording import as_html, as_markdown, split_lines
 from support import (
@@ -34,7 +35,7 @@ from support.fake_chat import WORKFLOW, FakeSlack, FakeTeams
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.fake_web import Asked, FakeWeb, Reply
-from support.outside_text import COMMANDS, MAIL, MARKUP, outside
+from support.outside_text import outside
 
 ENDS = datetime(2026, 12, 1, tzinfo=UTC)
 SEEN = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
