@@ -106,8 +106,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_reading_shows": _STRACE,
     "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_storing_shows": _STRACE,
-    "tests/plugins/infisical/test_end_to_end.py::test_reading_shows": _STRACE,
-    "tests/plugins/infisical/test_end_to_end.py::test_storing_shows": _STRACE,
+    "tests/plugins/infisical/test_end_to_end.py::TestInfisical::test_reading_shows": _STRACE,
+    "tests/plugins/infisical/test_end_to_end.py::TestInfisical::test_storing_shows": _STRACE,
     "tests/plugins/local/test_dotenv_encoder.py::test_beyond_ascii": (
         "14,000 characters for each reader of .env files"
     ),

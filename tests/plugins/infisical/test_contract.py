@@ -12,6 +12,7 @@ from plugins.infisical.fake_infisical import PROJECT, TOKEN, FakeInfisical
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.backends import Networked
+from support.failures import OnTheWay
 
 
 class Kit(Networked):
@@ -44,7 +45,7 @@ class Kit(Networked):
         return "dev", body.removeprefix(f"{PROJECT}/dev")
 
 
-class TestInfisicalSource(Kit, SourceContract):
+class TestInfisicalSource(OnTheWay, Kit, SourceContract):
     holds = frozenset({"map"})
     odd_keys: ClassVar[tuple[str, ...]] = ("dotted.key", "dash-key", "UPPER", "eq=al", "with space")
 
