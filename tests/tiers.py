@@ -90,11 +90,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/azure_key_vault/test_official_client.py": (
         "Microsoft's own client, whose import takes a second"
     ),
-    "tests/plugins/azure_key_vault/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
-    "tests/plugins/gcp/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_killed_at_any_step": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows": _STRACE,
     "tests/plugins/keepass/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": (

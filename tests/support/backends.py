@@ -21,7 +21,10 @@ from sealpipe.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import Cache, resolve, resolve_value
+from sealpipe.testing import SinkContract
 from sealpipe.testing.contract import CANARY, error_text, find_leaks
+from sealpipe.testing.proxy import FaultyProxy
+from sealpipe.testing.sink import MODES
 from sealpipe.wire.fields import Field
 
 T = TypeVar("T")
@@ -175,17 +178,22 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-class Networked:
-    """For contract classes: every registry has a way out of its own, closed after each test."""
+class Unconditional(SinkContract):
+    """The contract of a sink whose backend changes a value without a condition: two machines may
+    write one value twice. `writes` is `versions` of all other tests.
+    """
 
-    @pytest.fixture(autouse=True)
-    def closing(self) -> Iterator[None]:
-        self.networks: list[PluginNetwork] = []
-        yield
-        for network in self.networks:
-            network.http().close()
+    is_alone = True
 
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        self.networks.append(network)
-        return Registry(environ=environ, network=lambda: network)
+    def writes(self, body: str) -> int:
+        raise NotImplementedError
+
+    def versions(self, body: str) -> int | None:
+        return self.writes(body) if self.is_alone else None
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_the_same_submission_on_two_machines_is_stored_once(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        self.is_alone = False
+        super().test_the_same_submission_on_two_machines_is_stored_once(mode, environ, proxy)

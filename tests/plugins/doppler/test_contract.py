@@ -11,11 +11,10 @@ import pytest
 from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.backends import Networked
 from support.failures import OnTheWay
 
 
-class Kit(Networked):
+class Kit:
     """What source and sink have in common."""
 
     name = "doppler"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import string
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -35,9 +32,9 @@ from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
 from sealpipe_plugins.text_markers import append_marker, split_markers
-from support.backends import answers, at_once, put_by, resolved
+from support.backends import answers, put_by, resolved
 from support.ci_jobs import job_token
-from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
+from support.fake_web import Reply, first, meanwhile
 
 CANARY = "Canary-1c9e_Zk3Qx0Vn8Jw"
 STORE = "SEALPIPE_STORE__OTHER__"
@@ -208,44 +205,6 @@ class TestStoring:
             "second",
         ]
         assert kept(fake) == {"PW": CANARY}
-
-    def test_a_lost_response_is_looked_for_before_anything_is_sent(
-        self, fake: FakeDoppler, at: Registries
-    ) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop_after)
-        assert not put(at(), "app/dev", PW=CANARY).already
-        assert (kept(fake), len(posts(fake))) == ({"PW": CANARY}, 1)
-
-    def test_a_lost_change_is_not_claimed(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop)
-        with pytest.raises(UnavailableError, match="was not written"):
-            put(at(), "app/dev", PW=CANARY)
-        assert kept(fake) == {}
-
-    def test_killed_at_any_request_it_comes_to_the_same_end(
-        self, fake: FakeDoppler, at: Registries
-    ) -> None:
-        for number, last in itertools.product(range(6), (drop, drop_after)):
-            config = f"dev_{number}_{last.__name__}"
-            fake.config("app", config, PW="old", THEIRS="x")
-            fake.rule = dead_from(number, last)
-            with suppress(PluginError):
-                put(at(), f"app/{config}", "replace", PW=CANARY, USER="bob")
-            fake.rule = lambda _: None
-            put(at(), f"app/{config}", "replace", PW=CANARY, USER="bob")
-            assert kept(fake, config) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
-            notes = (fake.notes["app", "PW"], fake.notes["app", "USER"])
-            assert all(f"{config}/m1" in note for note in notes)
-
-    def test_two_writers_at_once_undo_nothing(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.config("app", "dev", THEIRS="x")
-        jobs = [
-            partial(put, at(), "app/dev", "merge", **{f"KEY_{number}": CANARY})
-            for number in range(4)
-        ]
-        outcomes = at_once(*jobs)
-        assert [each for each in outcomes if isinstance(each, PluginError)] == []
-        assert kept(fake) == {"THEIRS": "x", **{f"KEY_{number}": CANARY for number in range(4)}}
 
     @pytest.mark.parametrize("value", ["${ADMIN_PASSWORD}", "x${app.prd.PW}", "a ${ b", "\0"])
     def test_a_value_that_doppler_would_expand_is_refused(

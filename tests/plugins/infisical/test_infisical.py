@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import string
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -27,7 +24,6 @@ from plugins.infisical.fake_infisical import (
 from sealpipe.errors import (
     PluginError,
     SecretNotFoundError,
-    UnavailableError,
     UnsupportedError,
     WriteConflictError,
 )
@@ -35,9 +31,9 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
-from support.backends import answers, at_once, opened, put_by, resolved
+from support.backends import answers, opened, put_by, resolved
 from support.ci_jobs import job_token
-from support.fake_web import dead_from, drop, drop_after, first, meanwhile
+from support.fake_web import first, meanwhile
 
 CANARY = "Canary-7d2e_Zk3Qx0Vn8Jw"
 DEV = f"infisical:{PROJECT}/dev"
@@ -174,15 +170,6 @@ class TestStoring:
         put_by(at(), DEV, {"OTHER": CANARY})
         assert kept(fake) == {"PW": "${dev.common.PW}", "OTHER": CANARY}
 
-    def test_what_is_created_in_between_is_never_replaced(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        other = meanwhile(lambda: fake.folders["dev", "/"].update(PW=Kept("theirs")))
-        fake.rule = first(lambda asked: asked.method == "POST", other)
-        with pytest.raises(WriteConflictError):
-            put_by(at(), DEV, {"PW": CANARY})
-        assert kept(fake) == {"PW": "theirs"}
-
     def test_what_is_deleted_in_between_is_created(
         self, fake: FakeInfisical, at: Registries
     ) -> None:
@@ -192,46 +179,6 @@ class TestStoring:
         )
         put_by(at(), DEV, {"PW": CANARY}, "replace")
         assert (kept(fake), writes(fake)) == ({"PW": CANARY}, ["PATCH PW", "POST PW"])
-
-    @pytest.mark.parametrize("mode", ["create", "replace"])
-    def test_a_lost_response_is_looked_for_before_anything_is_sent(
-        self, fake: FakeInfisical, at: Registries, mode: Any
-    ) -> None:
-        fake.folder("dev", "/", **({"PW": "old"} if mode == "replace" else {}))
-        fake.rule = first(lambda asked: asked.method != "GET", drop_after)
-        assert not put_by(at(), DEV, {"PW": CANARY}, mode).already
-        assert (kept(fake), len(writes(fake))) == ({"PW": CANARY}, 1)
-
-    def test_a_lost_write_is_not_claimed(self, fake: FakeInfisical, at: Registries) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop)
-        with pytest.raises(UnavailableError, match="was not written"):
-            put_by(at(), DEV, {"PW": CANARY})
-        assert kept(fake) == {}
-
-    def test_killed_at_any_request_it_comes_to_the_same_end(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        for number, last in itertools.product(range(5), (drop, drop_after)):
-            path = f"/killed-{number}-{last.__name__}"
-            secrets = fake.folder("dev", path, PW="old", THEIRS="x")
-            fake.rule = dead_from(number, last)
-            with suppress(PluginError):
-                put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
-            fake.rule = lambda _: None
-            put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
-            assert kept(fake, path) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
-            assert [secrets[name].version for name in ("PW", "USER")] == [2, 1]
-            assert [secrets[name].metadata[0]["value"] for name in ("PW", "USER")] == ["m1", "m1"]
-
-    def test_of_two_writers_at_once_one_creates(self, fake: FakeInfisical, at: Registries) -> None:
-        writes = (
-            (at(), DEV, {"PW": f"{CANARY}-{number}"}, "create", f"m{number}") for number in range(4)
-        )
-        outcomes = at_once(*(partial(put_by, *each) for each in writes))
-        assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [
-            WriteConflictError
-        ] * 3
-        assert kept(fake)["PW"][-1] == markers(fake)[0]["value"][-1]
 
     def test_what_was_rotated_stays_where_another_secret_is_added(
         self, fake: FakeInfisical, at: Registries

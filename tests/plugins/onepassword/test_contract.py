@@ -11,12 +11,11 @@ import pytest
 from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.backends import Networked
 
 TOKEN = "Canary-token-90aa"
 
 
-class OnConnect(Networked):
+class OnConnect:
     @pytest.fixture(autouse=True)
     def server(self) -> Iterator[None]:
         with FakeConnect() as self.fake:
