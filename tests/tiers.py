@@ -118,9 +118,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/unit/docs/test_readme_runs.py": "starts the service and three commands",
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
     "tests/unit/registry/test_pluggy_versions.py": "installs other versions of pluggy",
-    "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_1password_only": (
-        _STRACE
-    ),
+    "tests/plugins/onepassword/test_end_to_end.py::TestOp::test_reading_shows": _STRACE,
+    "tests/plugins/onepassword/test_end_to_end.py::TestOp::test_storing_shows": _STRACE,
     "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows": _STRACE,
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",

@@ -16,6 +16,7 @@ import pytest
 from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.network import plugin_network
 from sealpipe.plugin import Mode
+from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import FaultyServer, error_text, find_leaks
@@ -80,7 +81,7 @@ class Table:
         assert row.words in error.message, error.message
         assert bool(error.remedy) is (row.remedy is not None), error
         assert (row.remedy or "") in error.remedy, error.remedy
-        assert row.put or error.locator == reference.partition("#")[0]
+        assert row.put or error.locator == found.locate(parse(reference)).text
         assert row.waits is None or getattr(error, "retry_after", None) == row.waits
         assert row.calls is None or self.fake is None or len(self.fake.asked) == before + row.calls
         assert not find_leaks(f"{error_text(error)} {vars(error)!r}", self.secrets)
