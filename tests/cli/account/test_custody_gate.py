@@ -4,7 +4,6 @@ sends nothing.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
@@ -13,7 +12,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from inspect import isgenerator
 from typing import Any
 
 import httpx
@@ -23,7 +21,7 @@ from hypothesis import strategies as st
 
 from cli.account.custody_forms import BEFORE, CUSTODY, FORMS, GATE, KEY, OLD, b64, told
 from cli.fake_mcp import FakeMcp
-from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
+from sealpipe import Client, Field, SealpipeError, Secret, UsageError
 from sealpipe.api import shares
 from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
@@ -266,33 +264,6 @@ def test_no_call_of_the_library_sends_it(
     assert WRITTEN[written] not in told(caught.value)
     assert faulty.received() == []
     assert faulty.connections == 0
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
-    async def job() -> None:
-        settings: dict[str, Any] = {
-            "base_url": faulty.base_url,
-            "link_base_url": "http://127.0.0.1/s",
-            "deadline": 2,
-        }
-        async with AsyncClient(api_key=KEY, **settings) as client:
-            asked = (
-                CALLS[call](client, CUSTODY)
-                if call != "iter_share_log"
-                else client.iter_share_log(CUSTODY)
-            )
-            if hasattr(asked, "__aiter__"):
-                async for _ in asked:
-                    pass
-            else:
-                assert not isgenerator(asked)
-                await asked
-
-    with pytest.raises(UsageError) as caught:
-        asyncio.run(job())
-    assert CUSTODY not in told(caught.value)
-    assert faulty.received() == []
 
 
 def test_where_the_address_holds_it_nothing_is_asked_of_it(
