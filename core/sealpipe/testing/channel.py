@@ -139,11 +139,11 @@ class ChannelContract(Contract):
             server.stop()
 
     def message(self, title: str | None = TITLE) -> Message:
-        """A share's link between two lines with a title."""
+        """A share's link among a title, which is also at the begin of a line."""
         return Message(
             "share",
             Secret(LINK),
-            Secret(f"A secret was shared with you: {title}\n{LINK}\n{title}\n"),
+            Secret(f"A secret was shared with you: {title}\n{title} {LINK} {title}\n"),
             f"A secret for you: {title}",
             title,
             "AbC",

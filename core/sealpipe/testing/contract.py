@@ -259,8 +259,9 @@ def log_text(caplog: pytest.LogCaptureFixture) -> str:
 
 
 def log_everything(caplog: pytest.LogCaptureFixture) -> None:
-    """Log at every level from now on."""
-    caplog.set_level(logging.DEBUG)
+    """Log at every level from now on, whatever levels a program has set."""
+    for name in ("", "httpx", "httpcore", "sealpipe"):
+        caplog.set_level(logging.DEBUG, logger=name or None)
 
 
 class CIContract(Contract):

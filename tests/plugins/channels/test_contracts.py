@@ -30,6 +30,11 @@ from support.outside_text import outside
 from support.ports import silent_port
 
 TWO = (
+    "https://h/",
+    "ann@example.com,ops",
+    "ops dev",
+    "ops\n",
+    "ops\x00",
     "a@example.com,b@example.com",
     "acme/app#7,acme/app#8",
     "acme/app!4 acme/app!5",
@@ -114,6 +119,12 @@ class TestEmail(Kit):
 
 class TestSlack(Kit):
     name = "slack"
+
+    def strangers(self) -> Sequence[str]:
+        more = (
+            "#ops,#all;#ops?cc=#all;#ops&text=x;@ann;#;@;#a/b;../auth.test;Ops;C024BE91L,C024BE92L"
+        )
+        return [*super().strangers(), *more.split(";")]
 
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
