@@ -10,7 +10,7 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
-from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
+from sealpipe.errors import SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
 from support.backends import failed
 from support.fake_web import FrontDoor
@@ -109,24 +109,6 @@ def test_odd_paths_are_read_as_they_are_written(root: Registry, bao: Bao, path: 
 
     bao.call("POST", f"secret/data/{quote(unquote(path))}", {"data": {"x": "odd"}})
     assert values(root, f"vault:secret/{path}#x") == ["odd"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["", "secret", "secret//a", "secret/../sys/a", "secret/a?version=0", "secret/a?version=x"],
-)
-def test_what_can_be_no_path_is_never_asked_for(
-    registry_of: Registries, bao: Bao, front: FrontDoor, body: str
-) -> None:
-    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
-    assert isinstance(failed(registry, f"vault:{body}"), ReferenceValueError)
-    assert front.asked == []
-
-
-def test_an_api_prefix_in_a_path_is_reported(root: Registry) -> None:
-    found = failed(root, "vault:secret/data/app/db")
-    assert isinstance(found, SecretNotFoundError)
-    assert "leave data/ out" in found.remedy
 
 
 def test_two_hundred_references_look_up_their_mount_once(
