@@ -43,11 +43,11 @@ DRIP = 0.1
 class FaultyServer:
     """A server that fails in one way, and counts requests in `received`.
 
-    `how` is a status such as `503`, `closed` (the connection ends without a response), `silent`
-    (the connection stays open without a response) or `dripping` (a response arrives byte by byte
-    and never ends). The body of a status is the request as it arrived: an error that quotes a
-    response shows a secret. One such as `307` redirects to the same path at the address
-    `elsewhere`.
+    `how` is a status such as `503`, `closed` (the connection ends without a response), `cut` (it
+    ends within one), `silent` (the connection stays open without a response) or `dripping` (a
+    response arrives byte by byte and never ends). The body of a status is the request as it
+    arrived: an error that quotes a response shows a secret. One such as `307` redirects to the same
+    path at the address `elsewhere`.
 
     With `behind`, the address of a backend, only requests that change something fail, and reads are
     passed on to it. `lost` passes on a change, too, and then closes the connection.
@@ -81,6 +81,8 @@ class FaultyServer:
                     faulty_server._stopping.wait()
                 elif how == "dripping":
                     self.drip()
+                elif how == "cut":
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
                 elif how.isdigit():
                     echo = f"{self.requestline}\n{self.headers}\n".encode() + self.body
                     headers = {

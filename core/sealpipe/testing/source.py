@@ -199,7 +199,9 @@ class SourceContract(Contract):
         for each in started:
             each.stop()
 
-    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
+    @pytest.mark.parametrize(
+        "how", ["429", "503", "closed", "cut", "refused", "silent", "dripping"]
+    )
     def test_a_backend_that_does_not_answer_is_unavailable(
         self,
         trouble: Callable[..., FaultyServer],
@@ -211,6 +213,8 @@ class SourceContract(Contract):
         if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
             monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
         server = trouble(how)
+        if how == "refused":
+            server.stop()
         environ = self.at(server.url)
         if environ is None:
             pytest.skip(f"{self.name} does not talk HTTP")
