@@ -244,8 +244,10 @@ FLOODED = [
 
 
 @pytest.mark.parametrize("flood", FLOODS, ids=repr)
-@pytest.mark.parametrize(("size", "step"), [(8192, 8192), (800, 1)], ids=["whole", "byte by byte"])
-def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "step", "limit"), [(8192, 8192, 20), (400, 1, 5)], ids=["whole", "byte by byte"]
+)
+def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int, limit: float) -> None:
     """A bound for all values together, far above what is needed: some took minutes."""
     data = (flood * size)[:size]
     begun = time.thread_time()
@@ -256,7 +258,7 @@ def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int) ->
             + redactor.finish()
         )
         assert shown == data or b"***" in shown
-    assert time.thread_time() - begun < 20
+    assert time.thread_time() - begun < limit
 
 
 def test_a_flood_of_quotes_takes_time_in_proportion_to_it() -> None:
