@@ -142,8 +142,12 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     if config.getoption("--hypothesis-seed", None) is None:
         from hypothesis import settings  # here, where it is told to load no plugins
+        from hypothesis.internal.conjecture import providers
 
         settings.load_profile("ci")
+        # It also draws the texts and numbers that stand in whichever modules of ours are loaded:
+        # other cases after any change of the code, and for any choice of tests.
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(optionalhook=True)
