@@ -42,6 +42,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": (
         "starts two servers"
     ),
+    "tests/mcp/test_page.py": "starts servers, and imports the SDK for each",
     "tests/mcp/test_vault.py": "starts OpenBao",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
@@ -54,6 +55,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
+    "tests/cli/scenarios/test_scenarios.py::test_scenario[smoke]": "a process for each command",
     "tests/cli/kills/test_cancelled_steps.py": _KILLS,
     "tests/cli/kills/test_commands.py": _KILLS,
     "tests/cli/kills/test_every_step.py": _KILLS,
