@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.aws import DEFAULT, ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
+from support.failures import OnTheWay
 
 __all__ = ["aws", "front", "one_moto"]
 
@@ -35,7 +36,7 @@ class _OnMoto(_Moto, SourceContract):
         self.front.rule = self._denied
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "2"}
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "1"}
 
     @staticmethod
     def _denied(asked: Call) -> Refusal | None:
@@ -48,7 +49,7 @@ class _OnMoto(_Moto, SourceContract):
         return "/forbidden"
 
 
-class TestAwsSm(_OnMoto):
+class TestAwsSm(OnTheWay, _OnMoto):
     name = "aws-sm"
     holds = frozenset({"text", "binary"})
 
