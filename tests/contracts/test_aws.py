@@ -35,9 +35,6 @@ class _OnMoto(_Moto, SourceContract):
     def with_what_is_forbidden(self, at_moto: None) -> None:  # noqa: ARG002 - it comes after
         self.front.rule = self._denied
 
-    def at(self, url: str) -> Mapping[str, str]:
-        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "1"}
-
     @staticmethod
     def _denied(asked: Call) -> Refusal | None:
         return Refusal(400, "AccessDeniedException") if b"forbidden" in asked.body else None
@@ -50,8 +47,13 @@ class _OnMoto(_Moto, SourceContract):
 
 
 class TestAwsSm(OnTheWay, _OnMoto):
+    """The way to AWS is the same for both sources: it is tested here."""
+
     name = "aws-sm"
     holds = frozenset({"text", "binary"})
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "1"}
 
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)

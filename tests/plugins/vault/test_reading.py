@@ -111,17 +111,17 @@ def test_odd_paths_are_read_as_they_are_written(root: Registry, bao: Bao, path: 
     assert values(root, f"vault:secret/{path}#x") == ["odd"]
 
 
-def test_two_hundred_references_look_up_their_mount_once(
+def test_forty_references_look_up_their_mount_once(
     registry_of: Registries, bao: Bao, front: FrontDoor
 ) -> None:
-    for number in range(200):
+    for number in range(40):
         bao.call("POST", f"kv1/many/{number}", {"a": f"a{number}", "b": "b"})
     registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
-    refs = [f"vault:kv1/many/{number}#a" for number in range(200)]
-    assert values(registry, *refs, *refs, *[ref.replace("#a", "#b") for ref in refs])[:200] == [
-        f"a{number}" for number in range(200)
+    refs = [f"vault:kv1/many/{number}#a" for number in range(40)]
+    assert values(registry, *refs, *refs, *[ref.replace("#a", "#b") for ref in refs])[:40] == [
+        f"a{number}" for number in range(40)
     ]
-    assert len(front.asked) == 201
+    assert len(front.asked) == 41
     assert [target for target in front.targets if "internal" in target] == front.targets[:1]
 
 
