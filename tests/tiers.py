@@ -96,10 +96,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
     "tests/plugins/keepass/test_end_to_end.py::test_killed_at_any_step": _KILLS,
-    "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows": _STRACE,
-    "tests/plugins/keepass/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": (
-        _STRACE
-    ),
+    "tests/plugins/keepass/test_end_to_end.py::TestKeepass::test_reading_shows": _STRACE,
+    "tests/plugins/keepass/test_end_to_end.py::TestKeepass::test_storing_shows": _STRACE,
     "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_nowhere_else": (
         _STRACE
     ),
