@@ -85,13 +85,14 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/age/test_end_to_end.py::test_killed_at_any_step": _KILLS,
     "tests/plugins/age/test_end_to_end.py::test_neither_key_nor_value_shows": _STRACE,
     "tests/plugins/age/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": _STRACE,
-    "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
-    "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_reading_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_storing_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_official_client.py": (
         "Microsoft's own client, whose import takes a second"
     ),
+    "tests/contracts/test_aws.py::TestAwsSmSink::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSink::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_killed": _KILLS,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
@@ -101,7 +102,6 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_nowhere_else": (
         _STRACE
     ),
-    "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_reading_shows": _STRACE,
     "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_storing_shows": _STRACE,
     "tests/plugins/infisical/test_end_to_end.py::TestInfisical::test_reading_shows": _STRACE,

@@ -25,12 +25,12 @@ class _Moto:
             monkeypatch.setenv(name, value)
         self.aws, self.front, self.numbers = aws, front, itertools.count()
 
+
+class _OnMoto(_Moto, SourceContract):
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.base_url}
 
-
-class _OnMoto(_Moto, SourceContract):
     @pytest.fixture(autouse=True)
     def with_what_is_forbidden(self, at_moto: None) -> None:  # noqa: ARG002 - it comes after
         self.front.rule = self._denied
@@ -82,6 +82,13 @@ class TestAwsSsm(_OnMoto):
 
 
 class _Storing(_Moto, SinkContract):
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.aws.url}
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "0.5"}
+
     def had(self, service: str, operation: str, **asked: object) -> Any:
         """What moto has; LookupError where it has nothing."""
         try:
@@ -93,9 +100,17 @@ class _Storing(_Moto, SinkContract):
         return (ENVIRON["AWS_SECRET_ACCESS_KEY"],)
 
 
-class TestAwsSmSink(_Storing):
+class _InSecretsManager(_Storing):
     name = "aws-sm"
 
+    def versions(self, body: str) -> int:
+        found = self.had(
+            "secretsmanager", "list_secret_version_ids", SecretId=body, IncludeDeprecated=True
+        )
+        return len(found["Versions"])
+
+
+class TestAwsSmSink(_InSecretsManager):
     def target(self) -> str:
         return f"app/{next(self.numbers)}"
 
@@ -110,10 +125,12 @@ class TestAwsSmSink(_Storing):
         )
 
 
-class TestAwsSmSinkWhole(_Storing):
-    name = "aws-sm"
+class TestAwsSmSinkWhole(_InSecretsManager):
     keys = ("", "", "")
     single = True
+
+    def at(self, url: str) -> None:
+        """Its requests are those of keys."""
 
     def target(self) -> str:
         return f"whole/{next(self.numbers)}"
@@ -132,6 +149,7 @@ class TestAwsSmSinkWhole(_Storing):
 class TestAwsSsmSink(_Storing):
     name = "aws-ssm"
     single = True
+    atomic = frozenset({"create"})
 
     def target(self) -> str:
         return f"/app/{next(self.numbers)}"
@@ -140,6 +158,9 @@ class TestAwsSsmSink(_Storing):
         found = self.had("ssm", "get_parameter", Name=body, WithDecryption=True)["Parameter"]
         assert found["Type"] == "SecureString"
         return {self.keys[0]: found["Value"].encode()}
+
+    def versions(self, body: str) -> int:
+        return int(self.had("ssm", "get_parameter", Name=body)["Parameter"]["Version"])
 
     def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
         self.aws.client("ssm").put_parameter(
@@ -150,6 +171,7 @@ class TestAwsSsmSink(_Storing):
 class TestAwsSsmSinkPath(_Storing):
     name = "aws-ssm"
     apart = True
+    atomic = frozenset({"create", "merge"})
     keys = ("db/password", "user", "-._")
 
     def target(self) -> str:
@@ -164,6 +186,10 @@ class TestAwsSsmSinkPath(_Storing):
             found["Name"].removeprefix(body): found["Value"].encode()
             for found in page["Parameters"]
         }
+
+    def versions(self, body: str) -> int:
+        page = self.aws.client("ssm").get_parameters_by_path(Path=body, Recursive=True)
+        return sum(found["Version"] for found in page["Parameters"])
 
     def rotate(self, body: str, key: str, value: str) -> None:
         self.aws.client("ssm").put_parameter(

@@ -67,6 +67,9 @@ class TestK8sSink(_Kmock, SinkContract):
         data = self.cluster.read(*body.split("/"))["data"]
         return {key: base64.b64decode(value) for key, value in data.items()}
 
+    def versions(self, body: str) -> int:
+        return int(self.cluster.read(*body.split("/"))["metadata"]["resourceVersion"])
+
     def rotate(self, body: str, key: str, value: str) -> None:
         space, name = body.split("/")
         self.cluster.change(space, name, {"data": {key: base64.b64encode(value.encode()).decode()}})

@@ -61,7 +61,7 @@ class TestDopplerSource(OnTheWay, Kit, SourceContract):
 
 class TestDopplerSink(Kit, SinkContract):
     apart = True
-    atomic = frozenset({"merge"})
+    atomic = frozenset({"replace", "merge"})
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "B_KEY", "C_KEY")
 
     def stored(self, body: str) -> Mapping[str, bytes]:
