@@ -25,6 +25,7 @@ class Fault(Enum):
     LOST = "it arrives and its response does not"
     DROPPED = "it does not arrive, and the connection ends"
     DENIED = "the response is 403, and the backend is not asked"
+    REFUSED = "the response is 400 with the request in it, and the backend is not asked"
 
 
 class Response(NamedTuple):
@@ -124,6 +125,8 @@ class FaultyProxy:
                 return None
             elif action is Fault.DENIED:
                 return Response(403, {}, b"")
+            elif action is Fault.REFUSED:
+                return Response(400, {}, f"{method} {target} {headers}\n".encode() + body)
             before = self._state and self._state()
             response = self._forward(method, target, headers, body)
             if self._state and self._state() != before:

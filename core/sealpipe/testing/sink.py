@@ -292,6 +292,27 @@ class SinkContract(Contract):
         if isinstance(error, UnavailableError) and how == "429":
             assert error.retry_after == server.retry_after
 
+    def test_a_redirect_is_not_followed(
+        self, environ: Mapping[str, str], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Whoever it leads to would get the credential and the values."""
+        del environ  # the backend is running
+        log_everything(caplog)
+        stranger = FaultyServer("404")
+        server = FaultyServer("307", elsewhere=stranger.url.replace("127.0.0.1", "localhost"))
+        try:
+            there = self.at(server.url)
+            if there is None:
+                pytest.skip(NOT_HTTP)
+            error = self._call(there, self.target(), self.values(self.canary), "create")
+        finally:
+            server.stop()
+            stranger.stop()
+        assert isinstance(error, PluginError), "nothing is stored"
+        assert not isinstance(error, UnavailableError | UnknownOutcomeError), error
+        assert stranger.received == 0
+        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
+
     @pytest.fixture
     def proxy(self, environ: Mapping[str, str], registry: Registry) -> Iterator[FaultyProxy]:
         """What stands between the sink and its backend."""
@@ -378,6 +399,20 @@ class SinkContract(Contract):
             assert isinstance(result, PluginError), "nothing is written"
             assert not isinstance(result, UnavailableError | UnknownOutcomeError), result
             assert self._read_target(body) == before
+
+    def test_a_refused_write_is_an_error_that_quotes_nothing(
+        self, proxy: FaultyProxy, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The response repeats the request, with all its values."""
+        values = self.values(self.canary)
+        _, changes = self._watch(proxy, self.target(), values, "create")
+        log_everything(caplog)
+        body = self.target()
+        proxy.start(_from(changes[0], Fault.REFUSED))
+        error = self._call(self._through, body, values, "create")
+        assert isinstance(error, PluginError), "nothing is written"
+        assert self._read_target(body) == {}
+        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
 
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.usefixtures("no_delays")
