@@ -45,6 +45,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # entry point for pytest does the same.
 pytest.register_assert_rewrite("sealpipe.testing")
 retry_at_once()
+sys.meta_path.append(SkipWithoutPart)
 
 
 REST_SECONDS = 600
@@ -105,7 +106,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     if worker is not None and not session.config.getoption("--all"):
         number = int(worker["workerid"].removeprefix("gw"))
         collect_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
-    sys.meta_path.append(SkipWithoutPart)
+    SkipWithoutPart.is_collecting = True
     gc.disable()
     try:
         return (yield)
