@@ -13,10 +13,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -27,6 +25,7 @@ from sealpipe.plugin import CI, CIInfo, Health, Info, Run
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.spellings import Finder
+from sealpipe.testing.proxy import Response, forward
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
@@ -34,8 +33,6 @@ CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 
 PATIENCE = 0.3
 """Seconds that `context.network` waits for a silent server, and its deadline for one that drips."""
-LONG = 30.0
-"""Seconds that a backend has for a request that is passed on to it."""
 DRIP = 0.1
 """Seconds between two bytes: far below any timeout of a single read."""
 
@@ -74,7 +71,8 @@ class FaultyServer:
                 faulty_server.changes += is_change
                 self.close_connection = True
                 if behind is not None and not is_change:
-                    self.respond(*self.pass_on(behind))
+                    if response := self.pass_on(behind):
+                        self.respond(*response)
                 elif how == "lost" and behind is not None:
                     self.pass_on(behind)
                 elif how == "silent":
@@ -91,22 +89,14 @@ class FaultyServer:
                     }
                     self.respond(int(how), headers, echo)
 
-            def pass_on(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
+            def pass_on(self, url: str) -> Response | None:
                 """Send the request to the backend, and return its response."""
-                parts = urlsplit(url)
-                backend = HTTPConnection(parts.hostname or "", parts.port, timeout=LONG)
-                headers = {**dict(self.headers.items()), "connection": "close"}
-                backend.request(self.command, parts.path + self.path, self.body or None, headers)
-                response = backend.getresponse()
-                content = response.read()
-                backend.close()
-                return response.status, dict(response.getheaders()), content
+                return forward(url, self.command, self.path, dict(self.headers), self.body)
 
             def respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
-                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
-                        self.send_header(name, value)
+                    self.send_header(name, value)
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)

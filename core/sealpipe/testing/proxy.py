@@ -47,7 +47,7 @@ class FaultyProxy:
     """
 
     def __init__(self, address: str) -> None:
-        self._address = urlsplit(address)
+        self._address = address
         self._turn = threading.Lock()
         self.start()
         proxy = self
@@ -128,29 +128,31 @@ class FaultyProxy:
             elif action is Fault.REFUSED:
                 return Response(400, {}, f"{method} {target} {headers}\n".encode() + body)
             before = self._state and self._state()
-            response = self._forward(method, target, headers, body)
+            response = forward(self._address, method, target, headers, body)
             if self._state and self._state() != before:
                 self.changes.append(self.count - 1)
             self.responses[-1] = response
             return None if action is Fault.LOST else response
 
-    def _forward(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes
-    ) -> Response | None:
-        address = self._address
-        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT)
-        try:
-            connection.request(
-                method, address.path.rstrip("/") + target, body or None, _without_hops(headers)
-            )
-            response = connection.getresponse()
-            received = _without_hops(dict(response.getheaders()))
-            return Response(response.status, received, response.read())
-        except (OSError, HTTPException):
-            return None
-        finally:
-            connection.close()
+
+def forward(
+    address: str, method: str, target: str, headers: Mapping[str, str], body: bytes
+) -> Response | None:
+    """Send a request to the backend at `address`; return its response, None if there is none."""
+    parts = urlsplit(address)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT)
+    try:
+        connection.request(
+            method, parts.path.rstrip("/") + target, body or None, _without_hops(headers)
+        )
+        response = connection.getresponse()
+        received = _without_hops(dict(response.getheaders()))
+        return Response(response.status, received, response.read())
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def _without_hops(headers: Mapping[str, str]) -> dict[str, str]:
