@@ -10,7 +10,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,6 +125,9 @@ class FaultyServer:
         self._server.server_close()
 
 
+NO_ANSWER = ("429", "503", "closed", "cut", "refused", "silent", "dripping")
+"""How a backend fails to answer: as `FaultyServer`, or `refused` (nobody listens there)."""
+
 # The last: Python 3.15's own.
 LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy", "_missing_stdlib_info"})
 
@@ -171,6 +174,23 @@ class Contract:
         )
         self._open.append(registry)
         return registry
+
+    @pytest.fixture
+    def trouble(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FaultyServer]]:
+        """Return a function that starts a server which fails in one way."""
+        started: list[FaultyServer] = []
+
+        def start(how: str, elsewhere: str = "") -> FaultyServer:
+            if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
+                monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
+            started.append(FaultyServer(how, elsewhere=elsewhere))
+            if how == "refused":
+                started[-1].stop()
+            return started[-1]
+
+        yield start
+        for each in started:
+            each.stop()
 
     def info(self, registry: Registry) -> Info:
         """Return the plugin's descriptor."""

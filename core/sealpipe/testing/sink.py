@@ -21,7 +21,7 @@ from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import (
     CANARY,
-    PATIENCE,
+    NO_ANSWER,
     Contract,
     FaultyServer,
     error_text,
@@ -265,53 +265,33 @@ class SinkContract(Contract):
             [self.canary, *self.secrets()],
         )
 
-    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
+    @pytest.mark.parametrize("how", NO_ANSWER)
     def test_a_backend_that_does_not_answer_is_unavailable(
         self,
+        trouble: Callable[..., FaultyServer],
         how: str,
         registry: Registry,
         caplog: pytest.LogCaptureFixture,
-        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A sink reads before it writes: nothing can have been written."""
-        log_everything(caplog)
-        if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
-            monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
-        server = FaultyServer(how)
-        try:
-            environ = self.at(server.url)
-            if environ is None:
-                pytest.skip(NOT_HTTP)
-            error = self._call(environ, self.target(), self.values(self.canary), "create")
-        finally:
-            server.stop()
-        lost = (UnknownOutcomeError,) if self._is_write_only(registry) and how != "429" else ()
-        assert isinstance(error, PluginError), "nothing is stored"
+        server = trouble(how)
+        error = self._store_at(server.url, caplog)
+        may_have_sent = self._is_write_only(registry) and how not in ("429", "refused")
+        lost = (UnknownOutcomeError,) if may_have_sent else ()
         assert isinstance(error, (UnavailableError, *lost)), error
-        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
         if isinstance(error, UnavailableError) and how == "429":
             assert error.retry_after == server.retry_after
 
-    def test_a_redirect_is_not_followed(
-        self, environ: Mapping[str, str], caplog: pytest.LogCaptureFixture
+    @pytest.mark.usefixtures("environ")
+    def test_a_redirect_to_another_host_is_an_error_and_not_followed(
+        self, trouble: Callable[..., FaultyServer], caplog: pytest.LogCaptureFixture
     ) -> None:
         """Whoever it leads to would get the credential and the values."""
-        del environ  # the backend is running
-        log_everything(caplog)
-        stranger = FaultyServer("404")
-        server = FaultyServer("307", elsewhere=stranger.url.replace("127.0.0.1", "localhost"))
-        try:
-            there = self.at(server.url)
-            if there is None:
-                pytest.skip(NOT_HTTP)
-            error = self._call(there, self.target(), self.values(self.canary), "create")
-        finally:
-            server.stop()
-            stranger.stop()
-        assert isinstance(error, PluginError), "nothing is stored"
+        stranger = trouble("404")
+        server = trouble("307", stranger.url.replace("127.0.0.1", "localhost"))
+        error = self._store_at(server.url, caplog)
         assert not isinstance(error, UnavailableError | UnknownOutcomeError), error
         assert stranger.received == 0
-        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
 
     @pytest.fixture
     def proxy(self, environ: Mapping[str, str], registry: Registry) -> Iterator[FaultyProxy]:
@@ -558,6 +538,17 @@ class SinkContract(Contract):
             except Exception as error:
                 kind = f"{type(error).__module__}.{type(error).__qualname__}"
                 raise AssertionError(f"{kind} is none of the contract's errors") from error
+
+    def _store_at(self, url: str, caplog: pytest.LogCaptureFixture) -> PluginError:
+        """Store at another address; return the error, after a look whether anything shows."""
+        environ = self.at(url)
+        if environ is None:
+            pytest.skip(NOT_HTTP)
+        log_everything(caplog)
+        error = self._call(environ, self.target(), self.values(self.canary), "create")
+        assert isinstance(error, PluginError), "nothing is stored"
+        assert not find_leaks(error_text(error) + log_text(caplog), [self.canary, *self.secrets()])
+        return error
 
     def _settle(
         self,
