@@ -119,6 +119,23 @@ class TestWhatIsStored:
 
 
 class TestAtTheSameMoment:
+    def test_a_version_made_of_an_older_one_takes_back_no_change(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        """Of three writers, the third began with a version that lacks what the first changed."""
+        google.hold("db", b'{"a": "old"}')
+        theirs = [b'{"a": "new"}', b'{"a": "old", "b": "ours", "c": "theirs"}']
+
+        def rule(asked: Asked) -> Any:
+            if not is_call(":addVersion")(asked) or not theirs:
+                return None
+            content = theirs.pop(0)
+            return meanwhile(lambda: google.add("db", content))
+
+        google.rule = rule
+        put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
+        assert members(google, "db") == {"a": "new", "b": "ours", "c": "theirs"}
+
     def test_a_marker_is_written_over_none_of_others(
         self, google: FakeSecretManager, environ: dict[str, str]
     ) -> None:
