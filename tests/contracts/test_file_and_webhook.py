@@ -48,14 +48,11 @@ class TestWebhookChannel(ChannelContract):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Receiver() as self.receiver:
-            yield self.at(self.backend())
+            yield self.at(self.receiver.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         self.address = f"{url}/hooks/7"
-        return {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": SIGNING}
-
-    def backend(self) -> str:
-        return self.receiver.base_url
+        return {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": SIGNING, "ADDRESS_OF_THE_TEST": url}
 
     def recipient(self) -> str:
         return self.address

@@ -23,9 +23,11 @@ from sealpipe.plugin import CONFIRMS, Channel, Delivery, Message, Secret
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import (
     PATIENCE,
+    PROBE,
     Contract,
     FaultyServer,
     error_text,
+    find_address,
     find_leaks,
     log_everything,
     log_text,
@@ -43,9 +45,9 @@ TITLES = tuple(
 PASSCODES = ("1234", "a*b_c~d <e>&", "with ` a tick", "``x``", "@ann", "/close", "&lt;")
 """Passcodes that must arrive exactly."""
 
-NOT_ACCEPTED = ("unreachable", "429", "503")
+NOT_ACCEPTED = ("refused", "429", "503")
 """Failures after which the message is certainly not out."""
-UNKNOWN = ("500", "closed", "lost", "silent", "dripping")
+UNKNOWN = ("500", "closed", "cut", "lost", "silent", "dripping")
 """Failures after which it may be out."""
 
 
@@ -78,8 +80,7 @@ Fail = Callable[[str], tuple[Failing, PluginError | Delivery]]
 class ChannelContract(Contract):
     """Subclass it with `name`, `recipient`, `strangers` and `received`.
 
-    `at` adds the tests of failures, `backend` those of a channel that reads before it sends, and
-    `shown` the tests of hostile titles.
+    `at` adds the tests of failures, and `shown` those of hostile titles.
     """
 
     kind = "channel"
@@ -104,37 +105,36 @@ class ChannelContract(Contract):
         return ()
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the channel uses another address, or None without HTTP."""
+        """The environment in which the channel uses another address, or None without HTTP.
+
+        It sets the variable that has the backend's address in `environ`: only sending fails, and
+        what a channel reads before or after is answered.
+        """
         del url
         return None
 
-    def backend(self) -> str | None:
-        """Return the address of the backend that takes the messages, as `at` is given one.
-
-        With it, only sending fails in the tests of failures, and what the channel reads before or
-        after is answered.
-        """
-        return None
-
     @contextmanager
-    def failing(self, how: str) -> Iterator[Failing | None]:
+    def failing(self, how: str, environ: Mapping[str, str]) -> Iterator[Failing | None]:
         """Run a backend that fails in one way, from the block's begin to its end.
 
-        `how` is `unreachable` or one of `FaultyServer`. None: this backend does not fail so.
-        Override it for a channel without HTTP.
+        `how` is `refused` or one of `FaultyServer`, which stands before the backend of
+        `environ`. None: this backend does not fail so. Override it for a channel without HTTP.
         """
-        if how == "unreachable":
+        if how == "refused":
             with socket.socket() as nobody:  # bound, so that nobody else gets the port
                 nobody.bind(("127.0.0.1", 0))
-                environ = self.at(f"http://127.0.0.1:{nobody.getsockname()[1]}")
-                yield None if environ is None else Failing(environ, lambda: 0)
+                there = self.at(f"http://127.0.0.1:{nobody.getsockname()[1]}")
+                yield None if there is None else Failing(there, lambda: 0)
             return
-        behind = self.backend()
-        server = FaultyServer(how, behind)
+        variable = find_address(environ, self.at(PROBE) or {})
+        if how == "lost" and variable is None:
+            yield None  # without the backend it is the same as `closed`
+            return
+        server = FaultyServer(how, variable and variable.address)
         try:
-            environ = None if how == "lost" and behind is None else self.at(server.url)
+            there = self.at(server.url)
             wait = server.retry_after if how == "429" else None
-            yield None if environ is None else Failing(environ, lambda: server.changes, wait)
+            yield None if there is None else Failing(there, lambda: server.changes, wait)
         finally:
             server.stop()
 
@@ -247,15 +247,14 @@ class ChannelContract(Contract):
 
         It returns the backend and the channel's error, or what `send` returned.
         """
-        del environ  # the backend is running
         log_everything(caplog)
 
         def fail(how: str) -> tuple[Failing, PluginError | Delivery]:
             if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
                 monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
-            with self.failing(how) as failing:
+            with self.failing(how, environ) as failing:
                 if failing is None:
-                    pytest.skip(f"{self.name} has no such failure, or `at` and `backend` name none")
+                    pytest.skip(f"{self.name} has no such failure, or `at` names none")
                 result = self.send_to(self.registry_in(failing.environ).channel(self.name))
             if isinstance(result, PluginError):
                 self.check_leaks(error_text(result))
@@ -290,7 +289,7 @@ class ChannelContract(Contract):
         before = len(self.received())
         failing, result = fail(how)
         if not failing.sent():
-            pytest.skip("the channel reads before it sends: say where with `backend`")
+            pytest.skip("it reads before it sends: `at` has to set a variable of `environ`")
         assert failing.sent() == 1, "the channel itself sent it again"
         assert not isinstance(result, UnavailableError), f"the core would send it again: {result}"
         if isinstance(result, Delivery):

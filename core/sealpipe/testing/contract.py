@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import pytest
 
@@ -127,6 +127,31 @@ class FaultyServer:
 
 NO_ANSWER = ("429", "503", "closed", "cut", "refused", "silent", "dripping")
 """How a backend fails to answer: as `FaultyServer`, or `refused` (nobody listens there)."""
+
+PROBE = "http://127.0.0.1:9"
+"""What `at` is asked for to see where it writes an address."""
+
+
+class Variable(NamedTuple):
+    """A variable of an environment with a backend's address; `text` has {} in its place."""
+
+    name: str
+    address: str
+    text: str
+
+
+def find_address(environ: Mapping[str, str], there: Mapping[str, str]) -> Variable | None:
+    """Return the variable of `environ` that has the backend's address.
+
+    `there` is what `at` returns for `PROBE`. None if it sets no variable of `environ` to that.
+    """
+    for name, value in there.items():
+        before, found, after = value.partition(PROBE)
+        if found and name in environ:
+            address = environ[name].removeprefix(before).removesuffix(after)
+            return Variable(name, address, f"{before}{{}}{after}")
+    return None
+
 
 # The last: Python 3.15's own.
 LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy", "_missing_stdlib_info"})

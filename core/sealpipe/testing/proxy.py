@@ -1,4 +1,4 @@
-"""A proxy between a sink and its backend that loses, drops, refuses and holds requests."""
+"""A proxy between a plugin and its backend that loses, drops, refuses and holds requests."""
 
 from __future__ import annotations
 

@@ -22,9 +22,12 @@ from sealpipe.registry import Registry
 from sealpipe.testing.contract import (
     CANARY,
     NO_ANSWER,
+    PROBE,
     Contract,
     FaultyServer,
+    Variable,
     error_text,
+    find_address,
     find_leaks,
     log_everything,
     log_text,
@@ -46,14 +49,6 @@ HARD: tuple[str, ...] = (
     "x" * 20_000,
 )
 """Values that must be stored exactly, or refused before anything is stored."""
-
-
-class _Variable(NamedTuple):
-    """A variable with the backend's address; `text` has {} in its place."""
-
-    name: str
-    address: str
-    text: str
 
 
 class _CleanCall(NamedTuple):
@@ -507,19 +502,14 @@ class SinkContract(Contract):
         if not self.atomic.issuperset(modes):
             pytest.skip("the backend does not refuse a write if another writer was faster")
 
-    def _find_address(self, environ: Mapping[str, str]) -> _Variable | None:
+    def _find_address(self, environ: Mapping[str, str]) -> Variable | None:
         """Return the variable of `environ` that has the backend's address: `at` sets it."""
-        sign = "http://127.0.0.1:9"
-        there = self.at(sign)
+        there = self.at(PROBE)
         if there is None:
             return None
-        for name, value in there.items():
-            before, found, after = value.partition(sign)
-            if found:
-                assert name in environ, f"at() sets {name}, and environ does not"
-                address = environ[name].removeprefix(before).removesuffix(after)
-                return _Variable(name, address, f"{before}{{}}{after}")
-        raise AssertionError("at() sets no variable to the address")
+        variable = find_address(environ, there)
+        assert variable is not None, "at() sets no variable of environ to the address"
+        return variable
 
     def _call(
         self,

@@ -56,13 +56,10 @@ class OnChat(ChannelContract):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Chat() as self.chat:
-            yield self.at(self.backend())
+            yield self.at(self.chat.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"CHAT_URL": url, "CHAT_TOKEN": TOKEN}
-
-    def backend(self) -> str:
-        return self.chat.base_url
 
     def recipient(self) -> str:
         return "ann"

@@ -94,11 +94,11 @@ class TestEmail(Kit):
         return [PASSWORD]
 
     @contextmanager
-    def failing(self, how: str) -> Iterator[Failing | None]:
+    def failing(self, how: str, environ: Mapping[str, str]) -> Iterator[Failing | None]:
         """The last dot is what makes a message one that may be out."""
-        environ, before = self.box.environ(), len(self.box.received)
-        if how == "unreachable":
-            environ["SEALPIPE_PLUGIN_EMAIL__PORT"] = f"{silent_port()}"
+        there, before = dict(environ), len(self.box.received)
+        if how == "refused":
+            there["SEALPIPE_PLUGIN_EMAIL__PORT"] = f"{silent_port()}"
         elif how in ("429", "503"):
             self.box.answers.rcpt = "450 4.2.0 greylisted"
         elif how == "400":
@@ -107,11 +107,11 @@ class TestEmail(Kit):
             self.box.answers.breaks.add("data")
         elif how == "silent":
             self.box.answers.hangs.add("data")
-            environ["SEALPIPE_PLUGIN_EMAIL__TIMEOUT"] = "2"
+            there["SEALPIPE_PLUGIN_EMAIL__TIMEOUT"] = "2"
         else:
             yield None
             return
-        yield Failing(environ, lambda: len(self.box.received) - before)
+        yield Failing(there, lambda: len(self.box.received) - before)
         self.box.answers.rcpt = ""
         self.box.answers.breaks.clear()
         self.box.answers.hangs.clear()
@@ -129,13 +129,10 @@ class TestSlack(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeSlack() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.api_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_SLACK__API_URL": url, "SLACK_BOT_TOKEN": fake_chat.TOKEN}
-
-    def backend(self) -> str:
-        return self.fake.api_url
 
     def recipient(self) -> str:
         return "#ops"
@@ -152,11 +149,13 @@ class TestSlack(Kit):
 
 
 class TestSlackWebhook(TestSlack):
+    @pytest.fixture
+    def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
+        with FakeSlack() as self.fake:
+            yield self.at(self.fake.base_url)
+
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": f"ops={url}{fake_chat.HOOK}"}
-
-    def backend(self) -> str:
-        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
@@ -171,13 +170,10 @@ class TestTeams(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeTeams() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_TEAMS__WEBHOOKS": f"ops={url}{WORKFLOW}"}
-
-    def backend(self) -> str:
-        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
@@ -198,13 +194,10 @@ class TestMattermost(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeMattermost() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_MATTERMOST__WEBHOOKS": f"ops={url}{MATTERMOST_HOOK}"}
-
-    def backend(self) -> str:
-        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
@@ -225,13 +218,10 @@ class TestDiscord(Kit):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeDiscord() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_DISCORD__WEBHOOKS": f"ops={url}{DISCORD_HOOK}"}
-
-    def backend(self) -> str:
-        return self.fake.base_url
 
     def recipient(self) -> str:
         return "ops"
@@ -251,9 +241,6 @@ class Comments(Kit):
 
     fake: FakeGitHub | FakeGitLab
 
-    def backend(self) -> str:
-        return self.fake.base_url
-
     def received(self) -> Sequence[str]:
         return self.fake.bodies()
 
@@ -268,7 +255,7 @@ class TestGitHubComment(Comments):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeGitHub() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"GITHUB_API_URL": url, "GITHUB_TOKEN": fake_github.TOKEN}
@@ -286,7 +273,7 @@ class TestGitLabNote(Comments):
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with FakeGitLab() as self.fake:
-            yield self.at(self.backend())
+            yield self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"CI_SERVER_URL": url, "GITLAB_TOKEN": fake_gitlab.TOKEN}

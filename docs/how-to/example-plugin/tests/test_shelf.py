@@ -85,6 +85,3 @@ class TestChannel(OnShelf, ChannelContract):
 
     def shown(self) -> Sequence[Shown]:
         return [Shown(self.received()[-1])]  # a note is plain text: nothing in it is a link
-
-    def backend(self) -> str:
-        return self.shelf.url
