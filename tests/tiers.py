@@ -91,6 +91,7 @@ REST: Final[Mapping[str, str]] = {
         "Microsoft's own client, whose import takes a second"
     ),
     "tests/contracts/test_aws.py::TestAwsSmSink::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSmSinkWithoutAValue": "the contract once more",
     "tests/contracts/test_aws.py::TestAwsSsmSink::test_killed": _KILLS,
     "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_killed": _KILLS,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,

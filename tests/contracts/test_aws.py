@@ -125,6 +125,15 @@ class TestAwsSmSink(_InSecretsManager):
         )
 
 
+class TestAwsSmSinkWithoutAValue(TestAwsSmSink):
+    """Every secret was made without a value, which AWS allows."""
+
+    def target(self) -> str:
+        name = super().target()
+        self.aws.client("secretsmanager").create_secret(Name=name)
+        return name
+
+
 class TestAwsSmSinkWhole(_InSecretsManager):
     keys = ("", "", "")
     single = True
