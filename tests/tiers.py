@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _STRACE = "whole commands under strace"
+_KEYS = "each fault for each key; a bare run has them for one"
 _KILLS = "a sweep of kills"
 _PYTEST = "runs pytest, many times"
 _PROCESSES = "a process for each case"
@@ -99,6 +100,10 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/vault/test_contract.py::TestStoringVersionedKeys::test_killed": _KILLS,
     "tests/contracts/test_aws.py::TestAwsSsmSink::test_killed": _KILLS,
     "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_a_lost_write": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_a_write": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_what_may_not": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_what_the_backend": _KEYS,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
