@@ -141,14 +141,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.all = (
             True  # and so it is for the workers, whose arguments are never the user's own
         )
-    if config.getoption("--hypothesis-seed", None) is None:
-        from hypothesis import settings  # here, where it is told to load no plugins
-        from hypothesis.internal.conjecture import providers
+    from hypothesis import settings  # here, where it is told to load no plugins
+    from hypothesis.internal.conjecture import providers
 
+    if config.getoption("--hypothesis-seed", None) is None:
         settings.load_profile("ci")
         # It also draws the texts and numbers that stand in whichever modules of ours are loaded:
         # other cases after any change of the code, and for any choice of tests.
         providers._get_local_constants = lambda: providers._local_constants
+    else:
+        settings.register_profile("other cases", deadline=None)
+        settings.load_profile("other cases")
 
 
 @pytest.hookimpl(optionalhook=True)
