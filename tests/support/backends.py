@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,6 +44,19 @@ def registry(
     found = os.environ if environ is None else environ
     files = {"new_file": create_file, "replace_file": replace_file}
     return Registry(environ=found, stdin=io.BytesIO(stdin), network=lambda: network, **files)
+
+
+@contextmanager
+def registries(**environ: str) -> Iterator[Callable[..., Registry]]:
+    """Makes registries in an environment with changes, and closes them in the end."""
+    with ExitStack() as stack:
+
+        def make(**changes: str) -> Registry:
+            whole = {**environ, **changes}
+            ca_file = Path(whole["SEALPIPE_CA_FILE"]) if "SEALPIPE_CA_FILE" in whole else None
+            return stack.enter_context(closing(registry(whole, ca_file=ca_file)))
+
+        yield make
 
 
 def resolved(found: Registry, *texts: str, cache: Cache | None = None) -> list[Field]:

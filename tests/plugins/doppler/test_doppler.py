@@ -25,14 +25,13 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Locator, Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
 from sealpipe_plugins.text_markers import append_marker, split_markers
-from support.backends import answers, put_by, resolved
+from support.backends import answers, put_by, registries, resolved
 from support.ci_jobs import job_token
 from support.fake_web import Reply, first, meanwhile
 
@@ -45,21 +44,8 @@ Registries = Callable[..., Registry]
 @pytest.fixture
 def at(fake: FakeDoppler) -> Iterator[Registries]:
     """Makes registries with a token, and closes them."""
-    made: list[Registry] = []
-
-    def make(token: str = ACCOUNT, **environ: str) -> Registry:
-        network = PluginNetwork(None)
-        whole = {
-            "DOPPLER_API_HOST": fake.base_url,
-            **({"DOPPLER_TOKEN": token} if token else {}),
-            **environ,
-        }
-        made.append(Registry(environ=whole, network=lambda: network))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    with registries(DOPPLER_API_HOST=fake.base_url) as make:
+        yield lambda token=ACCOUNT, **environ: make(DOPPLER_TOKEN=token, **environ)
 
 
 def put(registry: Registry, target: str, mode: Mode = "create", **values: str) -> WriteResult:

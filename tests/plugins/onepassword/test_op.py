@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,12 @@ from sealpipe.errors import (
     SettingError,
     UnavailableError,
 )
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
-from support.backends import opened
+from support.backends import opened, registry
 from support.fake_web import Reply
 from support.parts import library
 
@@ -42,26 +41,9 @@ def fake() -> Iterator[FakeConnect]:
         yield filled(server)
 
 
-@pytest.fixture(autouse=True)
-def _networks_end() -> Iterator[None]:
-    yield
-    while NETWORKS:
-        NETWORKS.pop().http().close()
-
-
-NETWORKS: list[PluginNetwork] = []
-
-
-def network(ca_file: Path | None = None) -> Callable[[], PluginNetwork]:
-    """A way out, closed after the test."""
-    NETWORKS.append(PluginNetwork(ca_file))
-    made = NETWORKS[-1]
-    return lambda: made
-
-
 def connected(fake: FakeConnect, **more: str) -> Registry:
     environ = {"OP_CONNECT_HOST": fake.base_url, "OP_CONNECT_TOKEN": TOKEN, **more}
-    return Registry(environ=environ, network=network())
+    return registry(environ)
 
 
 def values(registry: Registry, *texts: str) -> list[tuple[str, bytes]]:
@@ -179,7 +161,7 @@ class TestConnect:
         with FakeConnect(tls=context) as server:
             filled(server)
             environ = {"OP_CONNECT_HOST": server.base_url, "OP_CONNECT_TOKEN": TOKEN}
-            with_ca = Registry(environ=environ, network=network(tmp_path / "ca.pem"))
+            with_ca = registry(environ, ca_file=tmp_path / "ca.pem")
             assert values(with_ca, "op://Prod env/db/username") == [("username", b"app")]
             error = answer_of(connected(server), "op://Prod env/db/username")
         assert isinstance(error, NotConfiguredError)
