@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from sealpipe.spellings.needles import Needle
@@ -48,23 +48,15 @@ _SEAM: Final = b"\xff\xfe\xff"
 Fragment = tuple[bytes, Needle]
 
 
-def _resolve_escapes(data: bytes) -> Iterator[bytes]:
-    """Yield the data without escapes, and what was on the way there.
-
-    An escape that comes of others, such as `\\a` of `\\%61`, may take a value's beginning with it.
-    """
-    given = data
+def _resolve_escapes(data: bytes) -> bytes:
     for _ in range(_ROUNDS):
         before = data
         for sign, escape in _ESCAPES.items():
             if sign in data:
-                after = escape.compiled.sub(_decode_entity if sign == b"&" else _decode, data)
-                if data not in (given, after):
-                    yield data
-                data = after
+                data = escape.compiled.sub(_decode_entity if sign == b"&" else _decode, data)
         if data == before:
             break
-    yield data
+    return data
 
 
 def _decode(found: re.Match[bytes]) -> bytes:
@@ -131,9 +123,8 @@ class Sieve:
     def find_possible(self, data: bytes) -> set[Needle]:
         """Return the needles that the data may contain."""
         is_spelled = b"\\" in data or b"%" in data or b"&" in data
-        found: set[Needle] = set()
-        for resolved in _resolve_escapes(data) if is_spelled else (data,):
-            found.update(self._look(resolved.translate(_TO_SMALL, _DROPPED)))
+        resolved = _resolve_escapes(data) if is_spelled else data
+        found = self._look(resolved.translate(_TO_SMALL, _DROPPED))
         if is_spelled or self._unsieved:
             # Text before a value may have become part of an escape with its beginning; or the value
             # has no letters.
