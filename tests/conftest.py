@@ -45,6 +45,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # entry point for pytest does the same.
 pytest.register_assert_rewrite("sealpipe.testing")
 retry_at_once()
+sys.meta_path.append(SkipWithoutPart)
 
 
 REST_SECONDS = 600
@@ -105,7 +106,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     if worker is not None and not session.config.getoption("--all"):
         number = int(worker["workerid"].removeprefix("gw"))
         collect_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
-    sys.meta_path.append(SkipWithoutPart)
+    SkipWithoutPart.is_collecting = True
     gc.disable()
     try:
         return (yield)
@@ -140,10 +141,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.all = (
             True  # and so it is for the workers, whose arguments are never the user's own
         )
-    if config.getoption("--hypothesis-seed", None) is None:
-        from hypothesis import settings  # here, where it is told to load no plugins
+    from hypothesis import settings  # here, where it is told to load no plugins
+    from hypothesis.internal.conjecture import providers
 
+    if config.getoption("--hypothesis-seed", None) is None:
         settings.load_profile("ci")
+        # It also draws the texts and numbers that stand in whichever modules of ours are loaded:
+        # other cases after any change of the code, and for any choice of tests.
+        providers._get_local_constants = lambda: providers._local_constants
+    else:
+        settings.register_profile("other cases", deadline=None)
+        settings.load_profile("other cases")
 
 
 @pytest.hookimpl(optionalhook=True)

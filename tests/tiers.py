@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _STRACE = "whole commands under strace"
+_KEYS = "each fault for each key; a bare run has them for one"
 _KILLS = "a sweep of kills"
 _PYTEST = "runs pytest, many times"
 _PROCESSES = "a process for each case"
@@ -42,6 +43,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": (
         "starts two servers"
     ),
+    "tests/mcp/test_page.py": "starts servers, and imports the SDK for each",
     "tests/mcp/test_vault.py": "starts OpenBao",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
@@ -54,6 +56,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
+    "tests/cli/scenarios/test_scenarios.py::test_scenario[smoke]": "a process for each command",
     "tests/cli/kills/test_cancelled_steps.py": _KILLS,
     "tests/cli/kills/test_commands.py": _KILLS,
     "tests/cli/kills/test_every_step.py": _KILLS,
@@ -83,31 +86,37 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/age/test_end_to_end.py::test_killed_at_any_step": _KILLS,
     "tests/plugins/age/test_end_to_end.py::test_neither_key_nor_value_shows": _STRACE,
     "tests/plugins/age/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": _STRACE,
-    "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
-    "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_reading_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_end_to_end.py::TestAzure::test_storing_shows": _STRACE,
     "tests/plugins/azure_key_vault/test_official_client.py": (
         "Microsoft's own client, whose import takes a second"
     ),
-    "tests/plugins/azure_key_vault/test_storing.py::TestLostResponses::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSmSink::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSmSinkWithoutAValue": "the contract once more",
+    "tests/contracts/test_k8s.py::TestK8sSink::test_killed": _KILLS,
+    "tests/plugins/azure_key_vault/test_contract.py::TestAzureKvSink::test_killed": _KILLS,
+    "tests/plugins/gcp/test_contract.py::TestGcpSmSink::test_killed": _KILLS,
+    "tests/plugins/vault/test_contract.py::TestStoringKeysWithoutVersions::test_killed": _KILLS,
+    "tests/plugins/vault/test_contract.py::TestStoringVersionedKeys::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSink::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_killed": _KILLS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_a_lost_write": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_a_write": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_what_may_not": _KEYS,
+    "tests/contracts/test_aws.py::TestAwsSsmSinkPath::test_what_the_backend": _KEYS,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_reading_shows": _STRACE,
     "tests/plugins/gcp/test_end_to_end.py::TestGcp::test_storing_shows": _STRACE,
     "tests/plugins/gcp/test_official_client.py": "Google's own client, whose import takes a second",
-    "tests/plugins/gcp/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_killed_at_any_step": _KILLS,
-    "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows": _STRACE,
-    "tests/plugins/keepass/test_end_to_end.py::test_no_file_has_what_is_collected_in_clear": (
-        _STRACE
-    ),
+    "tests/plugins/keepass/test_end_to_end.py::TestKeepass::test_reading_shows": _STRACE,
+    "tests/plugins/keepass/test_end_to_end.py::TestKeepass::test_storing_shows": _STRACE,
     "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_nowhere_else": (
         _STRACE
     ),
-    "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
-    "tests/plugins/doppler/test_end_to_end.py::test_reading_shows": _STRACE,
-    "tests/plugins/doppler/test_end_to_end.py::test_storing_shows": _STRACE,
-    "tests/plugins/infisical/test_end_to_end.py::test_reading_shows": _STRACE,
-    "tests/plugins/infisical/test_end_to_end.py::test_storing_shows": _STRACE,
+    "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_reading_shows": _STRACE,
+    "tests/plugins/doppler/test_end_to_end.py::TestDoppler::test_storing_shows": _STRACE,
+    "tests/plugins/infisical/test_end_to_end.py::TestInfisical::test_reading_shows": _STRACE,
+    "tests/plugins/infisical/test_end_to_end.py::TestInfisical::test_storing_shows": _STRACE,
     "tests/plugins/local/test_dotenv_encoder.py::test_beyond_ascii": (
         "14,000 characters for each reader of .env files"
     ),
@@ -116,13 +125,14 @@ REST: Final[Mapping[str, str]] = {
     "tests/unit/batch/test_races.py": "kills workers and servers",
     "tests/unit/core/test_installation.py::test_a_real_tool_of_uv": "runs uv",
     "tests/unit/core/test_installation.py::test_a_real_venv_of_uv": "runs uv",
+    "tests/unit/core/test_packaging.py::test_the_wheel_works_by_itself": "installs the wheel",
     "tests/unit/core/test_state_kills.py": _KILLS,
+    "tests/unit/core/test_types.py": "runs mypy on users' scripts",
     "tests/unit/docs/test_readme_runs.py": "starts the service and three commands",
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
     "tests/unit/registry/test_pluggy_versions.py": "installs other versions of pluggy",
-    "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_1password_only": (
-        _STRACE
-    ),
+    "tests/plugins/onepassword/test_end_to_end.py::TestOp::test_reading_shows": _STRACE,
+    "tests/plugins/onepassword/test_end_to_end.py::TestOp::test_storing_shows": _STRACE,
     "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows": _STRACE,
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",

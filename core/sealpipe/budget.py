@@ -217,13 +217,17 @@ def _make_final_error(
             OutcomeUnknownError,
             f"it is not known whether the service could {operation.name}: {last.message}",
             last,
+            operation.if_unknown,
         )
     return last
 
 
-def _convert_error(kind: type[ServiceError], message: str, last: ServiceError) -> ServiceError:
+def _convert_error(
+    kind: type[ServiceError], message: str, last: ServiceError, remedy: str | None = None
+) -> ServiceError:
     error = kind(
         message,
+        remedy=remedy,
         status=last.status,
         error_code=last.error_code,
         additional_data=last.additional_data,

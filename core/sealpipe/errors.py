@@ -91,6 +91,24 @@ class SealpipeError(Exception):
         self.message = message
         self.remedy = self.default_remedy if remedy is None else remedy
 
+    def copy_with(self, *, message: str | None = None, remedy: str | None = None) -> Self:
+        """Return this error with another message or remedy, or both; all else is the same.
+
+        For whoever knows more than the place that raised it: `raise copy from error.__cause__`.
+        """
+        made = type(self).__new__(type(self), self.message if message is None else message)
+        words = {"message": message, "remedy": remedy}
+        given = {name: text for name, text in words.items() if text is not None}
+        vars(made).update(vars(self), **given)
+        if notes := getattr(self, "__notes__", ()):
+            made.__notes__ = [*notes]
+        return made.with_traceback(self.__traceback__)
+
+
+def add_to_remedy(remedy: str, more: str) -> Remedy:
+    """Return a remedy with more at its end, in both of its forms."""
+    return Remedy(remedy + more, python=getattr(remedy, "python", remedy) + more)
+
 
 def note_remedy(error: SealpipeError) -> None:
     """Let tracebacks show the remedy, in words of Python.

@@ -282,6 +282,6 @@ def find_created_request(
         )
     if rows and isinstance(error, OutcomeUnknownError):
         codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])
-        error.message += f"; if it was made, it is one of these, newest first: {codes}"
-        error.args = (error.message,)
+        more = f"; if it was made, it is one of these, newest first: {codes}"
+        raise error.copy_with(message=error.message + more) from error.__cause__
     raise error

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -172,9 +172,12 @@ class Session:
     """Its connections, which sessions made from this one share."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
     """The check that every HTTP request passes before it is sent."""
+    made_gate: InitVar[CustodyGate | None] = None
+    """The gate, where one of these credentials has been made: it takes a millisecond."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gate", CustodyGate(self.credential, self.previous))
+    def __post_init__(self, made_gate: CustodyGate | None) -> None:
+        gate = made_gate or CustodyGate(self.credential, self.previous)
+        object.__setattr__(self, "gate", gate)
 
     def start_budget(self) -> Budget:
         """Start the time and tries of one call."""
@@ -260,11 +263,11 @@ class Session:
 
     def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
         """Return this session with another origin of its events."""
-        return replace(self, origin=origin)
+        return replace(self, origin=origin, made_gate=self.gate)
 
     def with_transport(self, transport: Transport) -> Session:
         """Return this session on other connections."""
-        return replace(self, transport=transport)
+        return replace(self, transport=transport, made_gate=self.gate)
 
     def after_waiting(self, seconds: float) -> Session:
         """Return this session for a call that has waited so long.
@@ -364,12 +367,13 @@ def open_session(
             f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one"
         )
     previous = open_previous(api_key_previous) if api_key_previous else None
+    gate = CustodyGate(credential, previous)
     session = Session(
         credential,
         parse_base_url(base_url or ""),
         parse_link_base_url(link_base_url or ""),
         # One registry for all calls: a plugin's set-up also serves the next call.
-        cache(partial(registry, authorities, CustodyGate(credential, previous), seconds)),
+        cache(partial(registry, authorities, gate, seconds)),
         seconds,
         authorities,
         hooks,
@@ -378,6 +382,7 @@ def open_session(
         and "link_base_url" in machine.get("enforce", {}).get("service", {}),
         batch_rows_per_hour=config.batch_rows_per_hour,
         custody_levels=custody_levels or CustodyLevels(),
+        made_gate=gate,
     )
     # Before DNS and a proxy see their hosts.
     session.gate.check("an address", session.base_url.encode(), session.link_base_url.encode())

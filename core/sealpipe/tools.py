@@ -12,7 +12,7 @@ from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
 from sealpipe.api.responses import escape_text
 from sealpipe.budget import Budget, call
-from sealpipe.errors import OutcomeUnknownError, ProtocolError, Remedy, ServiceError, UsageError
+from sealpipe.errors import ProtocolError, Remedy, ServiceError, UsageError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
@@ -103,30 +103,23 @@ def _run_in_session(session: Session, exchange: Exchange[T]) -> T:
     budget = session.start_budget()
     mcp_session = _open_session(budget)
     try:
-        try:
-            return exchange(mcp_session, budget)
-        except ServiceError as error:
-            if error.status != 404 or mcp_session.session_id is None:
-                raise
-        # The service has ended our session without doing anything: try once more, in a new session.
-        mcp_session = _open_session(budget)
         return exchange(mcp_session, budget)
-    except OutcomeUnknownError as error:
-        error.remedy = (
-            "look whether the tool did its work before you call it again: it is never sent twice"
-        )
-        raise
+    except ServiceError as error:
+        if error.status != 404 or mcp_session.session_id is None:
+            raise
+    # The service has ended our session without doing anything: try once more, in a new session.
+    return exchange(_open_session(budget), budget)
 
 
 def _open_session(budget: Budget) -> McpSession:
     try:
         mcp_session = call(mcp.initialize(), budget)
     except ProtocolError as error:
-        if error.status == 404:
-            error.remedy = (
-                "the service may offer no tools here; else check that the base URL is its API's"
-            )
-        raise
+        if error.status != 404:
+            raise
+        raise error.copy_with(
+            remedy="the service may offer no tools here; else check that the base URL is its API's"
+        ) from error.__cause__
     if mcp_session.revision not in mcp.REVISIONS:
         raise ProtocolError(
             f"the service uses revision {escape_text(mcp_session.revision, 40)} of the "

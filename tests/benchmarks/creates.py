@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import plain
 from bench import Bench
 from measuring import Command, Pair
 from table import Row
 
-MOST_CPU = {"sync": 0.9, "async": 1.0, "plain-async": 1.0}
+MOST_CPU = {"sync": 0.9, "async": 1.0}
 NUMBER, SHORT_NUMBER = 1_000, 20
 KINDS = ("wall", "cpu")
 WAYS = {
     "sync": "`Client.create_share`, one after the other; `httpx.Client`",
     "async": "`AsyncClient.create_share`, 10 in flight; `httpx.AsyncClient`",
-    "plain-async": "the same in an environment without the development extras",
 }
 
 
@@ -25,9 +23,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     number = SHORT_NUMBER if bench.short else NUMBER
     for way, what in WAYS.items():
         # A service that has forgotten all, so that it does not grow from one way to the next.
-        words = bench.python("creates.py", way.removeprefix("plain-"), str(number), str(bench.runs))
-        if way.startswith("plain-"):
-            words[0] = plain.make(bench.folder / "plain")
+        words = bench.python("creates.py", way, str(number), str(bench.runs))
         command = Command(words, bench.at(bench.other.fresh()))
         found = json.loads(bench.meter.run(command).out)
         wall, cpu = (

@@ -55,32 +55,20 @@ class Meter:
 
     def run(self, command: Command) -> Cost:
         """Run it once."""
-        [cost] = self.run_at_once([command])
+        out, err = self._folder / "out", self._folder / "err"
+        launched = subprocess.run(
+            [sys.executable, "-I", "-S", LAUNCHER, out, err, *command.words],
+            env=self._environ(command),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        told = json.loads(launched.stdout)
+        if told.pop("code") != 0:
+            raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
+        cost = Cost(out=out.read_text(), **told)
         self._costs[_identify(command)] = cost
         return cost
-
-    def run_at_once(self, commands: Sequence[Command]) -> list[Cost]:
-        """Run each once, all at the same time."""
-        files = [
-            (self._folder / f"out-{number}", self._folder / f"err-{number}")
-            for number in range(len(commands))
-        ]
-        launched = [
-            subprocess.Popen(
-                [sys.executable, "-I", "-S", LAUNCHER, *pair, *command.words],
-                env=self._environ(command),
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for command, pair in zip(commands, files, strict=True)
-        ]
-        told = [json.loads(each.communicate()[0]) for each in launched]
-        for command, cost, (_, err) in zip(commands, told, files, strict=True):
-            if cost.pop("code") != 0:
-                raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
-        return [
-            Cost(out=out.read_text(), **cost) for cost, (out, _) in zip(told, files, strict=True)
-        ]
 
     def instructions(self, command: Command) -> float:
         """Instructions of one run, in millions, in user space. Only where there is callgrind."""

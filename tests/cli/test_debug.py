@@ -1,14 +1,13 @@
-"""`--debug`: which steps it tells, and that the asynchronous client tells the same."""
+"""`--debug`: which steps it tells."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Field
+from sealpipe import Client, Field
 from sealpipe.cli import debug
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Asked, FakeWeb, Reply
@@ -96,25 +95,16 @@ def turned_on() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("turned_on")
-@pytest.mark.parametrize("is_async", [False, True])
-def test_both_clients_tell_the_same_steps(
-    service: RunningService, capfd: pytest.CaptureFixture[str], *, is_async: bool
+def test_a_client_tells_the_same_steps(
+    service: RunningService, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = {
         "api_key": service.create_key(),
         "base_url": service.base_url,
         "link_base_url": service.link_base_url,
     }
-
-    async def share() -> None:
-        async with AsyncClient(**settings) as client:  # type: ignore[arg-type]
-            await client.share([Field("Password", "x")])
-
-    if is_async:
-        asyncio.run(share())
-    else:
-        with Client(**settings) as client:  # type: ignore[arg-type]
-            client.share([Field("Password", "x")])
+    with Client(**settings) as client:  # type: ignore[arg-type]
+        client.share([Field("Password", "x")])
     steps = re.findall(r"  (\S+ \S+(?: \S+)?)", re.sub(r"\d+ ms.*", "", capfd.readouterr().err))
     assert "POST /shares: 201" in steps
 

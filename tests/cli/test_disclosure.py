@@ -127,22 +127,22 @@ def test_leave_can_be_given_by_the_environment(user: Terminal, value: str) -> No
 # -- resume ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("row", SOME, ids=titled)
 def test_a_resumed_share_needs_leave_of_its_own(
-    user: Terminal, service: RunningService, row: CISystem, form: str
+    user: Terminal, service: RunningService, row: CISystem
 ) -> None:
     done = redirected(user, ">&-", *SHARE, "--print", **job(row))
     assert done.code == 11, done
     assert "resume" in done.err
     assert "--print" in done.err
     before = len(service.seen())
-    done = user.sealpipe("resume", "--output", form, **job(row))
-    assert (done.code, done.out) == (2, ""), done
-    assert "--print" in done.err
+    for form in ("text", "json"):
+        done = user.sealpipe("resume", "--output", form, **job(row))
+        assert (done.code, done.out) == (2, ""), done
+        assert "--print" in done.err
     assert len(service.seen()) == before
     assert user.outbox() != []
-    done = user.sealpipe("resume", "--output", form, "--print", **job(row))
+    done = user.sealpipe("resume", "--output", "json", "--print", **job(row))
     assert done.code == 0, done
     assert "https://share.example/" in done.out
     assert user.outbox() == []

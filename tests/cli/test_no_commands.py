@@ -18,8 +18,9 @@ from sealpipe import ci_systems
 from sealpipe.ci_systems import MARKS
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
+from sealpipe.testing.hostile import COMMANDS
 from sealpipe_plugins.precommit import main as hook
-from support.outside_text import COMMANDS, commands, outside
+from support.outside_text import commands, outside
 
 
 @pytest.mark.parametrize("text", COMMANDS)

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.aws import DEFAULT, ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
+from support.failures import OnTheWay
 
 __all__ = ["aws", "front", "one_moto"]
 
@@ -24,18 +25,15 @@ class _Moto:
             monkeypatch.setenv(name, value)
         self.aws, self.front, self.numbers = aws, front, itertools.count()
 
+
+class _OnMoto(_Moto, SourceContract):
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.base_url}
 
-
-class _OnMoto(_Moto, SourceContract):
     @pytest.fixture(autouse=True)
     def with_what_is_forbidden(self, at_moto: None) -> None:  # noqa: ARG002 - it comes after
         self.front.rule = self._denied
-
-    def at(self, url: str) -> Mapping[str, str]:
-        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "2"}
 
     @staticmethod
     def _denied(asked: Call) -> Refusal | None:
@@ -48,9 +46,14 @@ class _OnMoto(_Moto, SourceContract):
         return "/forbidden"
 
 
-class TestAwsSm(_OnMoto):
+class TestAwsSm(OnTheWay, _OnMoto):
+    """The way to AWS is the same for both sources: it is tested here."""
+
     name = "aws-sm"
     holds = frozenset({"text", "binary"})
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "1"}
 
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)
@@ -79,6 +82,13 @@ class TestAwsSsm(_OnMoto):
 
 
 class _Storing(_Moto, SinkContract):
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.aws.url}
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "0.5"}
+
     def had(self, service: str, operation: str, **asked: object) -> Any:
         """What moto has; LookupError where it has nothing."""
         try:
@@ -90,9 +100,17 @@ class _Storing(_Moto, SinkContract):
         return (ENVIRON["AWS_SECRET_ACCESS_KEY"],)
 
 
-class TestAwsSmSink(_Storing):
+class _InSecretsManager(_Storing):
     name = "aws-sm"
 
+    def versions(self, body: str) -> int:
+        found = self.had(
+            "secretsmanager", "list_secret_version_ids", SecretId=body, IncludeDeprecated=True
+        )
+        return len(found["Versions"])
+
+
+class TestAwsSmSink(_InSecretsManager):
     def target(self) -> str:
         return f"app/{next(self.numbers)}"
 
@@ -107,10 +125,21 @@ class TestAwsSmSink(_Storing):
         )
 
 
-class TestAwsSmSinkWhole(_Storing):
-    name = "aws-sm"
+class TestAwsSmSinkWithoutAValue(TestAwsSmSink):
+    """Every secret was made without a value, which AWS allows."""
+
+    def target(self) -> str:
+        name = super().target()
+        self.aws.client("secretsmanager").create_secret(Name=name)
+        return name
+
+
+class TestAwsSmSinkWhole(_InSecretsManager):
     keys = ("", "", "")
     single = True
+
+    def at(self, url: str) -> None:
+        """Its requests are those of keys."""
 
     def target(self) -> str:
         return f"whole/{next(self.numbers)}"
@@ -129,6 +158,7 @@ class TestAwsSmSinkWhole(_Storing):
 class TestAwsSsmSink(_Storing):
     name = "aws-ssm"
     single = True
+    atomic = frozenset({"create"})
 
     def target(self) -> str:
         return f"/app/{next(self.numbers)}"
@@ -137,6 +167,9 @@ class TestAwsSsmSink(_Storing):
         found = self.had("ssm", "get_parameter", Name=body, WithDecryption=True)["Parameter"]
         assert found["Type"] == "SecureString"
         return {self.keys[0]: found["Value"].encode()}
+
+    def versions(self, body: str) -> int:
+        return int(self.had("ssm", "get_parameter", Name=body)["Parameter"]["Version"])
 
     def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
         self.aws.client("ssm").put_parameter(
@@ -147,6 +180,7 @@ class TestAwsSsmSink(_Storing):
 class TestAwsSsmSinkPath(_Storing):
     name = "aws-ssm"
     apart = True
+    atomic = frozenset({"create", "merge"})
     keys = ("db/password", "user", "-._")
 
     def target(self) -> str:
@@ -161,6 +195,10 @@ class TestAwsSsmSinkPath(_Storing):
             found["Name"].removeprefix(body): found["Value"].encode()
             for found in page["Parameters"]
         }
+
+    def versions(self, body: str) -> int:
+        page = self.aws.client("ssm").get_parameters_by_path(Path=body, Recursive=True)
+        return sum(found["Version"] for found in page["Parameters"])
 
     def rotate(self, body: str, key: str, value: str) -> None:
         self.aws.client("ssm").put_parameter(

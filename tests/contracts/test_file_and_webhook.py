@@ -9,7 +9,8 @@ import pytest
 
 from sealpipe.errors import ReferenceValueError
 from sealpipe.plugin import Channel
-from sealpipe.testing import ChannelContract
+from sealpipe.testing import ChannelContract, Shown
+from support import shown
 from support.fake_web import Receiver
 
 SIGNING = "whsec-5f1e0c-canary"
@@ -20,10 +21,11 @@ class TestFileChannel(ChannelContract):
 
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path: Path) -> None:
-        self.here = tmp_path
+        self.here, self.number = tmp_path, 0
 
     def recipient(self) -> str:
-        return str(self.here / "a link.txt")
+        self.number += 1
+        return str(self.here / f"a link {self.number}.txt")
 
     def strangers(self) -> Sequence[str]:
         (self.here / "there").write_text("precious")
@@ -36,21 +38,24 @@ class TestFileChannel(ChannelContract):
     def received(self) -> Sequence[str]:
         return [path.read_text() for path in self.here.glob("*.txt")]
 
+    def shown(self) -> Sequence[Shown]:
+        return [Shown((self.here / f"a link {self.number}.txt").read_text())]
+
 
 class TestWebhookChannel(ChannelContract):
     name = "webhook"
 
     @pytest.fixture
-    def environ(self) -> Mapping[str, str]:
-        return {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": SIGNING}
-
-    @pytest.fixture(autouse=True)
-    def endpoint(self) -> Iterator[None]:
+    def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Receiver() as self.receiver:
-            yield
+            yield self.at(self.receiver.base_url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        self.address = f"{url}/hooks/7"
+        return {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": SIGNING, "ADDRESS_OF_THE_TEST": url}
 
     def recipient(self) -> str:
-        return self.receiver.url
+        return self.address
 
     def strangers(self) -> Sequence[str]:
         return [
@@ -65,6 +70,9 @@ class TestWebhookChannel(ChannelContract):
 
     def received(self) -> Sequence[str]:
         return [hook.body.decode() for hook in self.receiver.hooks]
+
+    def shown(self) -> Sequence[Shown]:
+        return [shown.webhook(self.received()[-1])]
 
     def secrets(self) -> Sequence[str]:
         return [SIGNING]

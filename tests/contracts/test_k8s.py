@@ -10,6 +10,7 @@ import pytest
 
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.failures import OnTheWay
 from support.kubernetes import TOKEN, Cluster, cluster, kmock_url, status
 
 __all__ = ["cluster", "kmock_url"]
@@ -26,14 +27,14 @@ class _Kmock:
         return self.at(self.cluster.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
-        settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "2"}
+        settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "1"}
         return {f"SEALPIPE_PLUGIN_K8S__{name}": value for name, value in settings.items()}
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN,)
 
 
-class TestK8s(_Kmock, SourceContract):
+class TestK8s(OnTheWay, _Kmock, SourceContract):
     name = "k8s"
     holds = frozenset({"map"})
     odd_keys = ("dotted.key", "UPPER", "under_score", "-dash")  # all that Kubernetes takes
@@ -65,6 +66,9 @@ class TestK8sSink(_Kmock, SinkContract):
     def stored(self, body: str) -> Mapping[str, bytes]:
         data = self.cluster.read(*body.split("/"))["data"]
         return {key: base64.b64decode(value) for key, value in data.items()}
+
+    def versions(self, body: str) -> int:
+        return int(self.cluster.read(*body.split("/"))["metadata"]["resourceVersion"])
 
     def rotate(self, body: str, key: str, value: str) -> None:
         space, name = body.split("/")

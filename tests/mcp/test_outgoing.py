@@ -23,9 +23,9 @@ from sealpipe.mcp.models import Model
 from sealpipe.mcp.secret_guard import LONGEST, OutgoingGuard, neutralize, untrusted
 from sealpipe.mcp.tools import Answer, Tool, Use
 from sealpipe.secret import Secret
+from sealpipe.testing.hostile import COMMANDS, MAIL, MARKUP
 from support.job import Job
 from support.leaks import Detector, encodings
-from support.outside_text import COMMANDS, MAIL, MARKUP
 
 SECRET = 'cänary of "all" ways <&> out/42'
 

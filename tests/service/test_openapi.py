@@ -17,7 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_service import gateway, openapi
-from sealpipe_service.checks import SCHEMAS, Check
+from sealpipe_service.checks import SCHEMAS
 from sealpipe_service.json_bodies import REQUEST, SHARE, SHARE_EXTENDED
 from sealpipe_service.responses import GATEWAY, REFUSALS
 from service.callers import NO_TLS, Api
@@ -221,12 +221,16 @@ VALUES = st.sampled_from(NEAR) | st.recursive(
 )
 
 
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(value=VALUES)
-def test_no_schema_is_narrower_than_the_check_it_stands_beside(check: Check, value: Any) -> None:
-    if check(value) is None:
-        jsonschema.Draft202012Validator(SCHEMAS[check]).validate(value)
+def test_no_schema_is_narrower_than_the_check_it_stands_beside(value: Any) -> None:
+    narrower = [
+        name
+        for name, check in CHECKS.items()
+        if check(value) is None
+        and not jsonschema.Draft202012Validator(SCHEMAS[check]).is_valid(value)
+    ]
+    assert narrower == []
 
 
 WIDER = {"share.expired_at", "request.expired_at", "request.public_key"}

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,10 @@ from sealpipe.registry import Registry
 from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import Cache, resolve, resolve_value
+from sealpipe.testing import SinkContract
 from sealpipe.testing.contract import CANARY, error_text, find_leaks
+from sealpipe.testing.proxy import FaultyProxy
+from sealpipe.testing.sink import MODES
 from sealpipe.wire.fields import Field
 
 T = TypeVar("T")
@@ -41,6 +44,19 @@ def registry(
     found = os.environ if environ is None else environ
     files = {"new_file": create_file, "replace_file": replace_file}
     return Registry(environ=found, stdin=io.BytesIO(stdin), network=lambda: network, **files)
+
+
+@contextmanager
+def registries(**environ: str) -> Iterator[Callable[..., Registry]]:
+    """Makes registries in an environment with changes, and closes them in the end."""
+    with ExitStack() as stack:
+
+        def make(**changes: str) -> Registry:
+            whole = {**environ, **changes}
+            ca_file = Path(whole["SEALPIPE_CA_FILE"]) if "SEALPIPE_CA_FILE" in whole else None
+            return stack.enter_context(closing(registry(whole, ca_file=ca_file)))
+
+        yield make
 
 
 def resolved(found: Registry, *texts: str, cache: Cache | None = None) -> list[Field]:
@@ -175,17 +191,22 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-class Networked:
-    """For contract classes: every registry has a way out of its own, closed after each test."""
+class Unconditional(SinkContract):
+    """The contract of a sink whose backend changes a value without a condition: two machines may
+    write one value twice. `writes` is `versions` of all other tests.
+    """
 
-    @pytest.fixture(autouse=True)
-    def closing(self) -> Iterator[None]:
-        self.networks: list[PluginNetwork] = []
-        yield
-        for network in self.networks:
-            network.http().close()
+    is_alone = True
 
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        self.networks.append(network)
-        return Registry(environ=environ, network=lambda: network)
+    def writes(self, body: str) -> int:
+        raise NotImplementedError
+
+    def versions(self, body: str) -> int | None:
+        return self.writes(body) if self.is_alone else None
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_the_same_submission_on_two_machines_is_stored_once(
+        self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
+    ) -> None:
+        self.is_alone = False
+        super().test_the_same_submission_on_two_machines_is_stored_once(mode, environ, proxy)

@@ -8,7 +8,6 @@ request after those.
 
 from __future__ import annotations
 
-import itertools
 import json
 import ssl
 import threading
@@ -101,12 +100,6 @@ def hang(fake: FakeWeb, _asked: Asked) -> None:
     fake.ending.wait(PATIENCE)
 
 
-def hang_after(fake: FakeWeb, asked: Asked) -> None:
-    """It is done, and nothing is answered for longer than anybody waits."""
-    fake.answer(asked)
-    fake.ending.wait(PATIENCE)
-
-
 def meanwhile(do: Callable[[], object], *, after: bool = False) -> Fault:
     """It is done; right before, or right after, somebody else does something."""
 
@@ -122,21 +115,6 @@ def first(fits: Callable[[Any], bool], fault: Reply | Fault) -> Rule:
     """A rule for the first request that fits, and none after it."""
     left = [fault]
     return lambda asked: left.pop() if left and fits(asked) else None
-
-
-def dead_from(number: int, last: Fault = drop) -> Rule:
-    """As if the client were killed: from its request of this number on (0 is the next) none is
-    answered.
-
-    `last` happens to the first of them.
-    """
-    seen = itertools.count()
-
-    def rule(_asked: Asked) -> Fault | None:
-        at = next(seen)
-        return None if at < number else last if at == number else drop
-
-    return rule
 
 
 class FakeWeb:

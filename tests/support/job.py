@@ -213,8 +213,8 @@ class Caller:
     api_key: str
     base_url: str
     link_base_url: str
-    asynchronous: bool
     deadline: float = 20.0
+    asynchronous: bool = False
 
     def __call__(self, name: str, *words: Any, **options: Any) -> Any:
         arguments = {
@@ -302,12 +302,10 @@ def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
         yield make
 
 
-@pytest.fixture(params=[False, True], ids=["Client", "AsyncClient"])
-def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
+@pytest.fixture
+def call_at(job: Job) -> Callable[..., Caller]:
     """Make a caller that talks to an address."""
-    return lambda base_url, **more: Caller(
-        job.api_key, base_url, job.service.link_base_url, request.param, **more
-    )
+    return lambda base_url, **more: Caller(job.api_key, base_url, job.service.link_base_url, **more)
 
 
 @pytest.fixture

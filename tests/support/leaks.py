@@ -192,9 +192,11 @@ def sides(
     place.
     """
     detector = Detector({name: value.encode() for name, value in secrets.items()})
-    host = f"ost: 127.0.0.1:{port}\r\n".encode()
+    hosts = [f"ost: {name}:{port}\r\n".encode() for name in ("127.0.0.1", "localhost")]
     there, elsewhere = set[str](), set[str]()
     for name, data in places:
-        side = there if name.startswith("TCP") and host in data else elsewhere
+        side = (
+            there if name.startswith("TCP") and any(host in data for host in hosts) else elsewhere
+        )
         side |= {each.secret for each in detector.find(data, name)}
     return there, elsewhere

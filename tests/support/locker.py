@@ -71,7 +71,8 @@ class Locker(Sink):
         if self.wrong == "it does not read back":
             return WriteResult(locator, str(before + 1))
         box = self._read(locator) or {"values": {}}
-        if not after.items() <= {key: text.encode() for key, text in box["values"].items()}.items():
+        read = {key: text.encode() for key, text in box["values"].items()}
+        if not wanted.items() <= read.items():  # another writer may have changed the others since
             raise PluginError("it did not read back as written", remedy="check what else writes it")
         return WriteResult(locator, str(box["version"]))
 

@@ -71,9 +71,13 @@ def not_installed(distribution: str) -> NoReturn:
             f"{distribution} has no wheel for Python "
             f"{sys.version_info.major}.{sys.version_info.minor}"
         )
+    missing(_describe(distribution, extras))
+
+
+def _describe(distribution: str, extras: Mapping[str, bool]) -> str:
     development = [extra for extra in ("dev", "dev-all") if extra in extras]
     hint = "".join(f": pip install -e '.[{extra}]'" for extra in development[:1])
-    missing(f"{distribution} is not installed{hint}")
+    return f"{distribution} is not installed{hint}"
 
 
 def _extras_of(distribution: str) -> Mapping[str, bool]:
@@ -96,14 +100,19 @@ def _extras_of(distribution: str) -> Mapping[str, bool]:
 
 class SkipWithoutPart:
     """Python's last finder: a file of tests whose `import` finds nothing is skipped, with the extra
-    to install.
+    to install; a `conftest.py` of a folder that is named fails with it.
     """
 
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
+    is_collecting = False
+
+    @classmethod
+    def find_spec(cls, name: str, *_: object) -> None:
         """Called for what nothing else has found."""
-        if name in MODULES:
+        if name not in MODULES:
+            return
+        if cls.is_collecting:
             not_installed(MODULES[name])
+        raise ModuleNotFoundError(_describe(MODULES[name], _extras_of(MODULES[name])), name=name)
 
 
 def library(name: str, distribution: str) -> Any:

@@ -247,7 +247,13 @@ def call(session: McpSession, name: str, arguments: Mapping[str, Any]) -> Operat
         return _decode_result(members, name)
 
     return _make_operation(
-        "tools/call", {"name": name, "arguments": dict(arguments)}, session, Resend.NEVER, read
+        "tools/call",
+        {"name": name, "arguments": dict(arguments)},
+        session,
+        Resend.NEVER,
+        read,
+        if_unknown="look whether the tool did its work before you call it again: it is never sent "
+        "twice",
     )
 
 
@@ -264,6 +270,7 @@ def _make_operation(
     session: McpSession,
     resend: Resend,
     read: Callable[[dict[str, Any], Response], T],
+    if_unknown: str | None = None,
 ) -> Operation[T]:
     def decode(http_response: Response) -> T:
         response = find_response(http_response, session.number)
@@ -289,6 +296,7 @@ def _make_operation(
             is_success(http_response) or is_error_response(http_response, session.number)
         ),
         is_complete=lambda http_response: is_streamed(http_response, session.number),
+        if_unknown=if_unknown,
     )
 
 

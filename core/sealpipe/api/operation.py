@@ -170,6 +170,8 @@ class Operation(Generic[T]):
     """Where ciphertext is in the body that we made ourselves: it is not searched for the
     credential.
     """
+    if_unknown: str | None = None
+    """The remedy if it is not known whether the service has carried it out; None: there is none."""
     own_connection: bool = False
     """Use a new connection for this call alone: the service may be closing one that is reused."""
 

@@ -13,7 +13,7 @@ from sealpipe.api.pages import Page, read_page
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.parsing import format_time
 from sealpipe.secret import Secret, as_secret
-from sealpipe.wire.encoding import encode_base64url
+from sealpipe.wire.encoding import encode_base64url, encoded
 from sealpipe.wire.link import called
 
 T = TypeVar("T")
@@ -248,12 +248,15 @@ def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
     # The key may be missing here: an idempotency key belongs to one body, byte for byte, so to one
     # public key (105).
     if public_key is not None and public_key != sent_key:
+        short_code = responses.read_short_code(members)
         mismatch = PublicKeyMismatchError(
             "the service shows the request with another public key than the one sent: submissions "
             "to that key could not be decrypted",
+            remedy="do not send its link; end it with `sealpipe requests expire -- "
+            f"{encoded(short_code)}`, and create a new request",
             status=response.status,
         )
-        mismatch.short_code = responses.read_short_code(members)
+        mismatch.short_code = short_code
         raise mismatch
     return CreatedRequest(
         responses.read_short_code(members),

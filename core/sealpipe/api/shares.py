@@ -11,6 +11,7 @@ from sealpipe.api import responses
 from sealpipe.api.operation import Operation, Resend, Response, encode_members
 from sealpipe.errors import ProtocolError
 from sealpipe.parsing import format_time
+from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ def expire(short_code: str) -> Operation[None]:
         f"/shares/{called(short_code)}",
         Resend.REPEATABLE,
         _decode_expired,
+        if_unknown=f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it "
+        "does no harm",
     )
 
 

@@ -32,6 +32,7 @@ from sealpipe.errors import (
     SettingError,
     UsageError,
     WrongKeyError,
+    add_to_remedy,
 )
 from sealpipe.parsing import parse_link_base_url
 from sealpipe.state import receipt
@@ -74,12 +75,12 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         try:
             print_results(client.session, results, plan, values, gate)
         except DeliveryError as error:
-            error.remedy = (
+            remedy = (
                 "stored values stay stored: run the command again for the report"
                 if is_stored
                 else "nothing is lost: run the command again, with --to or --dir"
             )
-            problems.append(error)
+            problems.append(error.copy_with(remedy=remedy))
         else:
             if values["after"] == "expire" and not is_stored and not values["dry_run"]:
                 problems += _expire_requests(client, results, values)
@@ -88,9 +89,8 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     print_errors(others, first)
     if isinstance(first, NotFoundError):
         here = [f"{word}.json" for word in requests if Path(f"{word}.json").is_file()]
-        first.remedy += "".join(
-            f"; or give the receipt {render.escape(each)}, which is here" for each in here
-        )
+        more = [f"; or give the receipt {render.escape(each)}, which is here" for each in here]
+        first = first.copy_with(remedy=add_to_remedy(first.remedy, "".join(more)))
     if first is not None:
         raise first
 

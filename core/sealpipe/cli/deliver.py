@@ -211,14 +211,15 @@ def finish(
             write_files(share, to)
             _print_result(session, share, to, leave, as_json=as_json)
         except DeliveryError as error:
-            entry_id = error.outbox_id = share.entry.id if share.entry else None
-            error.remedy = (
-                f"the {share.kind} {share.short_code} exists; "
+            entry_id = share.entry.id if share.entry else None
+            undelivered = error.copy_with(
+                remedy=f"the {share.kind} {share.short_code} exists; "
                 f"`{leave.resume_command(entry_id)}` delivers its link"
             )
+            undelivered.outbox_id = entry_id
             if unsent is not None:
                 render.print_note(f"sealpipe: {unsent.message}")
-            raise
+            raise undelivered from error.__cause__
         if unsent is not None:
             raise unsent
         try:

@@ -220,13 +220,11 @@ def _expire_each(
                 continue
             if is_single:
                 raise
-            if not error.message.startswith("there is no "):
-                error.message = f"{render.escape(code)}: {error.message}"
-                error.args = (error.message,)
-            errors.append(error)
-            rows.append(
-                {"short_code": code, "outcome": "failed", "error": render.describe_error(error)}
-            )
+            is_named = error.message.startswith("there is no ")
+            prefix = "" if is_named else f"{render.escape(code)}: "
+            errors.append(error.copy_with(message=prefix + error.message))
+            described = render.describe_error(errors[-1])
+            rows.append({"short_code": code, "outcome": "failed", "error": described})
     return rows, errors
 
 

@@ -178,7 +178,7 @@ def check_targets(
         try:
             to = check_recipient(plugins, target.name, pattern.fill(values))
         except PluginError as error:
-            raise _name_target(error, target) from None
+            raise _make_target_error(error, target) from None
         # By plugin, because two stores of one plugin may reach one recipient, and in any spelling.
         key = info.name, to.strip().casefold()
         if key in recipients:
@@ -187,13 +187,12 @@ def check_targets(
     return tuple(recipients.values())
 
 
-def _name_target(error: PluginError, target: object) -> PluginError:
-    """Add the target to an error about it."""
-    error.locator = error.locator or str(target)
-    if not error.message.startswith(f"{target}"):
-        error.message = f"{target}: {error.message}"
-        error.args = (error.message,)
-    return error
+def _make_target_error(error: PluginError, target: object) -> PluginError:
+    """Return an error about a target with its name."""
+    is_named = error.message.startswith(f"{target}")
+    named = error.copy_with(message=error.message if is_named else f"{target}: {error.message}")
+    named.locator = named.locator or str(target)
+    return named
 
 
 def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]) -> None:

@@ -90,8 +90,8 @@ def _purge_expired(
         done = call(operation, session.start_budget(), unclear=before)
     except ServiceError as error:
         if error.unclear and (error.status, error.error_code) != (404, 70):
-            error.remedy = f"run `{format_purge_command(short_code)}` again"
-            raise
+            remedy = f"run `{format_purge_command(short_code)}` again"
+            raise error.copy_with(remedy=remedy) from error.__cause__
         record.note_purge_result()
         if not error.unclear:
             raise

@@ -18,11 +18,16 @@ from typing import Final, Literal
 from sealpipe import actions, policy
 from sealpipe.api import shares
 from sealpipe.budget import Budget, call
-from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
+from sealpipe.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    ServiceError,
+    StateError,
+    add_to_remedy,
+)
 from sealpipe.permissions import has_content
 from sealpipe.session import Session
 from sealpipe.state.files import create_file, make_private_directory
-from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
 MAX_PAGES: Final = 5
@@ -53,10 +58,6 @@ def end_share(session: Session, short_code: str, budget: Budget | None = None) -
     except OutcomeUnknownError as error:
         # 404 after an attempt of ours that may have arrived: that attempt expired it.
         if (error.status, error.error_code) != (404, 1):
-            error.remedy = (
-                f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it "
-                "does no harm"
-            )
             raise
 
 
@@ -79,10 +80,10 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Ended
         if (missing.status, missing.error_code) != (404, 1):
             raise
         if not _has_proof_of_share(session, short_code, keep, budget):
-            missing.remedy = (
-                f"{missing.remedy}; a share that was expired from another machine looks the same"
-            )
-            raise
+            more = "; a share that was expired from another machine looks the same"
+            raise missing.copy_with(
+                remedy=add_to_remedy(missing.remedy, more)
+            ) from missing.__cause__
         return EndedShare(short_code, "already-expired")
     if keep is not None:
         with suppress(StateError):  # it has ended, with or without the note

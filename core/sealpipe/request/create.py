@@ -33,7 +33,7 @@ from sealpipe.sources.resolve import Cache
 from sealpipe.state.entry import Entry, EntryStore, JournaledLink, keep_entry_on_error, settle_entry
 from sealpipe.state.receipt import Receipt, RequestKey
 from sealpipe.wire import link
-from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
+from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
 
 @dataclass(slots=True)
@@ -226,11 +226,8 @@ def post(
             created = call(
                 api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear
             )
-        except PublicKeyMismatchError as error:
-            code = encoded(error.short_code)
-            ending = f"end it with `sealpipe requests expire -- {code}`"
-            error.remedy = f"do not send its link; {ending}, and create a new request"
-            raise
+        except PublicKeyMismatchError:
+            raise  # it exists, and cannot be used
         except ServiceError as error:
             if not error.unclear:
                 raise

@@ -264,8 +264,8 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
     try:
         return write_share_fields(session, writes, entry)
     except UnknownOutcomeError as error:
-        error.remedy = f"`{entry.commands.resend}` stores it again, whatever is there"
-        raise
+        remedy = f"`{entry.commands.resend}` stores it again, whatever is there"
+        raise error.copy_with(remedy=remedy) from error.__cause__
 
 
 def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:

@@ -10,8 +10,8 @@ after a backslash; a line break as CR LF; a blank as `+`, or as a line break wit
 UTF-16.
 
 Not found are: a quote that is doubled and then escaped twice; an escape whose own digits or braces
-are escaped; and a value of less than 12 bytes whose first ones make an escape with a backslash
-before them, if others are spelled, too.
+are escaped; and a value of less than 12 bytes whose first ones make an escape with what is before
+them, such as a backslash or a `%`, if others are spelled, too.
 
 A value has at least four characters, and is searched as a whole and line by line; what is longer
 than 64 bytes, piece by piece. Else common text would count as a find, and much of a stream would

@@ -205,14 +205,14 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
         discard_entry(entry)
         raise
     except ServiceError as error:
-        if entry is not None and error.unclear:
-            error.outbox_id = entry.id
-            error.remedy = (
-                f"run `{entry.commands.finish}`: it sends the same bytes under the same key"
-            )
-        else:
+        if entry is None or not error.unclear:
             discard_entry(entry)
-        raise
+            raise
+        kept = error.copy_with(
+            remedy=f"run `{entry.commands.finish}`: it sends the same bytes under the same key"
+        )
+        kept.outbox_id = entry.id
+        raise kept from error.__cause__
     except (UsageError, PluginError):
         # A network setting is wrong (a certificate file, a proxy), or a sink failed: nothing was
         # sent.

@@ -17,9 +17,9 @@ results for missing, denied and empty.
 
 from __future__ import annotations
 
-from sealpipe.testing.channel import ChannelContract
+from sealpipe.testing.channel import ChannelContract, Shown
 from sealpipe.testing.contract import CIContract
 from sealpipe.testing.sink import SinkContract
 from sealpipe.testing.source import SourceContract
 
-__all__ = ["CIContract", "ChannelContract", "SinkContract", "SourceContract"]
+__all__ = ["CIContract", "ChannelContract", "Shown", "SinkContract", "SourceContract"]

@@ -10,13 +10,11 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
-from urllib.parse import urlsplit
+from typing import ClassVar, NamedTuple
 
 import pytest
 
@@ -27,6 +25,7 @@ from sealpipe.plugin import CI, CIInfo, Health, Info, Run
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.spellings import Finder
+from sealpipe.testing.proxy import Response, forward
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
@@ -34,8 +33,6 @@ CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 
 PATIENCE = 0.3
 """Seconds that `context.network` waits for a silent server, and its deadline for one that drips."""
-LONG = 30.0
-"""Seconds that a backend has for a request that is passed on to it."""
 DRIP = 0.1
 """Seconds between two bytes: far below any timeout of a single read."""
 
@@ -43,11 +40,11 @@ DRIP = 0.1
 class FaultyServer:
     """A server that fails in one way, and counts requests in `received`.
 
-    `how` is a status such as `503`, `closed` (the connection ends without a response), `silent`
-    (the connection stays open without a response) or `dripping` (a response arrives byte by byte
-    and never ends). The body of a status is the request as it arrived: an error that quotes a
-    response shows a secret. One such as `307` redirects to the same path at the address
-    `elsewhere`.
+    `how` is a status such as `503`, `closed` (the connection ends without a response), `cut` (it
+    ends within one), `silent` (the connection stays open without a response) or `dripping` (a
+    response arrives byte by byte and never ends). The body of a status is the request as it
+    arrived: an error that quotes a response shows a secret. One such as `307` redirects to the same
+    path at the address `elsewhere`.
 
     With `behind`, the address of a backend, only requests that change something fail, and reads are
     passed on to it. `lost` passes on a change, too, and then closes the connection.
@@ -74,13 +71,16 @@ class FaultyServer:
                 faulty_server.changes += is_change
                 self.close_connection = True
                 if behind is not None and not is_change:
-                    self.respond(*self.pass_on(behind))
+                    if response := self.pass_on(behind):
+                        self.respond(*response)
                 elif how == "lost" and behind is not None:
                     self.pass_on(behind)
                 elif how == "silent":
                     faulty_server._stopping.wait()
                 elif how == "dripping":
                     self.drip()
+                elif how == "cut":
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
                 elif how.isdigit():
                     echo = f"{self.requestline}\n{self.headers}\n".encode() + self.body
                     headers = {
@@ -89,22 +89,14 @@ class FaultyServer:
                     }
                     self.respond(int(how), headers, echo)
 
-            def pass_on(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
+            def pass_on(self, url: str) -> Response | None:
                 """Send the request to the backend, and return its response."""
-                parts = urlsplit(url)
-                backend = HTTPConnection(parts.hostname or "", parts.port, timeout=LONG)
-                headers = {**dict(self.headers.items()), "connection": "close"}
-                backend.request(self.command, parts.path + self.path, self.body or None, headers)
-                response = backend.getresponse()
-                content = response.read()
-                backend.close()
-                return response.status, dict(response.getheaders()), content
+                return forward(url, self.command, self.path, dict(self.headers), self.body)
 
             def respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
-                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
-                        self.send_header(name, value)
+                    self.send_header(name, value)
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -131,6 +123,34 @@ class FaultyServer:
         self._stopping.set()
         self._server.shutdown()
         self._server.server_close()
+
+
+NO_ANSWER = ("429", "503", "closed", "cut", "refused", "silent", "dripping")
+"""How a backend fails to answer: as `FaultyServer`, or `refused` (nobody listens there)."""
+
+PROBE = "http://127.0.0.1:9"
+"""What `at` is asked for to see where it writes an address."""
+
+
+class Variable(NamedTuple):
+    """A variable of an environment with a backend's address; `text` has {} in its place."""
+
+    name: str
+    address: str
+    text: str
+
+
+def find_address(environ: Mapping[str, str], there: Mapping[str, str]) -> Variable | None:
+    """Return the variable of `environ` that has the backend's address.
+
+    `there` is what `at` returns for `PROBE`. None if it sets no variable of `environ` to that.
+    """
+    for name, value in there.items():
+        before, found, after = value.partition(PROBE)
+        if found and name in environ:
+            address = environ[name].removeprefix(before).removesuffix(after)
+            return Variable(name, address, f"{before}{{}}{after}")
+    return None
 
 
 # The last: Python 3.15's own.
@@ -179,6 +199,23 @@ class Contract:
         )
         self._open.append(registry)
         return registry
+
+    @pytest.fixture
+    def trouble(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FaultyServer]]:
+        """Return a function that starts a server which fails in one way."""
+        started: list[FaultyServer] = []
+
+        def start(how: str, elsewhere: str = "") -> FaultyServer:
+            if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
+                monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
+            started.append(FaultyServer(how, elsewhere=elsewhere))
+            if how == "refused":
+                started[-1].stop()
+            return started[-1]
+
+        yield start
+        for each in started:
+            each.stop()
 
     def info(self, registry: Registry) -> Info:
         """Return the plugin's descriptor."""
@@ -259,8 +296,9 @@ def log_text(caplog: pytest.LogCaptureFixture) -> str:
 
 
 def log_everything(caplog: pytest.LogCaptureFixture) -> None:
-    """Log at every level from now on."""
-    caplog.set_level(logging.DEBUG)
+    """Log at every level from now on, whatever levels a program has set."""
+    for name in ("", "httpx", "httpcore", "sealpipe"):
+        caplog.set_level(logging.DEBUG, logger=name or None)
 
 
 class CIContract(Contract):

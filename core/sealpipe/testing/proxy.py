@@ -1,4 +1,4 @@
-"""A proxy between a sink and its backend that loses, drops, refuses and holds requests."""
+"""A proxy between a plugin and its backend that loses, drops, refuses and holds requests."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Fault(Enum):
     LOST = "it arrives and its response does not"
     DROPPED = "it does not arrive, and the connection ends"
     DENIED = "the response is 403, and the backend is not asked"
+    REFUSED = "the response is 400 with the request in it, and the backend is not asked"
 
 
 class Response(NamedTuple):
@@ -46,7 +47,7 @@ class FaultyProxy:
     """
 
     def __init__(self, address: str) -> None:
-        self._address = urlsplit(address)
+        self._address = address
         self._turn = threading.Lock()
         self.start()
         proxy = self
@@ -124,30 +125,34 @@ class FaultyProxy:
                 return None
             elif action is Fault.DENIED:
                 return Response(403, {}, b"")
+            elif action is Fault.REFUSED:
+                return Response(400, {}, f"{method} {target} {headers}\n".encode() + body)
             before = self._state and self._state()
-            response = self._forward(method, target, headers, body)
+            response = forward(self._address, method, target, headers, body)
             if self._state and self._state() != before:
                 self.changes.append(self.count - 1)
             self.responses[-1] = response
             return None if action is Fault.LOST else response
 
-    def _forward(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes
-    ) -> Response | None:
-        address = self._address
-        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT)
-        try:
-            connection.request(
-                method, address.path.rstrip("/") + target, body or None, _without_hops(headers)
-            )
-            response = connection.getresponse()
-            received = _without_hops(dict(response.getheaders()))
-            return Response(response.status, received, response.read())
-        except (OSError, HTTPException):
-            return None
-        finally:
-            connection.close()
+
+def forward(
+    address: str, method: str, target: str, headers: Mapping[str, str], body: bytes
+) -> Response | None:
+    """Send a request to the backend at `address`; return its response, None if there is none."""
+    parts = urlsplit(address)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT)
+    try:
+        connection.request(
+            method, parts.path.rstrip("/") + target, body or None, _without_hops(headers)
+        )
+        response = connection.getresponse()
+        received = _without_hops(dict(response.getheaders()))
+        return Response(response.status, received, response.read())
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def _without_hops(headers: Mapping[str, str]) -> dict[str, str]:

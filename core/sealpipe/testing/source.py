@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import pytest
@@ -23,7 +23,7 @@ from sealpipe.registry import Registry
 from sealpipe.sources.select import select
 from sealpipe.testing.contract import (
     CANARY,
-    PATIENCE,
+    NO_ANSWER,
     Contract,
     FaultyServer,
     error_text,
@@ -186,30 +186,11 @@ class SourceContract(Contract):
         )
         assert not find_leaks(text + log_text(caplog), self.secrets())
 
-    @pytest.fixture
-    def trouble(self) -> Iterator[Callable[..., FaultyServer]]:
-        """Return a function that starts a server which fails in one way."""
-        started: list[FaultyServer] = []
-
-        def start(how: str, elsewhere: str = "") -> FaultyServer:
-            started.append(FaultyServer(how, elsewhere=elsewhere))
-            return started[-1]
-
-        yield start
-        for each in started:
-            each.stop()
-
-    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
+    @pytest.mark.parametrize("how", NO_ANSWER)
     def test_a_backend_that_does_not_answer_is_unavailable(
-        self,
-        trouble: Callable[..., FaultyServer],
-        how: str,
-        caplog: pytest.LogCaptureFixture,
-        monkeypatch: pytest.MonkeyPatch,
+        self, trouble: Callable[..., FaultyServer], how: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         log_everything(caplog)
-        if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
-            monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
         server = trouble(how)
         environ = self.at(server.url)
         if environ is None:

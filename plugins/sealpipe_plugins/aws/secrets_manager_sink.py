@@ -20,6 +20,7 @@ from sealpipe.plugin import (
     PluginError,
     ReferenceValueError,
     UnavailableError,
+    UnknownOutcomeError,
     WriteConflictError,
 )
 from sealpipe_plugins.aws.client import AwsPlugin
@@ -143,7 +144,14 @@ class _SecretUpdate(SecretWrite):
             current_version = _versions_by_stage(self._call("describe_secret")).get("AWSCURRENT")
             if current_version is not None:
                 return current_version == token  # the very first version becomes current at once
-        return bool(self._call("update_secret_version_stage", WRITE, expected=_MOVED, **request))
+        if not self._call("update_secret_version_stage", WRITE, expected=_MOVED, **request):
+            return False
+        if _versions_by_stage(self._call("describe_secret")).get("AWSCURRENT", "") == base:
+            raise UnknownOutcomeError(
+                f"AWS accepted a new version of {self._locator}, but the one before is current",
+                remedy="run it again: nothing is stored twice",
+            )
+        return True
 
     def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):

@@ -91,7 +91,7 @@ class SecretUpdate(SecretWrite):
             if number - seen > MOST_BETWEEN:
                 break
             others = [each for each in range(seen + 1, number) if each not in own]
-            merged = self._content_with(content, others)
+            merged = self._content_with(content, others, stored)
             if merged == content:
                 return str(number)
             content, seen = merged, number
@@ -127,8 +127,11 @@ class SecretUpdate(SecretWrite):
             remedy="run it again later",
         )
 
-    def _content_with(self, content: Stored, others: Sequence[int]) -> Stored:
-        """Return the content that must be stored after that of other writers."""
+    def _content_with(self, content: Stored, others: Sequence[int], base: Stored | None) -> Stored:
+        """Return the content that must be stored after that of other writers.
+
+        What a version has as `base` has it is no change: it may be made of an older one than ours.
+        """
         if not others:
             return content
         if self._mode == "create":  # the first of them is the one that created it
@@ -143,15 +146,17 @@ class SecretUpdate(SecretWrite):
                     "the target"
                 ),
             )
+        before = {} if base is None or "" in self._wanted else read_values(base, whole=False)
         for number in others:
             theirs = as_stored(self._access(number).data)
             is_object = isinstance(theirs, str) and find_members(theirs) is not None
             if is_object and "" not in self._wanted:
-                values = {
-                    **read_values(content, whole=False),
-                    **read_values(theirs, whole=False),
-                    **self._wanted,
+                changed = {
+                    key: value
+                    for key, value in read_values(theirs, whole=False).items()
+                    if before.get(key) != value
                 }
+                values = {**read_values(content, whole=False), **changed, **self._wanted}
                 content = next_document(content, values, "merge", self._locator)
         return content
 

@@ -94,10 +94,10 @@ class GitHubSecretSink(Sink):
             try:
                 self._store(secrets, name, wanted[name], audiences[name], once=mode == "create")
             except PluginError as error:
-                if number:
-                    error.message += f"; {', '.join(to_store[:number])} was stored before"
-                    error.args = (error.message,)
-                raise
+                if not number:
+                    raise
+                before = f"; {', '.join(to_store[:number])} was stored before"
+                raise error.copy_with(message=error.message + before) from error.__cause__
             self._stored_before.add((owner.path, name, marker))
         version = max(_confirm(secrets, name) for name in wanted)
         self._stored_before -= {(owner.path, name, marker) for name in wanted}

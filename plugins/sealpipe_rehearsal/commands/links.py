@@ -120,12 +120,12 @@ def _resolve(option: str, reference: str) -> str:
         try:
             value = resolve_value(parse(reference), lambda: plugins)
         except SecretNotFoundError as error:
-            if reference == "stdin:":
-                error.remedy = (
-                    'pipe it in, as in `echo "$LINK" | sealpipe rehearsal open`, or name it '
-                    "with --link env:LINK"
-                )
-            raise
+            if reference != "stdin:":
+                raise
+            raise error.copy_with(
+                remedy='pipe it in, as in `echo "$LINK" | sealpipe rehearsal open`, or name it '
+                "with --link env:LINK"
+            ) from error.__cause__
     if value is None:
         raise UsageError(
             f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1"

@@ -50,8 +50,8 @@ class Listener:
 
     def got(self) -> bytes:
         """All that it was told, once the other end has hung up."""
-        with socket.create_connection(("127.0.0.1", self.port)):  # where nobody came
-            self._thread.join(PATIENCE)
+        socket.create_connection(("127.0.0.1", self.port)).close()  # where nobody came
+        self._thread.join(PATIENCE)
         self._socket.close()
         return b"".join(self._got)
 

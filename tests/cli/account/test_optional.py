@@ -4,7 +4,6 @@ neither.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 
 from cli.account.hasty import hasty
 from sealpipe import (
-    AsyncClient,
     AuthenticationError,
     Client,
     MissingScopeError,
@@ -157,12 +155,6 @@ def test_the_log_is_walked_by_its_cursor_to_the_end(
         "192.0.2.2",
     ]
     assert len(faulty.received()) == 3
-
-    async def walk() -> list[str | None]:
-        async with AsyncClient.from_session(client.session) as other:
-            return [entry.accessed_ip async for entry in other.iter_share_log("abc")]
-
-    assert asyncio.run(walk()) == ["192.0.2.0", "192.0.2.2"]
 
 
 @pytest.mark.parametrize(

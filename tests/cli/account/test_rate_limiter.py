@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -178,7 +178,7 @@ def arguments(service: RunningService) -> dict[str, str]:
     return {"api_key": key, "base_url": service.base_url, "link_base_url": service.link_base_url}
 
 
-def by_threads(service: RunningService) -> set[str]:
+def share_by_threads(service: RunningService) -> set[str]:
     with Client(**arguments(service)) as client, ThreadPoolExecutor(20) as pool:
         return set(
             pool.map(
@@ -187,27 +187,7 @@ def by_threads(service: RunningService) -> set[str]:
         )
 
 
-def by_tasks(service: RunningService) -> set[str]:
-    async def job() -> set[str]:
-        async with AsyncClient(**arguments(service)) as client:
-            numbers = iter(range(300))
-
-            async def work() -> list[str]:
-                return [
-                    (await client.share([Field("n", str(n))], custody="off")).short_code
-                    for n in numbers
-                ]
-
-            return {
-                code
-                for codes in await asyncio.gather(*(work() for _ in range(20)))
-                for code in codes
-            }
-
-    return asyncio.run(job())
-
-
-def share_often(share: Callable[[RunningService], set[str]]) -> tuple[int, int, int]:
+def share_often() -> tuple[int, int, int]:
     """How many short codes there were, how many creates the service saw, and how many shares came
     of them.
     """
@@ -215,25 +195,14 @@ def share_often(share: Callable[[RunningService], set[str]]) -> tuple[int, int, 
     with start(clock=clock) as service:
         service.set_account(requests_per_minute=BURST // 2)
         clock.service = service
-        codes = share(service)
+        codes = share_by_threads(service)
         created = [seen for seen in service.seen() if seen.method == "POST"]
         shares = service.service.database.rows("SELECT short_code FROM shares", {})
         return len(codes), len(created), len(shares)
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[dict[Callable[[RunningService], set[str]], Future[tuple[int, int, int]]]]:
-    """Both at once: they mostly wait."""
-    with ThreadPoolExecutor(2) as pool:
-        yield {share: pool.submit(share_often, share) for share in (by_threads, by_tasks)}
-
-
-@pytest.mark.parametrize("share", [by_threads, by_tasks])
-def test_twenty_callers_get_300_shares_made_with_few_refusals(
-    shared: dict[Callable[[RunningService], set[str]], Future[tuple[int, int, int]]],
-    share: Callable[[RunningService], set[str]],
-) -> None:
-    codes, sent, made = shared[share].result()
+def test_twenty_callers_get_300_shares_made_with_few_refusals() -> None:
+    codes, sent, made = share_often()
     assert codes == made == 300
     assert 300 < sent <= 300 + 40
 

@@ -1,10 +1,9 @@
-"""Stats: figures from the rehearsal through both clients and the command line; odd answers; the
+"""Stats: figures from the rehearsal through a client and the command line; odd answers; the
 chart on a terminal.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import re
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from cli.account.hasty import hasty
-from sealpipe import AsyncClient, Client, Field, ProtocolError
+from sealpipe import Client, Field, ProtocolError
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.account import draw_chart
@@ -42,16 +41,6 @@ def test_the_figures_are_those_of_the_account(client: Client, service: RunningSe
         later - day == timedelta(days=1) for day, later in itertools.pairwise(days) if day and later
     )
     assert [views for _, views in told.daily_views] == 13 * [0] + [2]
-
-
-def test_the_async_client_tells_the_same(client: Client, service: RunningService) -> None:
-    a_little_life(client, service)
-
-    async def figures() -> Stats:
-        async with AsyncClient.from_session(client.session) as other:
-            return await other.get_stats()
-
-    assert asyncio.run(figures()) == client.get_stats()
 
 
 ODD: dict[str, tuple[Any, Stats]] = {

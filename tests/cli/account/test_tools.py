@@ -1,10 +1,9 @@
-"""The tools of the MCP endpoint, through both clients and the command line, against a fake that is
+"""The tools of the MCP endpoint, through a client and the command line, against a fake that is
 strict.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -14,7 +13,6 @@ import pytest
 from cli.account.hasty import hasty
 from cli.fake_mcp import FakeMcp, FakeTool, Form, text
 from sealpipe import (
-    AsyncClient,
     Client,
     MissingScopeError,
     OutcomeUnknownError,
@@ -72,18 +70,6 @@ def test_the_tools_are_listed_and_called_whatever_form_the_answers_have(
         *HANDSHAKE,
         "tools/call",
     ]
-
-
-def test_the_async_client_does_the_same(mcp: FakeMcp) -> None:
-    async def job() -> tuple[int, str]:
-        async with AsyncClient(
-            api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s"
-        ) as client:
-            return len(await client.list_tools()), (await client.call_tool("share_stats")).text
-
-    mcp.form = "endless stream"
-    assert asyncio.run(job()) == (4, "3 active\n2 expired")
-    assert mcp.problems == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -1,4 +1,4 @@
-"""One rehearsal service; each test has an account of its own there. And both clients."""
+"""One rehearsal service; each test has an account of its own there."""
 
 from support.job import call, call_at, job, proxied, service
 

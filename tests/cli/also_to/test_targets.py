@@ -229,6 +229,12 @@ def test_a_code_from_outside_is_one_plain_name_that_no_other_has(
     )
 
 
+@pytest.mark.parametrize("code", ["AbC-1_x", "a", "Z" * 40])
+def test_a_plain_code_stays_in_its_name(code: str) -> None:
+    assert make_plain_name(code) == code
+    assert make_plain_name(code, "content").startswith(f"{code}.")
+
+
 def test_what_fields_and_prompts_are_called_is_the_command_s_own_word() -> None:
     with pytest.raises(UsageError, match="the share has no field 'x'"):
         map_keys(target("vault:a#x"), PROMPTS, SHARE)

@@ -4,7 +4,6 @@ killed or changed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
+from sealpipe import Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.api.operation import Credential
 from sealpipe.share import post as sharing
 from sealpipe.share.options import plan_share
@@ -118,30 +117,21 @@ def client(job: Job) -> Client:
     )
 
 
-def resumed(job: Job, folder: Path, *, asynchronous: bool) -> Any:
+def resumed(job: Job, folder: Path) -> Any:
     """What comes of the one entry."""
     box = Outbox(folder, Credential.parse(job.api_key))
     (listed,) = box.list(every_run=True)
     entry = box.open(listed.id)
     assert isinstance(entry, Entry)
-
-    async def awaited() -> Any:
-        arguments = {"base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
-        async with AsyncClient(api_key=job.api_key, **arguments) as made:
-            return await made.resume(entry)
-
-    if asynchronous:
-        return asyncio.run(awaited())
     with client(job) as made:
         return made.resume(entry)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["Client", "AsyncClient"])
 def test_resume_shares_what_is_stored_and_stores_it_no_second_time(
-    cut_off: Path, bao: Bao, job: Job, service: RunningService, *, asynchronous: bool
+    cut_off: Path, bao: Bao, job: Job, service: RunningService
 ) -> None:
     before = there(bao)
-    share = resumed(job, cut_off, asynchronous=asynchronous)
+    share = resumed(job, cut_off)
     assert opened(service, share.link.reveal(), "of two words") == {
         "Password": before[0]["password"]
     }
@@ -156,7 +146,7 @@ def test_what_was_rotated_meanwhile_is_left_alone(cut_off: Path, bao: Bao, job: 
         "secret/data/app/db",
         {"data": {"password": "rotated by another", "user": "app", "new": "key"}},
     )
-    share = resumed(job, cut_off, asynchronous=False)
+    share = resumed(job, cut_off)
     assert there(bao) == ({"password": "rotated by another", "user": "app", "new": "key"}, 3)
     assert share.remarks == ("already in vault:secret/app/db",)
 
@@ -165,7 +155,7 @@ def test_what_was_taken_away_meanwhile_is_stored_again(
     cut_off: Path, bao: Bao, job: Job, service: RunningService
 ) -> None:
     bao.call("DELETE", "secret/metadata/app/db")
-    share = resumed(job, cut_off, asynchronous=False)
+    share = resumed(job, cut_off)
     password = opened(service, share.link.reveal(), "of two words")["Password"]
     assert there(bao) == ({"password": password}, 1)
 

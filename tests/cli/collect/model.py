@@ -132,16 +132,24 @@ def expected(world: World) -> list[Expected]:
     """What the exchanges of a world that has been run should have led to, request by request."""
     machines = {world.code(number): Machine(world) for number in range(len(world.asked))}
     asked: set[str] = set()
+    began = 0.0
     for at, code, what, told in world.trace:
         if what == "pause":
             asked = set()
             continue
-        machines[code].asked_at = at
-        machines[code].feed(what, told)
+        machine = machines[code]
+        if not machine.tries and (what == "state" or code not in asked):
+            began = at
+            if code in asked:  # the last round follows without a pause when time is up
+                asked = set()
+        machine.asked_at = at
+        machine.feed(what, told)
         asked.add(code)
         # What the caller may not do is the same for every request that would have been next.
         if told == "401":
-            for name, machine in machines.items():
-                if machine.result is None and name not in asked:
-                    machine.fail(AT_ONCE["401"])
+            for name, other in machines.items():
+                if other.result is None and name not in asked:
+                    other.fail(AT_ONCE["401"])
+        elif isinstance(told, str) and not machine.tries and not machine.result:
+            asked = asked if began >= world.until else set()  # trouble ends a round, with time left
     return [machine.end() for machine in machines.values()]

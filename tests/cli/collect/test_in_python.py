@@ -99,11 +99,14 @@ class OwnError(Exception):
     pass
 
 
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["Client", "AsyncClient"])
 @pytest.mark.parametrize("state", [False, True])
 @pytest.mark.parametrize("error", [OwnError, StateError])
 def test_what_a_listener_raises_ends_the_call_and_lets_the_lock_go(
-    call: Caller, job: Job, tmp_path: Path, error: Any, *, state: bool
+    call: Caller, job: Job, tmp_path: Path, error: Any, *, state: bool, asynchronous: bool
 ) -> None:
+    """A task's listener runs in its loop, and the thread gets its error."""
+    call = dataclasses.replace(call, asynchronous=asynchronous)
     asked, folder = ask(job), tmp_path / "state" if state else None
     asked.answer()
     to = [f"file:{tmp_path}/pw#staging_password"]

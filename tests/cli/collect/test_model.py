@@ -7,12 +7,17 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from cli.collect.playing import played
-from cli.collect.world import WORLDS, World
+from cli.collect.world import GOOD, WORLDS, Asked, World
 from sealpipe.collect import collection, poll
 from support.hostile import MANY
+
+UNAVAILABLE = World(
+    (Asked((), None, None),), faults=("500",) * 100, pick="only", wait=40, cabinet=("",) * len(GOOD)
+)
+"""Exit code 7, which few worlds end with."""
 
 
 def run(worlds: int) -> Counter[str]:
@@ -20,6 +25,7 @@ def run(worlds: int) -> Counter[str]:
     figures: Counter[str] = Counter()
 
     @settings(MANY, max_examples=worlds, derandomize=True)
+    @example(UNAVAILABLE)
     @given(WORLDS)
     def play(world: World) -> None:
         figures.update(played(world))

@@ -108,9 +108,7 @@ SLIPS = {
 
 @pytest.mark.parametrize("word", SLIPS)
 def test_a_slip_of_a_word_is_refused_before_anything_is_asked(job: Job, word: str) -> None:
-    caller = Caller(
-        job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False
-    )
+    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url)
     with pytest.raises(UsageError) as caught:
         caller("collect", "any-code", pick=word)
     assert caught.value.exit_code == 2
@@ -165,9 +163,7 @@ def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(
     job: Job, case: str
 ) -> None:
     targets, how, number = PLACES[case]
-    caller = Caller(
-        job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False
-    )
+    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url)
     with pytest.raises(UsageError, match="accepts one submission"):
         caller("collect_each", ["a", "b"][:number], to=targets, pick=how)
 

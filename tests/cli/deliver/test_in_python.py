@@ -1,8 +1,7 @@
-"""Sending from Python: the same on both clients, with an outbox and without."""
+"""Sending from Python, with an outbox and without."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, DeliveryError, Outbox, StateError, UsageError
+from sealpipe import Client, DeliveryError, Outbox, StateError, UsageError
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
@@ -19,10 +18,8 @@ from support.terminal import opened
 Sharing = Callable[..., Any]
 
 
-@pytest.fixture(params=["Client", "AsyncClient"])
-def sharing(
-    request: pytest.FixtureRequest, service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> Sharing:
+@pytest.fixture
+def sharing(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Sharing:
     """Call a method of a client: `sharing("share", ...)`."""
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     monkeypatch.setenv("WHO", "kim")
@@ -30,12 +27,6 @@ def sharing(
     options = {"api_key": key, "base_url": service.base_url, "link_base_url": service.link_base_url}
 
     def call(method: str, *args: Any, **more: Any) -> Any:
-        async def within() -> Any:
-            async with AsyncClient(**options) as client:
-                return await getattr(client, method)(*args, **more)
-
-        if request.param == "AsyncClient":
-            return asyncio.run(within())
         with Client(**options) as client:
             return getattr(client, method)(*args, **more)
 

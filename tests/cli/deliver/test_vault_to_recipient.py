@@ -5,7 +5,6 @@ The real OpenBao, rehearsal service and mail server.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 import time
@@ -18,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from sealpipe import AsyncClient, Client
+from sealpipe import Client
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import GITLAB, Answer, endpoint
 from support.mailbox import Mailbox
@@ -203,9 +202,7 @@ def test_a_job_of_gitlabs_declares_its_token(
     assert token not in done.err
 
 
-@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
-def test_a_program_does_the_same_with_either_client(
-    kind: str,
+def test_a_program_does_the_same(
     script: Terminal,
     approle: Login,
     bao: Bao,
@@ -216,17 +213,8 @@ def test_a_program_does_the_same_with_either_client(
     for name, value in {**script.environ, **approle}.items():
         monkeypatch.setenv(name, value)
     before = sessions(bao)
-    what = {"send": ["email:{to}"], "params": {"to": "env:RECIPIENT"}}
-
-    async def within() -> Any:
-        async with AsyncClient.from_settings() as client:
-            return await client.share([WORDS[2]], **what)  # type: ignore[arg-type]
-
-    if kind == "AsyncClient":
-        share = asyncio.run(within())
-    else:
-        with Client.from_settings() as client:
-            share = client.share([WORDS[2]], **what)  # type: ignore[arg-type]
+    with Client.from_settings() as client:
+        share = client.share([WORDS[2]], send=["email:{to}"], params={"to": "env:RECIPIENT"})
     [mail] = mailbox.received
     assert mail.recipients == ["ann@example.com"]
     assert opened(service, share.link.reveal()) == {"Password": VALUE}

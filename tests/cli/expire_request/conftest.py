@@ -1,4 +1,4 @@
-"""One rehearsal service; each test has an account of its own there, and both clients."""
+"""One rehearsal service; each test has an account of its own there."""
 
 from support.job import call, call_at, job, job_at, proxied, service
 from support.terminal import extended

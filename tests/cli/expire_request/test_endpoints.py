@@ -1,4 +1,4 @@
-"""The endpoint methods of both clients, against the rehearsal service."""
+"""The endpoint methods of a client, against the rehearsal service."""
 
 from __future__ import annotations
 

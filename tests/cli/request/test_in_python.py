@@ -1,6 +1,4 @@
-"""`client.request` of both clients, and a task that is cancelled while its request is being
-made.
-"""
+"""`client.request`, and a task that is cancelled while its request is being made."""
 
 from __future__ import annotations
 

@@ -4,14 +4,13 @@ and is never sent.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, CredentialError
+from sealpipe import Client, CredentialError
 from sealpipe.api.operation import Credential
 from sealpipe.wire import keys, link
 from support.faulty import Faulty
@@ -55,8 +54,7 @@ def rotation(job: Job) -> Rotation:
 # -- collect ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["Client", "AsyncClient"])
-def test_in_python_it_is_an_argument(rotation: Rotation, *, asynchronous: bool) -> None:
+def test_in_python_it_is_an_argument(rotation: Rotation) -> None:
     code = rotation.request(rotation.previous)
     rotation.answer(code, "from before")
     job = rotation.job
@@ -65,16 +63,8 @@ def test_in_python_it_is_an_argument(rotation: Rotation, *, asynchronous: bool) 
         "base_url": job.service.base_url,
         "link_base_url": job.service.link_base_url,
     }
-
-    async def collected() -> Any:
-        async with AsyncClient(**arguments, api_key_previous=rotation.previous) as client:
-            return await client.collect(code)
-
-    if asynchronous:
-        result = asyncio.run(collected())
-    else:
-        with Client(**arguments, api_key_previous=rotation.previous) as client:
-            result = client.collect(code)
+    with Client(**arguments, api_key_previous=rotation.previous) as client:
+        result = client.collect(code)
     assert [field.value.reveal() for each in result.submissions for field in each.fields] == [
         "from before"
     ]

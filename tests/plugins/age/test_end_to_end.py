@@ -11,9 +11,16 @@ import pytest
 from pyrage import x25519
 
 from plugins.age.keys import PASSWORD, Keys, age, ssh_key
+from sealpipe.errors import (
+    AccessDeniedError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnsupportedError,
+)
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
-from support.failures import Failure, assert_told_apart, without
+from support.failures import Row, Table
 from support.job import Job
 from support.killing import InProcess, Killer
 from support.leaks import Detector
@@ -71,37 +78,41 @@ def test_a_submission_is_stored_by_a_machine_that_cannot_read_it(job: Job) -> No
     assert "already there" in done.err + done.out, done
 
 
-def test_what_fails_is_told_apart(keys: Keys, user: Terminal, service: RunningService) -> None:
+def test_what_fails_is_told_apart(
+    keys: Keys, user: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No proxy, no certificate, no timeout and no login: these are files.
 
     What else may be wrong with one is here.
     """
-    others, ours = Keys(user.home, "theirs"), keys.environ()
-    whole = (user.here / "token.age").read_bytes()
+    monkeypatch.chdir(user.here)
+    others, whole = Keys(user.home, "theirs"), (user.here / "token.age").read_bytes()
     user.file("clear.txt", "x")
     user.file("cut.age", whole[:-1])
     user.file("newer.age", whole.replace(b"/v1", b"/v2", 1))
     user.file("words.age", b"age-encryption.org/v1\n-> scrypt wybSKgCbT7HxsFrJ0aOJKw 18\nxx\n")
     (user.here / "folder.age").mkdir()
     locked = str(ssh_key(user.home, "ed25519", "some words"))
-    failures = {
-        "wrong path": Failure("age:none.age", ours),
-        "a folder": Failure("age:folder.age", ours),
-        "not encrypted": Failure("age:clear.txt", ours),
-        "for other keys": Failure("age:token.age", others.environ()),
-        "a passphrase": Failure("age:words.age", ours),
-        "cut off": Failure("age:cut.age", ours),
-        "a newer format": Failure("age:newer.age", ours),
-        "no identity": Failure("age:token.age"),
-        "no identity file": Failure(
-            "age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": "none"}
+    identity = dict.fromkeys(keys.environ(), "")
+    file = "SEALPIPE_PLUGIN_AGE__IDENTITY_FILE"
+    rows = {
+        "wrong path": Row(SecretNotFoundError, "does not exist", "none.age"),
+        "a folder": Row(PluginError, "is a directory", "folder.age"),
+        "not encrypted": Row(PluginError, "is not encrypted by age", "clear.txt"),
+        "for other keys": Row(AccessDeniedError, "is encrypted for keys", environ=others.environ()),
+        "a passphrase": Row(UnsupportedError, "encrypted with a passphrase", "words.age"),
+        "cut off": Row(PluginError, "is damaged, or cut off", "cut.age"),
+        "a newer format": Row(UnsupportedError, "has a newer format of age", "newer.age"),
+        "no identity": Row(NotConfiguredError, "has no identity", environ=identity),
+        "no identity file": Row(
+            NotConfiguredError, "cannot be read", environ={**identity, file: "none"}
         ),
-        "a locked identity": Failure(
-            "age:token.age", {"SEALPIPE_PLUGIN_AGE__IDENTITY_FILE": locked}
+        "a locked identity": Row(
+            NotConfiguredError, "a passphrase", environ={**identity, file: locked}
         ),
-        "missing library": Failure("age:token.age", {**ours, **without(user, "pyrage", "pyrage")}),
     }
-    assert_told_apart(failures, user, service, secrets={keys.private, others.private, PASSWORD})
+    secrets = (keys.private, others.private, PASSWORD)
+    Table("age", "token.age", keys.environ(), secrets=secrets).tell_apart(rows)
 
 
 @pytest.mark.parametrize("name", ["token.age", "none.age"])

@@ -10,22 +10,18 @@ from typing import Any
 
 import pytest
 
-from plugins.aws.killing import killed_everywhere
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
     ReferenceValueError,
     UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
-from sealpipe_plugins.aws.secrets_manager_sink import STAGE
-from support.aws import Call, Front, Moto
-from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
-from support.fake_web import Fault, drop, drop_after, meanwhile
+from support.aws import Front, Moto
+from support.backends import SECRET, put, put_refused, values
+from support.fake_web import meanwhile
 
 
 @pytest.fixture
@@ -184,27 +180,6 @@ class TestMarkers:
 
 
 class TestAtTheSameMoment:
-    def test_a_write_before_a_merge_is_kept(
-        self, vendor: Any, environ: dict[str, str], front: Front
-    ) -> None:
-        made(vendor, "db", '{"a": 1}')
-        other = partial(
-            vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}'
-        )
-        for mode, after in (
-            ("merge", {"a": 1, "theirs": "x", "ours": "y"}),
-            ("replace", {"mine": "y"}),
-        ):
-            front.once("UpdateSecretVersionStage", meanwhile(other))
-            put(
-                environ,
-                "aws-sm:db",
-                {"ours" if mode == "merge" else "mine": "y"},
-                mode,
-                f"m-{mode}",
-            )
-            assert members(vendor, "db") == after
-
     def test_a_later_write_of_others_is_kept(
         self, vendor: Any, environ: dict[str, str], front: Front
     ) -> None:
@@ -217,97 +192,8 @@ class TestAtTheSameMoment:
         )
         assert held(vendor, "db") == "theirs"
 
-    def test_merges_from_six_machines_are_all_there(
-        self, vendor: Any, environ: dict[str, str]
-    ) -> None:
-        made(vendor, "db", '{"a": 1.10}')
-        jobs = [
-            partial(put, environ, "aws-sm:db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)
-        ]
-        assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
-        assert members(vendor, "db") == {"a": 1.1, **{f"k{n}": "x" for n in range(6)}}
 
-    def test_the_same_submission_from_four_machines_is_one_version(
-        self, vendor: Any, environ: dict[str, str]
-    ) -> None:
-        for mode in ("create", "merge"):
-            outcomes = at_once(*[partial(put, environ, f"aws-sm:{mode}", {"a": "x"}, mode)] * 4)
-            assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
-            assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
-
-    def test_one_of_two_concurrent_creates_fails(
-        self, vendor: Any, environ: dict[str, str], front: Front
-    ) -> None:
-        front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
-        put_refused(
-            environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content"
-        )
-        vendor.create_secret(Name="void")
-        front.once(
-            "PutSecretValue",
-            meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs")),
-        )
-        put_refused(
-            environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content"
-        )
-        assert held(vendor, "void") == "theirs"
-
-
-class TestKilled:
-    @pytest.mark.parametrize(
-        ("mode", "before"),
-        [("create", ""), ("create", "void"), ("replace", '{"old": 1}'), ("merge", '{"old": 1}')],
-    )
-    def test_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
-        self, vendor: Any, environ: dict[str, str], front: Front, before: str, mode: Mode
-    ) -> None:
-        begun: set[str] = set()
-        found = registry(environ)
-
-        def store(place: str) -> WriteResult:
-            if place not in begun and before:
-                value = {} if before == "void" else {"SecretString": before}
-                vendor.create_secret(Name=place, **value)
-            begun.add(place)
-            return put_by(found, f"aws-sm:{place}", {"a": "x"}, mode)
-
-        after = {"a": "x", **({"old": 1} if before.startswith("{") and mode == "merge" else {})}
-        places = list(killed_everywhere(front, store))
-        assert len(places) >= 6
-        for place in places:
-            assert (members(vendor, place), markers(vendor, place)) == (after, ["m1"])
-            assert versions(vendor, place) == (2 if before.startswith("{") else 1)
-            stages = {
-                stage
-                for each in vendor.describe_secret(SecretId=place)["VersionIdsToStages"].values()
-                for stage in each
-            }
-            assert stages <= {"AWSCURRENT", "AWSPREVIOUS", STAGE}
-
-    @pytest.mark.parametrize("operation", ["CreateSecret", "UpdateSecretVersionStage"])
-    def test_an_answer_that_gets_lost_is_looked_for(
-        self, vendor: Any, environ: dict[str, str], front: Front, operation: str
-    ) -> None:
-        if operation != "CreateSecret":
-            made(vendor, "db", "old")
-        front.once(operation, drop_after)
-        assert not put(environ, "aws-sm:db", {"a": "x"}, "replace").already
-        assert (members(vendor, "db"), markers(vendor, "db")) == ({"a": "x"}, ["m1"])
-        assert front.operations.count(operation) == 1
-
-    def test_an_unreadable_result_is_an_unknown_outcome(
-        self, environ: dict[str, str], front: Front
-    ) -> None:
-        def answer(asked: Call) -> Fault | None:
-            if asked.operation == "CreateSecret":
-                return drop_after
-            return drop if "CreateSecret" in front.operations else None
-
-        front.rule = answer
-        put_refused(
-            environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written"
-        )
-
+class TestRefusals:
     def test_where_it_was_not_written_it_is_to_be_tried_again(
         self, environ: dict[str, str], front: Front
     ) -> None:
@@ -325,8 +211,6 @@ class TestKilled:
             environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later"
         )
 
-
-class TestRefusals:
     @pytest.mark.parametrize(
         ("operation", "action"),
         [

@@ -4,12 +4,10 @@ it.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from plugins.aws.killing import killed_everywhere
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
@@ -18,11 +16,9 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from support.aws import Front, Moto
-from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
-from support.fake_web import drop_after, meanwhile
+from support.backends import SECRET, put, put_refused, values
 
 
 @pytest.fixture
@@ -109,56 +105,6 @@ class TestWhatIsStored:
         for mark in marks:
             put(environ, "aws-ssm:/one", {"": mark}, "replace", marker=mark)
         assert markers(vendor, "/one") == marks[2:]
-
-
-class TestAtTheSameMomentAndKilled:
-    def test_one_of_two_concurrent_creates_fails(
-        self, vendor: Any, environ: dict[str, str], front: Front
-    ) -> None:
-        front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
-        put_refused(
-            environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content"
-        )
-        assert held(vendor, "/one") == ("theirs", 1)
-
-    def test_the_same_submission_from_four_machines_is_one_version(
-        self, vendor: Any, environ: dict[str, str]
-    ) -> None:
-        outcomes = at_once(*[partial(put, environ, "aws-ssm:/one", {"": "x"})] * 4)
-        assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
-        assert held(vendor, "/one") == ("x", 1)
-
-    @pytest.mark.parametrize(("mode", "before"), [("create", ""), ("replace", "old")])
-    def test_killed_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
-        self, vendor: Any, environ: dict[str, str], front: Front, before: str, mode: Mode
-    ) -> None:
-        begun: set[str] = set()
-        found = registry(environ)
-        given = {"a": "x"} if before else {"a": "x", "b": "y"}
-
-        def store(place: str) -> WriteResult:
-            if place not in begun and before:
-                made(vendor, f"/{place}/a", before)
-            begun.add(place)
-            return put_by(found, f"aws-ssm:/{place}/", given, mode)
-
-        places = list(killed_everywhere(front, store))
-        assert len(places) >= 10
-        for place in places:
-            for key, value in given.items():
-                assert held(vendor, f"/{place}/{key}") == (value, 2 if before else 1)
-                assert markers(vendor, f"/{place}/{key}") == ["m1"]
-
-    @pytest.mark.parametrize("before", ["", "old"])
-    def test_an_answer_that_gets_lost_is_looked_for(
-        self, vendor: Any, environ: dict[str, str], front: Front, before: str
-    ) -> None:
-        if before:
-            made(vendor, "/one", before)
-        front.once("PutParameter", drop_after)
-        assert not put(environ, "aws-ssm:/one", {"": "x"}, "replace").already
-        assert (held(vendor, "/one")[0], markers(vendor, "/one")) == ("x", ["m1"])
-        assert front.operations.count("PutParameter") == 1
 
 
 class TestRefusals:

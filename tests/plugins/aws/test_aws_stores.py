@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import ssl
 import threading
 import time
@@ -18,16 +17,14 @@ import pytest
 import trustme
 
 from sealpipe.errors import (
-    BackendAuthError,
     NotConfiguredError,
     PluginError,
     SettingError,
-    UnavailableError,
 )
 from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
-from support.aws import DEFAULT, ENVIRON, STORE, Front, Moto, Refusal
+from support.aws import DEFAULT, ENVIRON, STORE, Front, Moto
 from support.backends import answers, failed, refused, registry, values
 from support.ports import silent_port
 
@@ -69,15 +66,6 @@ def job_token(audience: str) -> str:
 
 @pytest.mark.usefixtures("ambient")
 class TestANamedStore:
-    def test_never_takes_the_variables_that_serve_the_default_store(
-        self, named: dict[str, str], front: Front
-    ) -> None:
-        error = refused(
-            named, "other:db", NotConfiguredError, "AWS_* variables apply to the default store only"
-        )
-        assert "credential_source" in error.remedy
-        assert front.asked == []
-
     def test_takes_its_own_keys(self, named: dict[str, str], front: Front) -> None:
         assert values({**named, **KEYS}, "other:db") == [b"x"]
         assert [asked.signer for asked in front.asked] == ["AKIANAMED"]
@@ -116,31 +104,6 @@ class TestANamedStore:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent_port()}")
         failed(registry({**NAMED, **KEYS}), "other:db")
         assert front.asked == []
-
-    def test_needs_a_region(self, named: dict[str, str]) -> None:
-        del named[f"{STORE}REGION"]
-        refused({**named, **KEYS}, "other:db", NotConfiguredError, "no AWS region is set")
-
-    @pytest.mark.parametrize(
-        ("more", "words"),
-        [
-            ({f"{STORE}ACCESS_KEY_ID": "AKIA"}, "only half of an AWS access key"),
-            ({f"{STORE}PROFILE": "nope"}, "there is no AWS profile nope"),
-            ({f"{STORE}AUDIENCE": "sts.amazonaws.com", **KEYS}, "an audience but no role_arn"),
-            (
-                {f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"},
-                "EcsContainer provides no credentials here",
-            ),
-            (
-                {f"{STORE}ENDPOINT_URL": "http://aws.example", **KEYS},
-                "endpoint_url is not an https address",
-            ),
-        ],
-    )
-    def test_says_what_is_wrong_with_its_settings(
-        self, more: dict[str, str], words: str, named: dict[str, str]
-    ) -> None:
-        refused({**named, **more}, "other:db", NotConfiguredError, words)
 
     def test_takes_no_secret_from_the_config_file(self) -> None:
         from sealpipe.registry import Registry
@@ -223,33 +186,6 @@ class TestARole:
         assert front.operations == ["AssumeRoleWithWebIdentity", "GetSecretValue"]
         assert job_token(audience).encode() in front.asked[0].body
 
-    def test_a_token_for_another_audience_is_not_requested(
-        self, named: dict[str, str], front: Front
-    ) -> None:
-        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
-        environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
-        error = failed(registry(environ), "other:db")
-        assert isinstance(error, NotConfiguredError)
-        assert "is not a token for the audience sts.amazonaws.com" in error.message
-        assert front.asked == []
-
-    @pytest.mark.parametrize("code", ["AccessDenied", "InvalidIdentityToken"])
-    def test_that_aws_does_not_give_says_what_to_check(
-        self, code: str, named: dict[str, str], front: Front
-    ) -> None:
-        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
-        environ = {
-            **named,
-            **role,
-            "GITLAB_CI": "true",
-            "VAULT_ID_TOKEN": job_token("sts.amazonaws.com"),
-        }
-        front.rule = lambda _: Refusal(403, code)
-        error = failed(registry(environ), "other:db")
-        assert isinstance(error, BackendAuthError)
-        assert error.message == f"AWS does not let the CI's token assume the role {ROLE} ({code})"
-        assert "trust policy" in error.remedy
-
 
 class TestTheWay:
     @pytest.fixture
@@ -277,54 +213,10 @@ class TestTheWay:
         assert isinstance(answer, Document), answer
         assert secure.operations == ["AssumeRole", "GetSecretValue"]
 
-    def test_an_unknown_ca_is_reported(self, secure: Front) -> None:
-        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url}
-        error = refused(
-            environ, "other:db", NotConfiguredError, "an authority that is not trusted here"
-        )
-        assert "SEALPIPE_CA_FILE" in error.remedy
-        assert secure.asked == []
-
     def test_a_ca_file_that_is_none_is_named_as_that(self, tmp_path: Path) -> None:
         error = failed(registry({**NAMED, **KEYS}, ca_file=tmp_path / "none.pem"), "other:db")
         assert isinstance(error, NotConfiguredError)
         assert error.message == "the certificates to trust cannot be read"
-
-    def test_a_proxy_that_wants_a_login_is_named_as_that(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        refusing = socket.create_server(("127.0.0.1", 0))
-
-        def refuse() -> None:
-            connection, _ = refusing.accept()
-            connection.recv(65536)
-            connection.sendall(
-                b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
-            )
-            connection.close()
-
-        thread = threading.Thread(target=refuse, daemon=True)
-        thread.start()
-        monkeypatch.setenv(
-            "HTTPS_PROXY",
-            f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}",
-        )
-        error = refused({**NAMED, **KEYS}, "other:db", NotConfiguredError, "requires a login")
-        assert "HTTPS_PROXY" in error.remedy
-        assert CANARY.encode().hex() not in error.message
-        thread.join()
-        refusing.close()
-
-    def test_an_address_without_a_server_cannot_be_reached(self) -> None:
-        port = silent_port()
-        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": f"http://127.0.0.1:{port}"}
-        refused(environ, "other:db", UnavailableError, f"AWS at 127.0.0.1:{port}")
-
-    def test_an_answer_that_does_not_come_ends_in_time(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-            environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": url, f"{STORE}TIMEOUT": "0.2"}
-            refused(environ, "other:db", UnavailableError, "AWS did not respond in time")
 
 
 def test_no_log_shows_a_secret_or_token_however_much_is_logged(

@@ -54,6 +54,9 @@ class TestAzureKv(OnTheWay, _OnFake, SourceContract):
 class TestAzureKvSink(_OnFake, SinkContract):
     atomic = frozenset()
 
+    def versions(self, body: str) -> int:
+        return len(self.azure.secrets[body].versions)
+
     def target(self) -> str:
         return f"app-{next(self.numbers)}"
 
@@ -66,9 +69,14 @@ class TestAzureKvSink(_OnFake, SinkContract):
 
 
 class TestAzureKvSinkWhole(_OnFake, SinkContract):
+    """Its calls are those of keys, which the other class loses, refuses and holds."""
+
     keys = ("", "", "")
     single = True
     atomic = frozenset()
+
+    def at(self, url: str) -> None:
+        del url
 
     def target(self) -> str:
         return f"whole-{next(self.numbers)}"

@@ -47,19 +47,20 @@ def token(**members: object) -> Reply:
 
 
 def version(name: str) -> str:
-    return f"azure-kv:db?version={name}"
+    return f"db?version={name}"
 
 
 APART = {
-    "nothing": Row(SecretNotFoundError, "does not exist", reference="azure-kv:nothing"),
-    "deleted": Row(
-        SecretNotFoundError, "is deleted and can be recovered", reference="azure-kv:gone"
-    ),
-    "disabled": Row(SecretNotFoundError, "is disabled", reference="azure-kv:off"),
-    "denied": Row(AccessDeniedError, "secrets/get", reference=f"azure-kv:{FORBIDDEN}"),
+    "nothing": Row(SecretNotFoundError, "does not exist", "nothing"),
+    "deleted": Row(SecretNotFoundError, "is deleted and can be recovered", "gone"),
+    "disabled": Row(SecretNotFoundError, "is disabled", "off"),
+    "denied": Row(AccessDeniedError, "secrets/get", f"{FORBIDDEN}"),
     "firewall": Row(AccessDeniedError, "firewall", answer=says(403, "ForbiddenByFirewall")),
     "no vault": Row(
-        NotConfiguredError, "names no vault", "azure-kv:VAULT/db", environ={f"{DEFAULT}URL": ""}
+        NotConfiguredError,
+        "names no vault",
+        remedy="azure-kv:VAULT/db",
+        environ={f"{DEFAULT}URL": ""},
     ),
     "expired login": Row(
         BackendAuthError, "has expired (AADSTS7000222)", environ={"AZURE_CLIENT_SECRET": EXPIRED}
@@ -80,13 +81,13 @@ APART = {
     ),
 }
 MORE = {
-    "no version": Row(SecretNotFoundError, "no such version", reference=version("0" * 32)),
-    "no such version": Row(ReferenceValueError, "version=", reference=version("1"), calls=0),
+    "no version": Row(SecretNotFoundError, "no such version", version("0" * 32)),
+    "no such version": Row(ReferenceValueError, "version=", version("1"), calls=0),
     "400": Row(ReferenceValueError, "rejects the name", answer=says(400)),
     "401": Row(BackendAuthError, "refused the token", answer=says(401)),
     "500": Row(UnavailableError, "failed", answer=says(500)),
     "another's answer": Row(PluginError, "is not Azure Key Vault's", answer=says(200)),
-    "418": Row(PluginError, "refused", None, answer=says(418)),
+    "418": Row(PluginError, "refused", remedy=None, answer=says(418)),
     "no client": Row(NotConfiguredError, "no client_id", environ={"AZURE_CLIENT_ID": ""}),
     "no encryption": Row(
         NotConfiguredError,
@@ -95,9 +96,7 @@ MORE = {
     ),
     "no job": Row(NotConfiguredError, environ={"AZURE_CLIENT_SECRET": ""}),
     **{
-        f"the name {body}": Row(
-            ReferenceValueError, "is not a valid name", reference=f"azure-kv:{body}", calls=0
-        )
+        f"the name {body}": Row(ReferenceValueError, "is not a valid name", body, calls=0)
         for body in ("", "a/b/c", "A B", "v/", "a_b", "../x", "x/y", "-v/n", f"{HOST}/db", "v/é")
     },
     **{
@@ -136,7 +135,7 @@ def table(azure: FakeKeyVault, environ: dict[str, str]) -> Table:
     azure.hold("db", "x")
     azure.hold("gone", "x").deleted = True
     azure.hold("off", "x", attributes={"enabled": False})
-    return Table("azure-kv:db", environ, azure, "/secrets/db", (TOKEN, SECRET, EXPIRED))
+    return Table("azure-kv", "db", environ, azure, "/secrets/db", (TOKEN, SECRET, EXPIRED))
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -4,7 +4,6 @@ way.
 
 from __future__ import annotations
 
-import itertools
 import json
 from functools import partial
 from typing import Any
@@ -16,15 +15,12 @@ from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
     ReferenceValueError,
-    UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode
 from sealpipe_plugins.azure_key_vault.sink import TAG
 from support.backends import SECRET, at_once, put, put_refused, values
-from support.fake_web import Asked, Reply, dead_from, drop, drop_after, first, meanwhile
+from support.fake_web import Reply, first, meanwhile
 
 
 def is_call(method: str) -> Any:
@@ -144,42 +140,3 @@ class TestAtTheSameMoment:
         )
         assert [each for each in found if isinstance(each, PluginError)] == []
         assert members(azure, "db")["a"] in {str(n) for n in range(4)}
-
-
-class TestLostResponses:
-    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-    def test_the_write_of_one_is_found(
-        self, mode: Mode, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.rule = first(is_call("PUT"), drop_after)
-        put(environ, "azure-kv:db", {"a": "x"}, mode)
-        assert (len(azure.secrets["db"].versions), markers(azure, "db")) == (1, ["m1"])
-
-    def test_a_write_that_never_arrived_is_no_success(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        azure.rule = first(is_call("PUT"), drop)
-        put_refused(environ, "azure-kv:db", {"a": "x"}, UnavailableError, "was not written")
-        assert not put(environ, "azure-kv:db", {"a": "x"}).already
-
-    def test_who_cannot_look_does_not_know(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        def rule(_: Asked) -> Any:
-            return drop if any(asked.method == "PUT" for asked in azure.asked) else None
-
-        azure.rule = rule
-        put_refused(environ, "azure-kv:db", {"a": "x"}, UnknownOutcomeError, "did not respond")
-
-    def test_killed_at_any_call_it_comes_to_the_same_end(
-        self, azure: FakeKeyVault, environ: dict[str, str]
-    ) -> None:
-        for number, last in itertools.product(range(6), (drop, drop_after)):
-            name = f"killed-{number}-{last.__name__.replace('_', '-')}"
-            azure.hold(name, '{"old": "1"}')
-            azure.rule = dead_from(number, last)
-            at_once(partial(put, environ, f"azure-kv:{name}", {"a": "x"}, "merge"))
-            azure.rule = lambda _: None
-            put(environ, f"azure-kv:{name}", {"a": "x"}, "merge")
-            assert (members(azure, name), markers(azure, name)) == ({"old": "1", "a": "x"}, ["m1"])
-            assert len(azure.secrets[name].versions) == 2

@@ -12,7 +12,7 @@ import gitlab
 import pytest
 from github import Auth, Github
 
-from plugins.channels.using import FRAGMENT, LINK, Using, everything_logged, passcode, share, told
+from plugins.channels.using import LINK, Using, share, told
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -27,7 +27,7 @@ from sealpipe.registry.channels import confirms_delivery
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
-from support.fake_web import FakeWeb, Reply, drop, drop_after
+from support.fake_web import FakeWeb, Reply, drop
 
 
 @dataclass
@@ -91,11 +91,6 @@ class TestBoth:
         assert place.using.send(place.to).confirmed
         assert len([body for body in place.bodies() if LINK in body]) == 1
 
-    def test_an_answer_that_was_lost_is_looked_up(self, place: Place) -> None:
-        place.fake.instead += [None, None, drop_after]  # the third request writes
-        assert place.using.send(place.to).confirmed
-        assert len(place.bodies()) == 1
-
     @pytest.mark.parametrize("fault", [drop, Reply(502, "bad gateway"), Reply(201, "no JSON")])
     def test_what_did_not_turn_up_is_unclear(self, place: Place, fault: Any) -> None:
         place.fake.instead += [None, None, fault]
@@ -143,60 +138,6 @@ class TestBoth:
             assert error.retry_after == 11
         assert len(place.fake.asked) == 1
         assert place.bodies() == []
-
-    def test_markup_mentions_and_commands_of_the_text_are_none(self, place: Place) -> None:
-        commands = "/close\n  /deploy now\n"
-        text = (
-            f"{commands}@everyone see [x](https://evil.example) ![i](y) <img src=z>\n# big\n"
-            f"---\n    {LINK}"
-        )
-        place.using.send(place.to, share(text))
-        lines = [line.rstrip() for line in place.bodies()[0].split("\n")]
-        assert lines == [
-            "\\/close",
-            "\\/deploy now",
-            "@\u2060everyone see \\[x\\](https:\u2060//evil.example) !\\[i\\](y) \\<img src=z\\>",
-            "\\# big",
-            "\\---",
-            f"<{LINK}>",
-        ]
-
-    @pytest.mark.parametrize(
-        ("code", "shown"),
-        [
-            ("a*b_c", "`a*b_c`"),
-            ("tick`ed", "``tick`ed``"),
-            ("`x``", "``` `x`` ```"),
-            ("@ann", "`@ann`"),
-        ],
-    )
-    def test_a_passcode_is_code_and_exact(self, place: Place, code: str, shown: str) -> None:
-        place.using.send(place.to, passcode(code))
-        assert place.bodies()[0].split("\n")[1] == shown
-
-    def test_neither_message_nor_token_is_shown(
-        self, place: Place, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        everything_logged(caplog)
-        place.using.send(place.to)
-        place.fake.instead.append(Reply(403, f"{place.token} {LINK}"))
-        error = place.using.fails(AccessDeniedError, place.to)
-        wrong = place.make(GITHUB_TOKEN="Wrong-Canary", GITLAB_TOKEN="Wrong-Canary").fails(
-            BackendAuthError, place.to
-        )
-        made = place.using.registry.channel(place.using.name)
-        shown = "".join(
-            [
-                caplog.text,
-                *capfd.readouterr(),
-                told(error),
-                told(wrong),
-                repr(made.settings),
-                repr(vars(made)),
-            ]
-        )
-        assert not [secret for secret in (place.token, FRAGMENT, "Wrong-Canary") if secret in shown]
-        assert f"127.0.0.1:{place.fake.port}" in caplog.text
 
     def test_a_token_is_needed_and_is_one(self, place: Place) -> None:
         error = place.make(GITHUB_TOKEN="", GITLAB_TOKEN="").fails(NotConfiguredError, place.to)

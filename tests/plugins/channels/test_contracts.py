@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from plugins.channels.fake_webhooks import (
     DISCORD_HOOK,
@@ -15,19 +17,24 @@ from plugins.channels.fake_webhooks import (
 )
 from plugins.channels.using import Using
 from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.plugin import Channel
 from sealpipe.registry import Registry
-from sealpipe.testing import ChannelContract
-from support import (
-    fake_chat,
-    fake_github,
-    fake_gitlab,
-)
+from sealpipe.testing import ChannelContract, Shown
+from sealpipe.testing.channel import LINK, Failing
+from support import fake_chat, fake_github, fake_gitlab, shown
 from support.fake_chat import WORKFLOW, FakeSlack, FakeTeams
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
-from support.mailbox import PASSWORD, USER, Mailbox
+from support.mailbox import PASSWORD, Mailbox
+from support.outside_text import outside
+from support.ports import silent_port
 
 TWO = (
+    "https://h/",
+    "ann@example.com,ops",
+    "ops dev",
+    "ops\n",
+    "ops\x00",
     "a@example.com,b@example.com",
     "acme/app#7,acme/app#8",
     "acme/app!4 acme/app!5",
@@ -56,6 +63,14 @@ class Kit(ChannelContract):
     def strangers(self) -> Sequence[str]:
         return TWO + MORE
 
+    @given(title=outside())
+    @settings(max_examples=15, suppress_health_check=[*HealthCheck])
+    def test_no_title_of_any_signs_does(self, channel: Channel, title: str) -> None:
+        self.send_title(channel, title)
+
+    def test_no_attribute_shows_a_secret(self, channel: Channel) -> None:
+        assert not [secret for secret in self.secrets() if secret in repr(vars(channel))]
+
 
 class TestEmail(Kit):
     name = "email"
@@ -64,15 +79,7 @@ class TestEmail(Kit):
     def environ(self, tmp_path: Path) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
         with Mailbox(tmp_path) as self.box:
             self.ca_file = self.box.ca_file
-            settings = {
-                "host": self.box.host,
-                "port": f"{self.box.port}",
-                "sender": "ci@acme.example",
-            }
-            settings |= {"username": USER, "password": PASSWORD}
-            yield {
-                f"SEALPIPE_PLUGIN_EMAIL__{name.upper()}": value for name, value in settings.items()
-            }
+            yield self.box.environ()
 
     def recipient(self) -> str:
         return "ann@example.com"
@@ -80,12 +87,44 @@ class TestEmail(Kit):
     def received(self) -> Sequence[str]:
         return [str(next(got.mail.iter_parts()).get_content()) for got in self.box.received]
 
+    def shown(self) -> Sequence[Shown]:
+        return shown.mail(self.box.received[-1], self.recipient())
+
     def secrets(self) -> Sequence[str]:
         return [PASSWORD]
+
+    @contextmanager
+    def failing(self, how: str, environ: Mapping[str, str]) -> Iterator[Failing | None]:
+        """The last dot is what makes a message one that may be out."""
+        there, before = dict(environ), len(self.box.received)
+        if how == "refused":
+            there["SEALPIPE_PLUGIN_EMAIL__PORT"] = f"{silent_port()}"
+        elif how in ("429", "503"):
+            self.box.answers.rcpt = "450 4.2.0 greylisted"
+        elif how == "400":
+            self.box.answers.rcpt = f"550 5.7.1 {LINK}"
+        elif how == "lost":
+            self.box.answers.breaks.add("data")
+        elif how == "silent":
+            self.box.answers.hangs.add("data")
+            there["SEALPIPE_PLUGIN_EMAIL__TIMEOUT"] = "2"
+        else:
+            yield None
+            return
+        yield Failing(there, lambda: len(self.box.received) - before)
+        self.box.answers.rcpt = ""
+        self.box.answers.breaks.clear()
+        self.box.answers.hangs.clear()
 
 
 class TestSlack(Kit):
     name = "slack"
+
+    def strangers(self) -> Sequence[str]:
+        more = (
+            "#ops,#all;#ops?cc=#all;#ops&text=x;@ann;#;@;#a/b;../auth.test;Ops;C024BE91L,C024BE92L"
+        )
+        return [*super().strangers(), *more.split(";")]
 
     @pytest.fixture
     def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
@@ -101,8 +140,28 @@ class TestSlack(Kit):
     def received(self) -> Sequence[str]:
         return [message["text"] for message in self.fake.messages]
 
+    def shown(self) -> Sequence[Shown]:
+        message = self.fake.messages[-1]
+        return [shown.slack_blocks(message), shown.slack_text(message)]
+
     def secrets(self) -> Sequence[str]:
         return [fake_chat.TOKEN]
+
+
+class TestSlackWebhook(TestSlack):
+    @pytest.fixture
+    def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
+        with FakeSlack() as self.fake:
+            yield self.at(self.fake.base_url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_SLACK__WEBHOOKS": f"ops={url}{fake_chat.HOOK}"}
+
+    def recipient(self) -> str:
+        return "ops"
+
+    def secrets(self) -> Sequence[str]:
+        return [fake_chat.HOOK]
 
 
 class TestTeams(Kit):
@@ -120,13 +179,13 @@ class TestTeams(Kit):
         return "ops"
 
     def received(self) -> Sequence[str]:
-        return [
-            "\n".join(run["text"] for b in card["body"] for run in b["inlines"])
-            for _, card in self.fake.cards
-        ]
+        return [shown.teams_card(card).text for _, card in self.fake.cards]
+
+    def shown(self) -> Sequence[Shown]:
+        return [shown.teams_card(self.fake.cards[-1][1])]
 
     def secrets(self) -> Sequence[str]:
-        return ["Sig-7Hc9"]
+        return ["Sig-7Hc9", "/workflows"]
 
 
 class TestMattermost(Kit):
@@ -145,6 +204,9 @@ class TestMattermost(Kit):
 
     def received(self) -> Sequence[str]:
         return self.fake.texts
+
+    def shown(self) -> Sequence[Shown]:
+        return [shown.mattermost_post(self.fake.posts[-1])]
 
     def secrets(self) -> Sequence[str]:
         return [MATTERMOST_HOOK]
@@ -167,11 +229,27 @@ class TestDiscord(Kit):
     def received(self) -> Sequence[str]:
         return [message["content"] for message in self.fake.messages]
 
+    def shown(self) -> Sequence[Shown]:
+        return [shown.discord_message(self.fake.messages[-1])]
+
     def secrets(self) -> Sequence[str]:
         return [DISCORD_HOOK]
 
 
-class TestGitHubComment(Kit):
+class Comments(Kit):
+    """Comments: the channel reads before it writes, and again afterwards."""
+
+    fake: FakeGitHub | FakeGitLab
+
+    def received(self) -> Sequence[str]:
+        return self.fake.bodies()
+
+    def shown(self) -> Sequence[Shown]:
+        sent = [asked.json for asked in self.fake.asked if asked.method == "POST"]
+        return [shown.comment(sent[-1])]
+
+
+class TestGitHubComment(Comments):
     name = "github-comment"
 
     @pytest.fixture
@@ -185,14 +263,11 @@ class TestGitHubComment(Kit):
     def recipient(self) -> str:
         return "acme/app#7"
 
-    def received(self) -> Sequence[str]:
-        return self.fake.bodies()
-
     def secrets(self) -> Sequence[str]:
         return [fake_github.TOKEN]
 
 
-class TestGitLabNote(Kit):
+class TestGitLabNote(Comments):
     name = "gitlab-note"
 
     @pytest.fixture
@@ -205,9 +280,6 @@ class TestGitLabNote(Kit):
 
     def recipient(self) -> str:
         return "acme/sub/app!4"
-
-    def received(self) -> Sequence[str]:
-        return self.fake.bodies()
 
     def secrets(self) -> Sequence[str]:
         return [fake_gitlab.TOKEN]

@@ -21,7 +21,6 @@ from plugins.channels.using import (
     LINK,
     TITLE,
     Using,
-    everything_logged,
     passcode,
     share,
     told,
@@ -33,11 +32,9 @@ from sealpipe.errors import (
     ReferenceValueError,
     SettingError,
     UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
 )
 from support.mailbox import PASSWORD, USER, Mailbox
-from support.ports import silent_port
 
 TO = "ann@example.com"
 LONGEST = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.ccc"
@@ -110,14 +107,6 @@ class TestTheMessage:
         assert f'"{TITLE}"' in text
         assert f'<a href="{LINK}">{LINK}</a>' in page
 
-    def test_nothing_but_the_link_is_markup_in_html(self, mailbox: Mailbox) -> None:
-        email(mailbox).send(TO, share(f'<script>alert("x")</script> <img src=x>\n{LINK}'))
-        page = mailbox.received[0].body("html")
-        tags = set(re.findall(r"<\s*/?([a-z!]+)", page, re.IGNORECASE))
-        assert tags == {"!DOCTYPE", "html", "head", "meta", "title", "body", "p", "br", "a"}
-        assert page.count("<a ") == 1
-        assert "http" not in page.replace(LINK, "")
-
     def test_its_headers_say_that_it_is_of_a_machine_and_whom_to_answer(
         self, mailbox: Mailbox
     ) -> None:
@@ -139,14 +128,6 @@ class TestTheMessage:
         head = mailbox.received[0].content.partition(b"\r\n\r\n")[0]
         assert FRAGMENT.encode() not in head
         assert mailbox.received[0].mail["Subject"] == "A message from sealpipe"
-
-    def test_a_subject_with_line_ends_adds_no_header(self, mailbox: Mailbox) -> None:
-        email(mailbox).send(
-            TO, share(subject="For you\r\nBcc: eve@evil.example\n\nx\u2028y \u202e ü")
-        )
-        mail = mailbox.received[0].mail
-        assert mail["Subject"] == "For you Bcc: eve@evil.example x y ü"
-        assert mail["Bcc"] is None
 
     def test_every_line_is_ascii_and_short_and_a_dot_stays_a_dot(self, mailbox: Mailbox) -> None:
         text = f".\n..dots\nGrüße 🔑\n{'long ' * 300}\n{LINK}"
@@ -382,11 +363,6 @@ class TestTheServer:
         error = email(mailbox, password=None).fails(NotConfiguredError, TO)
         assert error.message == "the login of email lacks its password"
 
-    def test_no_server_is_an_error(self, mailbox: Mailbox) -> None:
-        port = silent_port()
-        error = email(mailbox, port=str(port)).fails(UnavailableError, TO)
-        assert error.message == f"the mail server at 127.0.0.1:{port}: connection refused"
-
     def test_a_silent_server_times_out(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(
@@ -454,18 +430,6 @@ class TestWhatTheServerAnswers:
         error = email(mailbox).fails(UnavailableError, TO)
         assert error.message.endswith("closed the connection before it received the message")
 
-    def test_a_connection_lost_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
-        mailbox.answers.breaks.add("data")
-        error = email(mailbox).fails(UnknownOutcomeError, TO)
-        assert len(mailbox.received) == 1
-        assert error.remedy == "check there before you send it again"
-
-    def test_no_answer_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
-        mailbox.answers.hangs.add("data")
-        error = email(mailbox, timeout="2").fails(UnknownOutcomeError, TO)
-        assert len(mailbox.received) == 1
-        assert error.remedy == "check there before you send it again"
-
     def test_no_answer_before_it_is_not(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("rcpt")
         error = email(mailbox, timeout="2").fails(UnavailableError, TO)
@@ -504,15 +468,3 @@ class TestSettings:
         )
         server: Any = using.registry.channel("email")._server  # type: ignore[attr-defined]
         assert (server._port, server._security) == (port, security)
-
-    def test_nothing_shows_the_password_or_the_message(
-        self, mailbox: Mailbox, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        everything_logged(caplog)
-        channel = email(mailbox)
-        channel.send(TO)
-        mailbox.answers.rcpt = "550 no"
-        channel.fails(ReferenceValueError, TO)
-        made = channel.registry.channel("email")
-        shown = "".join([caplog.text, *capfd.readouterr(), repr(made.settings), repr(vars(made))])
-        assert not [secret for secret in (PASSWORD, FRAGMENT) if secret in shown]

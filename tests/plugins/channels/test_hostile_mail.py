@@ -20,11 +20,12 @@ from plugins.channels.using import LINK, Using
 from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.plugin import Message, ReferenceValueError, Secret
+from sealpipe.testing.hostile import MAIL
 from sealpipe_plugins.email import message as mails
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.email.message import Header, NamedAddress, write_mail
 from support.mailbox import Mailbox, Received
-from support.outside_text import COMMANDS, MAIL, MARKUP, outside
+from support.outside_text import outside
 
 TO = "ann@example.com"
 HEADERS = [
@@ -132,13 +133,6 @@ def is_as_meant(got: Received, message: Message, to: str = TO) -> str:
     subject = said(values["Subject"])
     assert str(read["Subject"]) == subject
     return subject
-
-
-@pytest.mark.parametrize("title", [*MAIL, *MARKUP, *COMMANDS])
-def test_a_title_writes_no_header_no_part_and_no_recipient(mailbox: Mailbox, title: str) -> None:
-    message = titled(title)
-    subject = is_as_meant(send(mailbox, message), message)
-    assert subject.startswith("A secret for you: ")
 
 
 @pytest.mark.parametrize(

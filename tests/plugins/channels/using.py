@@ -4,7 +4,6 @@ plugins.
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -115,10 +114,3 @@ def told(error: BaseException) -> str:
         vars(each) for each in (error, error.__cause__, error.__context__) if each is not None
     ]
     return "".join(shown.format()) + repr(attributes)
-
-
-def everything_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """From here on, all that any library logs is kept."""
-    caplog.set_level(logging.DEBUG)
-    for name in ("httpx", "httpcore", "sealpipe"):
-        logging.getLogger(name).setLevel(logging.DEBUG)

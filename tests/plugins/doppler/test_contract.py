@@ -11,10 +11,10 @@ import pytest
 from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.backends import Networked
+from support.failures import OnTheWay
 
 
-class Kit(Networked):
+class Kit:
     """What source and sink have in common."""
 
     name = "doppler"
@@ -41,7 +41,7 @@ class Kit(Networked):
         return f"app/{config}"
 
 
-class TestDopplerSource(Kit, SourceContract):
+class TestDopplerSource(OnTheWay, Kit, SourceContract):
     holds = frozenset({"map"})
     odd_keys: ClassVar[tuple[str, ...]] = ("DB_PASSWORD", "_A", "A1")
 
@@ -61,7 +61,7 @@ class TestDopplerSource(Kit, SourceContract):
 
 class TestDopplerSink(Kit, SinkContract):
     apart = True
-    atomic = frozenset({"merge"})
+    atomic = frozenset({"replace", "merge"})
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "B_KEY", "C_KEY")
 
     def stored(self, body: str) -> Mapping[str, bytes]:

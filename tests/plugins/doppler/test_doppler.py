@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import string
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -20,29 +17,23 @@ from plugins.doppler.fake_doppler import (
     SERVICE,
     FakeDoppler,
     Kept,
-    Token,
 )
 from sealpipe.errors import (
-    AccessDeniedError,
-    BackendAuthError,
-    NotConfiguredError,
     PluginError,
-    ReferenceValueError,
     SecretNotFoundError,
     UnavailableError,
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Locator, Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
 from sealpipe_plugins.text_markers import append_marker, split_markers
-from support.backends import answers, at_once, failed, put_by, resolved
+from support.backends import answers, put_by, registries, resolved
 from support.ci_jobs import job_token
-from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
+from support.fake_web import Reply, first, meanwhile
 
 CANARY = "Canary-1c9e_Zk3Qx0Vn8Jw"
 STORE = "SEALPIPE_STORE__OTHER__"
@@ -53,21 +44,8 @@ Registries = Callable[..., Registry]
 @pytest.fixture
 def at(fake: FakeDoppler) -> Iterator[Registries]:
     """Makes registries with a token, and closes them."""
-    made: list[Registry] = []
-
-    def make(token: str = ACCOUNT, **environ: str) -> Registry:
-        network = PluginNetwork(None)
-        whole = {
-            "DOPPLER_API_HOST": fake.base_url,
-            **({"DOPPLER_TOKEN": token} if token else {}),
-            **environ,
-        }
-        made.append(Registry(environ=whole, network=lambda: network))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    with registries(DOPPLER_API_HOST=fake.base_url) as make:
+        yield lambda token=ACCOUNT, **environ: make(DOPPLER_TOKEN=token, **environ)
 
 
 def put(registry: Registry, target: str, mode: Mode = "create", **values: str) -> WriteResult:
@@ -118,18 +96,6 @@ class TestReading:
         for text in ("doppler:#PW", "doppler:app/dev#PW"):
             assert [each.key for each in resolved(at(SERVICE), text)] == ["PW"]
 
-    def test_a_service_token_reads_no_other_config_instead(
-        self, fake: FakeDoppler, at: Registries
-    ) -> None:
-        fake.config("app", "prd", PW=CANARY)
-        for text in ("doppler:app/prd", "doppler:other/dev"):
-            error = failed(at(SERVICE), text)
-            assert isinstance(error, AccessDeniedError)
-            assert "the service token is another config's" in error.message
-        with pytest.raises(AccessDeniedError):
-            put(at(SERVICE), "app/prd", PW="x")
-        assert posts(fake) == []
-
     def test_what_is_hidden_from_a_person_is_left_out_and_counted(
         self, fake: FakeDoppler, at: Registries
     ) -> None:
@@ -141,54 +107,6 @@ class TestReading:
             "1 secret",
         )
         assert [each.key for each in resolved(at(ACCOUNT), "doppler:app/dev#HIDDEN")] == ["HIDDEN"]
-
-    @pytest.mark.parametrize(
-        ("text", "kind", "words"),
-        [
-            (
-                "doppler:app/none",
-                SecretNotFoundError,
-                "has no app/none, or hides it from this token",
-            ),
-            ("doppler:none/dev", SecretNotFoundError, "has no none/dev"),
-            ("doppler:hidden/dev", AccessDeniedError, "does not let this token read hidden/dev"),
-            ("doppler:app", ReferenceValueError, "does not name a project and a config"),
-            ("doppler:app/dev/PW", ReferenceValueError, "does not name a project and a config"),
-            ("doppler:", ReferenceValueError, "names no config"),
-            ("doppler:app/dev?raw=yes", ReferenceValueError, "raw= is 0 or 1"),
-        ],
-    )
-    def test_what_goes_wrong_is_told(
-        self, fake: FakeDoppler, at: Registries, text: str, kind: type[PluginError], words: str
-    ) -> None:
-        fake.config("hidden", "dev", PW=CANARY)
-        error = failed(at(), text)
-        assert type(error) is kind
-        assert words in error.message
-        assert error.remedy
-
-    @pytest.mark.parametrize(
-        "body",
-        ["not JSON", {"secrets": 1}, {"secrets": {"A": "x"}}, {"secrets": {"A": {"raw": 1}}}],
-    )
-    def test_a_response_that_is_not_dopplers_is_refused(
-        self, fake: FakeDoppler, at: Registries, body: Any
-    ) -> None:
-        fake.instead.append(Reply(200, body))
-        error = failed(at(), "doppler:app/dev")
-        assert error.message.endswith("Doppler sent an unexpected response")
-
-    def test_the_rate_limit_says_how_long_to_wait(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.instead.append(
-            Reply(
-                429,
-                {"messages": ["Rate limited"]},
-                {"retry-after": "7", "x-ratelimit-remaining": "0"},
-            )
-        )
-        error = failed(at(), "doppler:app/dev")
-        assert isinstance(error, UnavailableError)
-        assert error.retry_after == 7
 
 
 class TestLogin:
@@ -218,36 +136,6 @@ class TestLogin:
         registry.close()
         assert len(fake.revoked) == 1
         assert fake.revoked[0] not in fake.tokens
-
-    def test_a_login_that_is_refused_says_so(self, fake: FakeDoppler, at: Registries) -> None:
-        error = failed(
-            self.named(fake, at, VAULT_ID_TOKEN=job_token("doppler", "another")), "other:app/dev"
-        )
-        assert isinstance(error, BackendAuthError)
-        assert "refused the login by OIDC" in error.message
-
-    @pytest.mark.parametrize(
-        ("token", "more", "words"),
-        [
-            ("", {}, "no Doppler token is set for doppler"),
-            (
-                ACCOUNT,
-                {"SEALPIPE_PLUGIN_DOPPLER__IDENTITY": IDENTITY},
-                "both a Doppler token and an identity",
-            ),
-            ("two words and a third", {}, "contains invalid characters"),
-        ],
-    )
-    def test_settings_that_do_not_fit_are_refused(
-        self, at: Registries, token: str, more: Mapping[str, str], words: str
-    ) -> None:
-        error = failed(at(token, **more), "doppler:app/dev")
-        assert isinstance(error, NotConfiguredError)
-        assert words in error.message
-
-    def test_a_named_store_takes_no_variable_of_dopplers(self, at: Registries) -> None:
-        error = failed(at(ACCOUNT, **{f"{STORE}PLUGIN": "doppler"}), "other:app/dev")
-        assert isinstance(error, NotConfiguredError)
 
     def test_a_token_is_renewed_before_it_ends(self) -> None:
         made = iter([(Secret("first"), 0.0), (Secret("second"), 3600.0), (Secret("third"), 3600.0)])
@@ -304,58 +192,12 @@ class TestStoring:
         ]
         assert kept(fake) == {"PW": CANARY}
 
-    def test_a_lost_response_is_looked_for_before_anything_is_sent(
-        self, fake: FakeDoppler, at: Registries
-    ) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop_after)
-        assert not put(at(), "app/dev", PW=CANARY).already
-        assert (kept(fake), len(posts(fake))) == ({"PW": CANARY}, 1)
-
-    def test_a_lost_change_is_not_claimed(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop)
-        with pytest.raises(UnavailableError, match="was not written"):
-            put(at(), "app/dev", PW=CANARY)
-        assert kept(fake) == {}
-
-    def test_killed_at_any_request_it_comes_to_the_same_end(
-        self, fake: FakeDoppler, at: Registries
-    ) -> None:
-        for number, last in itertools.product(range(6), (drop, drop_after)):
-            config = f"dev_{number}_{last.__name__}"
-            fake.config("app", config, PW="old", THEIRS="x")
-            fake.rule = dead_from(number, last)
-            with suppress(PluginError):
-                put(at(), f"app/{config}", "replace", PW=CANARY, USER="bob")
-            fake.rule = lambda _: None
-            put(at(), f"app/{config}", "replace", PW=CANARY, USER="bob")
-            assert kept(fake, config) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
-            notes = (fake.notes["app", "PW"], fake.notes["app", "USER"])
-            assert all(f"{config}/m1" in note for note in notes)
-
-    def test_two_writers_at_once_undo_nothing(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.config("app", "dev", THEIRS="x")
-        jobs = [
-            partial(put, at(), "app/dev", "merge", **{f"KEY_{number}": CANARY})
-            for number in range(4)
-        ]
-        outcomes = at_once(*jobs)
-        assert [each for each in outcomes if isinstance(each, PluginError)] == []
-        assert kept(fake) == {"THEIRS": "x", **{f"KEY_{number}": CANARY for number in range(4)}}
-
     @pytest.mark.parametrize("value", ["${ADMIN_PASSWORD}", "x${app.prd.PW}", "a ${ b", "\0"])
     def test_a_value_that_doppler_would_expand_is_refused(
         self, fake: FakeDoppler, at: Registries, value: str
     ) -> None:
         with pytest.raises(UnsupportedError):
             put(at(), "app/dev", PW=value, OK="x")
-        assert fake.asked == []
-
-    @pytest.mark.parametrize("name", ["lower", "1ST", "A-B", "DOPPLER_CONFIG", "", "A" * 201])
-    def test_a_name_that_doppler_does_not_take_is_refused(
-        self, fake: FakeDoppler, at: Registries, name: str
-    ) -> None:
-        with pytest.raises(ReferenceValueError):
-            put(at(), "app/dev", **{name: CANARY})
         assert fake.asked == []
 
     def test_without_access_to_notes_the_value_is_stored_all_the_same(
@@ -400,11 +242,6 @@ class TestStoring:
         assert put(at(), "app/dev", PW=CANARY).already
         assert fake.notes["app", "PW"] == "[sealpipe: dev/m1]"
 
-    def test_a_token_that_only_reads_is_denied(self, fake: FakeDoppler, at: Registries) -> None:
-        fake.tokens["dp.st.reads"] = Token("service_token", ("app", "dev"), writes=False)
-        with pytest.raises(AccessDeniedError, match="does not let this token write app/dev"):
-            put(at("dp.st.reads"), "app/dev", PW=CANARY)
-
     def test_what_is_written_unseen_is_not_called_confirmed(
         self, fake: FakeDoppler, at: Registries
     ) -> None:
@@ -414,18 +251,6 @@ class TestStoring:
             put(at(PERSONAL), "app/dev", PW=CANARY)
         assert not put(at(PERSONAL), "app/dev", "replace", PW=CANARY).known
         assert fake.configs["app", "dev"]["PW"] == Kept(CANARY, "restricted")
-
-    @pytest.mark.parametrize("status", [400, 409, 422])
-    def test_a_change_that_is_rejected_is_told_with_nothing_of_the_answer(
-        self, fake: FakeDoppler, at: Registries, status: int
-    ) -> None:
-        fake.rule = lambda asked: (
-            Reply(status, {"messages": [CANARY]}) if asked.method == "POST" else None
-        )
-        with pytest.raises(UnsupportedError, match="rejects the change") as rejected:
-            put(at(), "app/dev", PW=CANARY)
-        assert "locked" in rejected.value.remedy
-        assert CANARY not in str(rejected.value)
 
 
 _LETTERS = string.ascii_letters + string.digits

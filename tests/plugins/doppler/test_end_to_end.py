@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,10 @@ import pytest
 from plugins.doppler.fake_doppler import ACCOUNT, IDENTITY, SERVICE, FakeDoppler
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import job_token
-from support.commands import SEALPIPE
+from support.hand_over import VALUE, HandOver
 from support.job import Job
-from support.leaks import sides
 from support.parts import program
 from support.storing import another_machine, asked
-from support.strace import watch
 from support.terminal import Terminal, opened
 
 APP = ("--project", "app", "--config", "dev")
@@ -54,6 +53,30 @@ class CommandLine:
 @pytest.fixture
 def doppler(fake: FakeDoppler, tmp_path: Path) -> CommandLine:
     return CommandLine(fake, tmp_path)
+
+
+class TestDoppler(HandOver):
+    reference = "doppler:app/dev#PW"
+    missing = "doppler:app/none#PW"
+    target = "doppler:app/stored#PW=staging_password,USER=user"
+    read_there = frozenset({"token"})
+    stored_there = frozenset({"value", "token"})
+
+    @pytest.fixture
+    def login(self, fake: FakeDoppler, environ: dict[str, str]) -> dict[str, str]:
+        fake.config("app", "dev", PW=VALUE)
+        fake.config("app", "stored")
+        self.fake, self.port = fake, fake.port
+        return environ
+
+    def secrets(self, login: Mapping[str, str]) -> Mapping[str, str]:
+        del login
+        return {"token": ACCOUNT}
+
+    def held(self) -> tuple[Mapping[str, str], object]:
+        held = self.fake.configs["app", "stored"]
+        writes = [asked for asked in self.fake.asked if asked.method == "POST"]
+        return {"password": held["PW"].raw, "user": held["USER"].raw}, len(writes)
 
 
 @pytest.fixture
@@ -141,27 +164,3 @@ def test_a_job_without_any_token_of_dopplers_reads_a_named_store(
         told
     )
     assert len(fake.revoked) >= 2
-
-
-def test_reading_shows_value_and_token_to_doppler_alone(
-    environ: dict[str, str], user: Terminal, fake: FakeDoppler
-) -> None:
-    fake.config("app", "dev", PW=PASSWORD)
-    for config in ("dev", "none"):
-        words = ["share", "-f", f"Password=doppler:app/{config}#PW", "--output", "json", "--debug"]
-        seen = watch(user, [*SEALPIPE, *words], environ=environ)
-        assert seen.done.code == (0 if config == "dev" else 14), seen.done
-        secrets = {"value": PASSWORD, "token": ACCOUNT}
-        assert sides(seen.places(), fake.port, secrets) == ({"token"}, set())
-
-
-def test_storing_shows_value_and_token_to_doppler_alone(
-    environ: dict[str, str], fake: FakeDoppler, job: Job
-) -> None:
-    job.terminal.environ |= environ
-    request = asked(job)
-    given = request.answer()
-    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET), "--debug"])
-    assert seen.done.code == 0, seen.done
-    secrets = {"value": given.password, "token": ACCOUNT}
-    assert sides(seen.places(), fake.port, secrets) == ({"value", "token"}, set())

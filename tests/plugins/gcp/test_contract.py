@@ -18,6 +18,7 @@ from plugins.gcp.fake_secret_manager import (
 )
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.backends import Unconditional
 from support.failures import OnTheWay
 
 
@@ -57,7 +58,10 @@ class TestGcpSm(OnTheWay, _OnFake, SourceContract):
         return f"projects/{PROJECT}/secrets/{FORBIDDEN}"
 
 
-class TestGcpSmSink(_OnFake, SinkContract):
+class TestGcpSmSink(_OnFake, Unconditional):
+    def writes(self, body: str) -> int:
+        return len(self.google.secrets[body].versions)
+
     def target(self) -> str:
         return f"app-{next(self.numbers)}"
 
@@ -70,8 +74,13 @@ class TestGcpSmSink(_OnFake, SinkContract):
 
 
 class TestGcpSmSinkWhole(_OnFake, SinkContract):
+    """Its calls are those of keys, which the other class loses, refuses and holds."""
+
     keys = ("", "", "")
     single = True
+
+    def at(self, url: str) -> None:
+        del url
 
     def target(self) -> str:
         return f"whole-{next(self.numbers)}"

@@ -43,15 +43,13 @@ NOT_ITS_CHECKSUM = Reply(
 )
 
 APART = {
-    "nothing": Row(SecretNotFoundError, "does not exist", reference="gcp-sm:nothing"),
-    "off": Row(SecretNotFoundError, "disabled or destroyed", reference="gcp-sm:off"),
-    "denied": Row(
-        AccessDeniedError, "secretmanager.versions.access", reference=f"gcp-sm:{FORBIDDEN}"
-    ),
+    "nothing": Row(SecretNotFoundError, "does not exist", "nothing"),
+    "off": Row(SecretNotFoundError, "disabled or destroyed", "off"),
+    "denied": Row(AccessDeniedError, "secretmanager.versions.access", f"{FORBIDDEN}"),
     "no project": Row(
         NotConfiguredError,
         "names no project",
-        "gcp-sm:PROJECT/db",
+        remedy="gcp-sm:PROJECT/db",
         environ={"GOOGLE_CLOUD_PROJECT": ""},
     ),
     "no service": Row(NotConfiguredError, "is not enabled", answer=disabled("SERVICE")),
@@ -77,21 +75,17 @@ APART = {
     "another's answer": Row(PluginError, "is not Google Secret Manager's", answer=says(200)),
 }
 MORE = {
-    "no such version": Row(SecretNotFoundError, "no such version", reference="gcp-sm:db?version=7"),
-    "another project": Row(
-        NotConfiguredError, "its project does not exist", reference="gcp-sm:other-project/db"
-    ),
+    "no such version": Row(SecretNotFoundError, "no such version", "db?version=7"),
+    "another project": Row(NotConfiguredError, "its project does not exist", "other-project/db"),
     "403": Row(AccessDeniedError, "does not allow", answer=says(403, details="odd")),
     "401": Row(BackendAuthError, "refused the token", answer=says(401, status="UNAUTHENTICATED")),
     "400": Row(ReferenceValueError, "is not valid", answer=says(400, status="INVALID_ARGUMENT")),
     "500": Row(UnavailableError, "failed", answer=says(500)),
-    "418": Row(PluginError, "refused", None, answer=says(418)),
+    "418": Row(PluginError, "refused", remedy=None, answer=says(418)),
     "checksum": Row(UnavailableError, "checksum", answer=NOT_ITS_CHECKSUM),
-    "no path": Row(ReferenceValueError, "version=", reference="gcp-sm:db?version=1/..", calls=0),
+    "no path": Row(ReferenceValueError, "version=", "db?version=1/..", calls=0),
     **{
-        f"the name {body}": Row(
-            ReferenceValueError, "is not a valid name", reference=f"gcp-sm:{body}", calls=0
-        )
+        f"the name {body}": Row(ReferenceValueError, "is not a valid name", body, calls=0)
         for body in ("", "a/b/c", "A B", "p/", "../x", "acme-prod/a.b", "p/é")
     },
     **{
@@ -137,7 +131,9 @@ def table(google: FakeSecretManager, environ: dict[str, str]) -> Table:
     google.hold("db", b"x")
     google.hold(FORBIDDEN, b"x")
     google.hold("off").versions = [(b"x", "ENABLED"), (b"y", "DISABLED")]
-    return Table("gcp-sm:db", environ, google, ":access", (TOKEN, REFRESH_TOKEN, "Canary-client"))
+    return Table(
+        "gcp-sm", "db", environ, google, ":access", (TOKEN, REFRESH_TOKEN, "Canary-client")
+    )
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,17 +13,15 @@ import pytest
 from plugins.gcp.fake_secret_manager import PROJECT, FakeSecretManager
 from sealpipe.errors import (
     AccessDeniedError,
-    PluginError,
     ReferenceValueError,
     UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
 from sealpipe_plugins.gcp.writing import ANNOTATION
-from support.backends import SECRET, at_once, put, put_refused, values
-from support.fake_web import Asked, Reply, dead_from, drop, drop_after, first, meanwhile
+from support.backends import SECRET, put, put_refused, values
+from support.fake_web import Asked, Reply, first, meanwhile
 
 
 def is_call(suffix: str, method: str = "POST") -> Any:
@@ -122,39 +119,22 @@ class TestWhatIsStored:
 
 
 class TestAtTheSameMoment:
-    def test_merges_lose_nothing(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        jobs = [
-            partial(put, environ, "gcp-sm:db", {f"k{n}": str(n)}, "merge", f"m{n}")
-            for n in range(6)
-        ]
-        found = at_once(*jobs)
-        assert [each for each in found if isinstance(each, PluginError)] == []
-        assert members(google, "db") == {f"k{n}": str(n) for n in range(6)}
-        assert sorted(markers(google, "db")) == [f"m{n}" for n in range(6)]
-
-    def test_of_creates_one_stores_and_its_value_stays(
+    def test_a_version_made_of_an_older_one_takes_back_no_change(
         self, google: FakeSecretManager, environ: dict[str, str]
     ) -> None:
-        found = at_once(
-            *(
-                partial(put, environ, "gcp-sm:db", {"a": str(n)}, "create", f"m{n}")
-                for n in range(4)
-            )
-        )
-        (stored,) = [n for n, each in enumerate(found) if not isinstance(each, PluginError)]
-        assert members(google, "db") == {"a": str(stored)}
-        assert {type(each) for each in found if isinstance(each, PluginError)} == {
-            WriteConflictError
-        }
+        """Of three writers, the third began with a version that lacks what the first changed."""
+        google.hold("db", b'{"a": "old"}')
+        theirs = [b'{"a": "new"}', b'{"a": "old", "b": "ours", "c": "theirs"}']
 
-    def test_a_version_that_somebody_adds_between_is_merged(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        google.hold("db", b'{"a": "1"}')
-        between = meanwhile(partial(google.add, "db", b'{"a": "1", "theirs": "2"}'))
-        google.rule = first(is_call(":addVersion"), between)
-        assert put(environ, "gcp-sm:db", {"ours": "3"}, "merge").version == "4"
-        assert members(google, "db") == {"a": "1", "theirs": "2", "ours": "3"}
+        def rule(asked: Asked) -> Any:
+            if not is_call(":addVersion")(asked) or not theirs:
+                return None
+            content = theirs.pop(0)
+            return meanwhile(lambda: google.add("db", content))
+
+        google.rule = rule
+        put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
+        assert members(google, "db") == {"a": "new", "b": "ours", "c": "theirs"}
 
     def test_a_marker_is_written_over_none_of_others(
         self, google: FakeSecretManager, environ: dict[str, str]
@@ -210,49 +190,6 @@ class TestAtTheSameMoment:
             "merge",
         )
         assert put(environ, "gcp-sm:db", {"a": "x"}, "replace").version == str(10**17)
-
-
-class TestLostResponses:
-    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-    def test_the_write_of_one_is_found(
-        self, mode: Mode, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        google.rule = first(is_call(":addVersion"), drop_after)
-        assert put(environ, "gcp-sm:db", {"a": "x"}, mode).version == "1"
-        assert (len(google.secrets["db"].versions), markers(google, "db")) == (1, ["m1"])
-
-    def test_a_write_that_never_arrived_is_no_success(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        google.rule = first(is_call(":addVersion"), drop)
-        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "was not written")
-        assert put(environ, "gcp-sm:db", {"a": "x"}).version == "1"
-
-    def test_who_cannot_look_does_not_know(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        def rule(_: Asked) -> Any:
-            added = [each for each in google.asked if each.path.endswith(":addVersion")]
-            return drop if added else None
-
-        google.rule = rule
-        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnknownOutcomeError, "did not respond")
-
-    def test_killed_at_any_call_it_comes_to_the_same_end(
-        self, google: FakeSecretManager, environ: dict[str, str]
-    ) -> None:
-        for number, last in itertools.product(range(6), (drop, drop_after)):
-            name = f"killed-{number}-{last.__name__}"
-            google.hold(name, b'{"old": "1"}')
-            google.rule = dead_from(number, last)
-            at_once(partial(put, environ, f"gcp-sm:{name}", {"a": "x"}, "merge"))
-            google.rule = lambda _: None
-            put(environ, f"gcp-sm:{name}", {"a": "x"}, "merge")
-            assert (members(google, name), markers(google, name)) == (
-                {"old": "1", "a": "x"},
-                ["m1"],
-            )
-            assert len(google.secrets[name].versions) == 2
 
 
 def test_a_login_is_told_which_permission_it_lacks(

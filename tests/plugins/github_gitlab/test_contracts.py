@@ -10,8 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from plugins.github_gitlab.using import Storing
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
@@ -22,20 +20,11 @@ from support.fake_gitlab import FakeGitLab
 NBSP = "\u00a0"
 
 
-class Kit(SinkContract):
-    """A way out that is closed after each test."""
-
-    apart = True
-
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        Storing.open.append(network)
-        return Registry(environ=environ, network=lambda: network)
-
-
-class GitHubSecret(Kit):
+class GitHubSecret(SinkContract):
     name = "github-secret"
+    apart = True
     marks = False
+    atomic = frozenset({"merge"})  # of two creates, the second knows only afterwards
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "B_KEY", "C_KEY")
 
     @pytest.fixture
@@ -43,6 +32,9 @@ class GitHubSecret(Kit):
         with FakeGitHub() as self.fake:
             self.numbers = itertools.count()
             yield {"GITHUB_API_URL": self.fake.base_url, "GITHUB_TOKEN": fake_github.TOKEN}
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        return {"GITHUB_API_URL": url, "GITHUB_TOKEN": fake_github.TOKEN}
 
     def place(self, number: int) -> tuple[str, ...]:
         raise NotImplementedError
@@ -64,18 +56,26 @@ class TestGitHubRepository(GitHubSecret):
         return "acme", f"app-{number}"
 
 
-class TestGitHubEnvironment(GitHubSecret):
+class WithoutFaults:
+    """The requests are those of a repository's secrets, or a project's variables."""
+
+    def at(self, url: str) -> None:
+        """No address: nothing to show again."""
+
+
+class TestGitHubEnvironment(WithoutFaults, GitHubSecret):
     def place(self, number: int) -> tuple[str, ...]:
         return "acme", "app", f"review/{number} of many"
 
 
-class TestGitHubOrganisation(GitHubSecret):
+class TestGitHubOrganisation(WithoutFaults, GitHubSecret):
     def place(self, number: int) -> tuple[str, ...]:
         return (f"acme-{number}",)
 
 
-class GitLabVariable(Kit):
+class GitLabVariable(SinkContract):
     name = "gitlab-variable"
+    apart = True
     kind_of_place = "projects"
     prefix = ""
 
@@ -84,6 +84,9 @@ class GitLabVariable(Kit):
         with FakeGitLab() as self.fake:
             self.numbers = itertools.count()
             yield {"CI_SERVER_URL": self.fake.base_url, "GITLAB_TOKEN": fake_gitlab.TOKEN}
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        return {"CI_SERVER_URL": url, "GITLAB_TOKEN": fake_gitlab.TOKEN}
 
     def target(self) -> str:
         path = f"acme/place-{next(self.numbers)}"
@@ -123,11 +126,11 @@ class TestGitLabProject(Unmasked):
     pass
 
 
-class TestGitLabGroup(Unmasked):
+class TestGitLabGroup(WithoutFaults, Unmasked):
     kind_of_place, prefix = "groups", "groups/"
 
 
-class TestGitLabMasked(GitLabVariable):
+class TestGitLabMasked(WithoutFaults, GitLabVariable):
     """As it is without parameters.
 
     The kit's blanks, which GitLab does not mask, go as ones that it does.

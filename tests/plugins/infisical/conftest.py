@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plugins.infisical.fake_infisical import TOKEN, FakeInfisical
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
+from support.backends import registries
 from support.storing import job
 from support.terminal import bare, one_service, service, user
 
@@ -25,15 +25,5 @@ def fake() -> Iterator[FakeInfisical]:
 
 @pytest.fixture
 def at(fake: FakeInfisical) -> Iterator[Registries]:
-    made: list[Registry] = []
-
-    def make(token: str = TOKEN, **environ: str) -> Registry:
-        network = PluginNetwork(None)
-        login = {"INFISICAL_TOKEN": token} if token else {}
-        whole = {"INFISICAL_API_URL": f"{fake.base_url}/api", **login, **environ}
-        made.append(Registry(environ=whole, network=lambda: network))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    with registries(INFISICAL_API_URL=f"{fake.base_url}/api") as make:
+        yield lambda token=TOKEN, **environ: make(INFISICAL_TOKEN=token, **environ)

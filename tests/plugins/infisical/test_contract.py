@@ -9,12 +9,13 @@ from typing import ClassVar
 import pytest
 
 from plugins.infisical.fake_infisical import PROJECT, TOKEN, FakeInfisical
-from sealpipe.testing import SinkContract, SourceContract
+from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
-from support.backends import Networked
+from support.backends import Unconditional
+from support.failures import OnTheWay
 
 
-class Kit(Networked):
+class Kit:
     """What source and sink have in common."""
 
     name = "infisical"
@@ -44,7 +45,7 @@ class Kit(Networked):
         return "dev", body.removeprefix(f"{PROJECT}/dev")
 
 
-class TestInfisicalSource(Kit, SourceContract):
+class TestInfisicalSource(OnTheWay, Kit, SourceContract):
     holds = frozenset({"map"})
     odd_keys: ClassVar[tuple[str, ...]] = ("dotted.key", "dash-key", "UPPER", "eq=al", "with space")
 
@@ -64,9 +65,12 @@ class TestInfisicalSource(Kit, SourceContract):
         return f"{PROJECT}/prod"
 
 
-class TestInfisicalSink(Kit, SinkContract):
+class TestInfisicalSink(Kit, Unconditional):
     apart = True
     keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "b.key", "c-key")
+
+    def writes(self, body: str) -> int:
+        return sum(each.version for each in self.fake.folders[self.folder(body)].values())
 
     def stored(self, body: str) -> Mapping[str, bytes]:
         return {

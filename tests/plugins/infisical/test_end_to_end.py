@@ -5,7 +5,7 @@ the fake is one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from infisical_sdk import InfisicalSDKClient
@@ -23,11 +23,9 @@ from plugins.infisical.fake_infisical import (
 from sealpipe_plugins.infisical.writing import ENTRY
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import job_token
-from support.commands import SEALPIPE
+from support.hand_over import VALUE, HandOver
 from support.job import Job
-from support.leaks import sides
 from support.storing import another_machine, asked
-from support.strace import watch
 from support.terminal import Terminal, opened
 
 DEV = ("dev", "/app")
@@ -45,6 +43,36 @@ def sdk(fake: FakeInfisical) -> Iterator[InfisicalSDKClient]:
 @pytest.fixture
 def environ(fake: FakeInfisical) -> dict[str, str]:
     return {"INFISICAL_API_URL": fake.base_url, "INFISICAL_TOKEN": TOKEN}
+
+
+class TestInfisical(HandOver):
+    reference = f"infisical:{PROJECT}/dev/app#PW"
+    missing = f"infisical:{PROJECT}/dev/none#PW"
+    target = f"infisical:{PROJECT}/dev/stored#PW=staging_password,USER=user"
+    read_there = frozenset({"login", "token"})
+    stored_there = frozenset({"value", "login", "token"})
+
+    @pytest.fixture
+    def login(self, fake: FakeInfisical) -> dict[str, str]:
+        fake.folder(*DEV, PW=VALUE)
+        fake.folder("dev", "/stored")
+        self.fake, self.port = fake, fake.port
+        return {
+            "INFISICAL_API_URL": fake.base_url,
+            "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
+            "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
+        }
+
+    def secrets(self, login: Mapping[str, str]) -> Mapping[str, str]:
+        return {
+            "login": login["INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET"],
+            "token": self.fake.revoked[-1],
+        }
+
+    def held(self) -> tuple[Mapping[str, str], object]:
+        held = self.fake.folders["dev", "/stored"]
+        versions = [each.version for each in held.values()]
+        return {"password": held["PW"].value, "user": held["USER"].value}, versions
 
 
 def secret_of(sdk: InfisicalSDKClient, name: str) -> str:
@@ -152,40 +180,3 @@ def test_a_job_without_any_secret_of_infisicals_reads_a_named_store(
     assert (told.code, "logged in" in told.out) == (0, True), told
     assert len(fake.revoked) >= 2
     assert fake.tokens == {TOKEN}
-
-
-def test_reading_shows_value_and_login_to_infisical_alone(
-    user: Terminal, fake: FakeInfisical
-) -> None:
-    fake.folder(*DEV, PW=PASSWORD)
-    login = {
-        "INFISICAL_API_URL": fake.base_url,
-        "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
-        "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
-    }
-    for folder in ("app", "none"):
-        words = [
-            "share",
-            "-f",
-            f"Password=infisical:{PROJECT}/dev/{folder}#PW",
-            "--output",
-            "json",
-            "--debug",
-        ]
-        seen = watch(user, [*SEALPIPE, *words], environ=login)
-        assert seen.done.code == (0 if folder == "app" else 14), seen.done
-        secrets = {"value": PASSWORD, "login": CLIENT_SECRET, "token": fake.revoked[-1]}
-        assert sides(seen.places(), fake.port, secrets) == ({"login", "token"}, set())
-
-
-def test_storing_shows_value_and_login_to_infisical_alone(
-    environ: dict[str, str], fake: FakeInfisical, job: Job
-) -> None:
-    fake.folder(*DEV)
-    job.terminal.environ |= environ
-    request = asked(job)
-    given = request.answer()
-    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET), "--debug"])
-    assert seen.done.code == 0, seen.done
-    secrets = {"value": given.password, "login": TOKEN}
-    assert sides(seen.places(), fake.port, secrets) == ({"value", "login"}, set())

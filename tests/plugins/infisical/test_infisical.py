@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import string
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -25,13 +22,8 @@ from plugins.infisical.fake_infisical import (
     Kept,
 )
 from sealpipe.errors import (
-    AccessDeniedError,
-    BackendAuthError,
-    NotConfiguredError,
     PluginError,
-    ReferenceValueError,
     SecretNotFoundError,
-    UnavailableError,
     UnsupportedError,
     WriteConflictError,
 )
@@ -39,9 +31,9 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
-from support.backends import answers, at_once, failed, opened, put_by, resolved
+from support.backends import answers, opened, put_by, resolved
 from support.ci_jobs import job_token
-from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
+from support.fake_web import first, meanwhile
 
 CANARY = "Canary-7d2e_Zk3Qx0Vn8Jw"
 DEV = f"infisical:{PROJECT}/dev"
@@ -107,62 +99,6 @@ class TestReading:
             "1 secret",
         )
 
-    @pytest.mark.parametrize(
-        ("text", "kind", "words"),
-        [
-            (f"{DEV}/none", SecretNotFoundError, "this folder has no secrets, or does not exist"),
-            (
-                "infisical:no-such-slug/dev",
-                SecretNotFoundError,
-                "has no no-such-slug/dev, or hides it",
-            ),
-            (
-                "infisical:other-project/dev",
-                AccessDeniedError,
-                "does not let this identity read other-project/dev",
-            ),
-            (f"infisical:{PROJECT}/prod", AccessDeniedError, "does not let this identity read"),
-            (
-                f"infisical:{PROJECT}",
-                ReferenceValueError,
-                "does not name a project and an environment",
-            ),
-            (f"{DEV}/../x", ReferenceValueError, "does not name a project and an environment"),
-            (f"{DEV}?raw=2", ReferenceValueError, "raw= is 0 or 1"),
-        ],
-    )
-    def test_what_goes_wrong_is_told(
-        self, fake: FakeInfisical, at: Registries, text: str, kind: type[PluginError], words: str
-    ) -> None:
-        fake.denied.add(("prod", "/"))
-        error = failed(at(), text)
-        assert type(error) is kind
-        assert words in error.message
-        assert error.remedy
-
-    @pytest.mark.parametrize(
-        "body",
-        [
-            "not JSON",
-            {"secrets": 1},
-            {"secrets": ["x"]},
-            {"secrets": [{"secretKey": "A", "secretValue": 1}]},
-            {"secrets": [{"secretKey": "A", "secretValue": "x", "secretMetadata": ["y"]}]},
-            {"secrets": [], "imports": [1]},
-        ],
-    )
-    def test_a_response_that_is_not_infisicals_is_refused(
-        self, fake: FakeInfisical, at: Registries, body: Any
-    ) -> None:
-        fake.instead.append(Reply(200, body))
-        assert failed(at(), DEV).message.endswith("Infisical sent an unexpected response")
-
-    def test_an_expired_token_is_not_called_denied(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        fake.expired.add(TOKEN)
-        assert isinstance(failed(at(), DEV), BackendAuthError)
-
 
 class TestLogin:
     def by_job(
@@ -191,19 +127,6 @@ class TestLogin:
         assert len(fake.revoked) == 1
         assert fake.tokens == {TOKEN}
 
-    @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**40, "x"])
-    def test_a_lifetime_that_is_none_is_refused(
-        self, seconds: Any, fake: FakeInfisical, at: Registries
-    ) -> None:
-        fake.instead.append(Reply(200, {"accessToken": TOKEN, "expiresIn": seconds}))
-        login = {
-            "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
-            "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
-        }
-        assert failed(at("", **login), DEV).message.endswith(
-            "Infisical sent an unexpected response"
-        )
-
     def test_a_client_secret_logs_in(self, fake: FakeInfisical, at: Registries) -> None:
         fake.folder("dev", "/", PW=CANARY)
         login = {
@@ -213,42 +136,6 @@ class TestLogin:
         assert [opened(each) for each in resolved(at("", **login), f"{DEV}#PW")] == [
             CANARY.encode()
         ]
-        wrong = {**login, "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": "another"}
-        error = failed(at("", **wrong), DEV)
-        assert isinstance(error, BackendAuthError)
-        assert "refused the login by Universal Auth" in error.message
-
-    def test_a_login_that_is_refused_says_what_to_check(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        error = failed(
-            self.by_job(fake, at, job_token("infisical", "another")), f"other:{PROJECT}/dev"
-        )
-        assert isinstance(error, BackendAuthError)
-        assert "audience" in error.remedy
-
-    @pytest.mark.parametrize(
-        ("token", "more", "words"),
-        [
-            ("", {}, "has no login for Infisical"),
-            (
-                TOKEN,
-                {"INFISICAL_MACHINE_IDENTITY_ID": IDENTITY},
-                "has several logins for Infisical",
-            ),
-            ("", {"INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID}, "lacks its client_secret"),
-            ("", {"INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": "x"}, "lacks its client_id"),
-            (TOKEN, {f"{STORE}PLUGIN": "infisical"}, "other has no login for Infisical"),
-        ],
-    )
-    def test_settings_name_exactly_one_login(
-        self, at: Registries, token: str, more: Mapping[str, str], words: str
-    ) -> None:
-        error = failed(
-            at(token, **more), f"{'other' if 'other' in words else 'infisical'}:{PROJECT}/dev"
-        )
-        assert isinstance(error, NotConfiguredError)
-        assert words in error.message
 
 
 class TestStoring:
@@ -283,15 +170,6 @@ class TestStoring:
         put_by(at(), DEV, {"OTHER": CANARY})
         assert kept(fake) == {"PW": "${dev.common.PW}", "OTHER": CANARY}
 
-    def test_what_is_created_in_between_is_never_replaced(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        other = meanwhile(lambda: fake.folders["dev", "/"].update(PW=Kept("theirs")))
-        fake.rule = first(lambda asked: asked.method == "POST", other)
-        with pytest.raises(WriteConflictError):
-            put_by(at(), DEV, {"PW": CANARY})
-        assert kept(fake) == {"PW": "theirs"}
-
     def test_what_is_deleted_in_between_is_created(
         self, fake: FakeInfisical, at: Registries
     ) -> None:
@@ -301,46 +179,6 @@ class TestStoring:
         )
         put_by(at(), DEV, {"PW": CANARY}, "replace")
         assert (kept(fake), writes(fake)) == ({"PW": CANARY}, ["PATCH PW", "POST PW"])
-
-    @pytest.mark.parametrize("mode", ["create", "replace"])
-    def test_a_lost_response_is_looked_for_before_anything_is_sent(
-        self, fake: FakeInfisical, at: Registries, mode: Any
-    ) -> None:
-        fake.folder("dev", "/", **({"PW": "old"} if mode == "replace" else {}))
-        fake.rule = first(lambda asked: asked.method != "GET", drop_after)
-        assert not put_by(at(), DEV, {"PW": CANARY}, mode).already
-        assert (kept(fake), len(writes(fake))) == ({"PW": CANARY}, 1)
-
-    def test_a_lost_write_is_not_claimed(self, fake: FakeInfisical, at: Registries) -> None:
-        fake.rule = first(lambda asked: asked.method == "POST", drop)
-        with pytest.raises(UnavailableError, match="was not written"):
-            put_by(at(), DEV, {"PW": CANARY})
-        assert kept(fake) == {}
-
-    def test_killed_at_any_request_it_comes_to_the_same_end(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        for number, last in itertools.product(range(5), (drop, drop_after)):
-            path = f"/killed-{number}-{last.__name__}"
-            secrets = fake.folder("dev", path, PW="old", THEIRS="x")
-            fake.rule = dead_from(number, last)
-            with suppress(PluginError):
-                put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
-            fake.rule = lambda _: None
-            put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
-            assert kept(fake, path) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
-            assert [secrets[name].version for name in ("PW", "USER")] == [2, 1]
-            assert [secrets[name].metadata[0]["value"] for name in ("PW", "USER")] == ["m1", "m1"]
-
-    def test_of_two_writers_at_once_one_creates(self, fake: FakeInfisical, at: Registries) -> None:
-        writes = (
-            (at(), DEV, {"PW": f"{CANARY}-{number}"}, "create", f"m{number}") for number in range(4)
-        )
-        outcomes = at_once(*(partial(put_by, *each) for each in writes))
-        assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [
-            WriteConflictError
-        ] * 3
-        assert kept(fake)["PW"][-1] == markers(fake)[0]["value"][-1]
 
     def test_what_was_rotated_stays_where_another_secret_is_added(
         self, fake: FakeInfisical, at: Registries
@@ -396,28 +234,6 @@ class TestStoring:
     ) -> None:
         put_by(at(), DEV, {"PW": value})
         assert kept(fake) == {"PW": value}
-
-    @pytest.mark.parametrize("name", ["", "1ST", "a/b", "a:b", "a b", "A" * 201])
-    def test_a_name_that_is_not_valid_is_refused(
-        self, fake: FakeInfisical, at: Registries, name: str
-    ) -> None:
-        with pytest.raises(ReferenceValueError):
-            put_by(at(), DEV, {name: CANARY})
-        assert fake.asked == []
-
-    def test_an_identity_that_only_reads_is_denied(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        fake.reads_only = True
-        with pytest.raises(AccessDeniedError, match="does not let this identity write"):
-            put_by(at(), DEV, {"PW": CANARY})
-
-    def test_a_folder_that_does_not_exist_is_not_made(
-        self, fake: FakeInfisical, at: Registries
-    ) -> None:
-        with pytest.raises(SecretNotFoundError):
-            put_by(at(), f"{DEV}/none", {"PW": CANARY})
-        assert ("dev", "/none") not in fake.folders
 
     def test_what_is_written_unseen_is_not_called_confirmed(
         self, fake: FakeInfisical, at: Registries

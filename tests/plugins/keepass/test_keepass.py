@@ -14,21 +14,15 @@ from lxml import etree
 
 from plugins.keepass.databases import PASSWORD, Databases, P, keepassxc
 from sealpipe.errors import (
-    BackendAuthError,
-    NotConfiguredError,
     PluginError,
-    ReferenceValueError,
-    SecretNotFoundError,
     SettingError,
     UnsupportedError,
-    WriteConflictError,
 )
 from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
-from support.backends import at_once, fetched, put, put_by, put_refused, refused, registry, values
-from support.damage import flipped
+from support.backends import at_once, fetched, put, put_by, put_refused, registry, values
 
 VALUE = "canary-in-an-entry-5f1e"
 
@@ -92,24 +86,8 @@ class TestReading:
     def test_a_reference_to_another_entry_is_followed(self, team: Databases) -> None:
         team.add("db", VALUE)
         number = team.entry("db").uuid.hex.upper()
-        team.add(
-            "alias", f"{{REF:P@I:{number}}}", username="{REF:P@I:00000000000000000000000000000000}"
-        )
-        refused(
-            team.environ(), "keepass:alias", PluginError, "refers to an entry that does not exist"
-        )
         team.add("other", f"{{REF:P@I:{number}}}")
         assert values(team.environ(), "keepass:other#password") == [VALUE.encode()]
-
-    def test_two_entries_of_one_path_are_an_error_that_says_so(self, team: Databases) -> None:
-        team.add("Servers/db", "1")
-        team.add("Servers/db", "2")
-        refused(team.environ(), "keepass:Servers/db", ReferenceValueError, "names 2 entries")
-
-    @pytest.mark.parametrize("path", ["Servers", "Servers/none", "db", "servers/db"])
-    def test_what_is_no_entry_is_not_found(self, path: str, team: Databases) -> None:
-        team.add("Servers/db", "1")
-        refused(team.environ(), f"keepass:{path}", SecretNotFoundError, "is not in the database")
 
     def test_fifty_references_open_the_database_once(self, team: Databases, opened: Opened) -> None:
         kp = team.open()
@@ -148,37 +126,6 @@ class TestOpening:
             login = {} if password is None else {f"{P}PASSWORD": password}
             environ = {f"{P}DATABASE": str(file), f"{P}KEY_FILE": str(key), **login}
             assert values(environ, "keepass:db#password") == [VALUE.encode()]
-
-    def test_what_does_not_open_says_why(self, team: Databases, tmp_path: Path) -> None:
-        content, ours = team.file.read_bytes(), team.environ()
-        cases: list[tuple[bytes | None, dict[str, str], type[PluginError], str]] = [
-            (None, {f"{P}PASSWORD": "wrong"}, BackendAuthError, "does not open its database"),
-            (None, {f"{P}PASSWORD": ""}, NotConfiguredError, "neither a password nor a key file"),
-            (
-                None,
-                {f"{P}KEY_FILE": str(tmp_path / "none")},
-                NotConfiguredError,
-                "key_file of keepass cannot be read",
-            ),
-            (
-                None,
-                {f"{P}DATABASE": str(tmp_path / "none")},
-                NotConfiguredError,
-                "database of keepass cannot be read",
-            ),
-            (content[:-20], {}, PluginError, "is damaged"),
-            (flipped(content, 200), {}, PluginError, "is damaged"),
-            (
-                b"\x03\xd9\xa2\x9a\x65\xfb\x4b\xb5" + content[8:],
-                {},
-                PluginError,
-                "is not a KeePass database",
-            ),
-            (b"", {}, PluginError, "is not a KeePass database"),
-        ]
-        for changed, environ, kind, words in cases:
-            team.file.write_bytes(content if changed is None else changed)
-            refused({**ours, **environ}, "keepass:db", kind, words)
 
     def test_the_password_in_the_config_file_is_refused(self, team: Databases) -> None:
         table = {"database": str(team.file), "password": PASSWORD}
@@ -301,44 +248,6 @@ class TestWriting:
         monkeypatch.setattr("sealpipe_plugins.keepass.sink.dump", lambda _: before)
         put_refused(team.environ(), "keepass:other", {"": VALUE}, PluginError, "was discarded")
         assert team.file.read_bytes() == before
-
-    def test_a_link_is_not_replaced(self, team: Databases, tmp_path: Path) -> None:
-        (tmp_path / "link").symlink_to(team.file)
-        environ = {**team.environ(), f"{P}DATABASE": str(tmp_path / "link")}
-        put_refused(environ, "keepass:x", {"": VALUE}, WriteConflictError, "is a symbolic link")
-        environ = {**team.environ(), f"{P}DATABASE": str(tmp_path / "none")}
-        put_refused(environ, "keepass:x", {"": VALUE}, NotConfiguredError, "does not exist")
-
-    @pytest.mark.parametrize(
-        ("target", "field", "kind", "words"),
-        [
-            ("keepass:", "Password", ReferenceValueError, "names no entry"),
-            ("keepass:a//b", "Password", ReferenceValueError, "names no entry"),
-            ("keepass:a", "title", ReferenceValueError, "no value can be stored as 'Title'"),
-            ("keepass:a", "sealpipe", ReferenceValueError, "no value can be stored as 'sealpipe'"),
-            ("keepass:a", "x\x01", ReferenceValueError, "no value can be stored as"),
-        ],
-    )
-    def test_a_target_that_is_none_is_refused(
-        self, target: str, field: str, kind: type[PluginError], words: str, team: Databases
-    ) -> None:
-        put_refused(team.environ(), target, {field: VALUE}, kind, words)
-
-    def test_two_spellings_of_one_field_and_what_is_no_text_are_refused(
-        self, team: Databases
-    ) -> None:
-        environ = team.environ()
-        put_refused(
-            environ,
-            "keepass:a",
-            {"password": "1", "Password": "2"},
-            ReferenceValueError,
-            "named twice",
-        )
-        put_refused(environ, "keepass:a", {"": b"\xff"}, UnsupportedError, "holds text only")
-        put_refused(
-            environ, "keepass:a", {"": "bell\x07"}, UnsupportedError, "has a control character"
-        )
 
     def test_braces_that_mean_nothing_to_keepass_are_stored(self, team: Databases) -> None:
         text = '{"a": 1} {REF} ${NAME} {name} cmd://x'

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import pytest
@@ -19,14 +18,13 @@ from sealpipe.errors import (
     ReferenceValueError,
     SecretNotFoundError,
     UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, WriteResult
+from sealpipe.plugin import Mode
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
-from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
-from support.fake_web import Asked, dead_from, drop, drop_after, first, meanwhile
+from support.backends import SECRET, put, put_refused, registry, values
+from support.fake_web import Asked, first, meanwhile
 from support.kubernetes import TOKEN, Cluster, status
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
@@ -129,27 +127,7 @@ class TestWhatIsStored:
         assert writes(cluster) == ["PATCH"], "what is marked is not marked again"
 
 
-class TestAtTheSameMomentAndKilled:
-    def test_merges_from_six_machines_are_all_there(
-        self, cluster: Cluster, environ: dict[str, str]
-    ) -> None:
-        cluster.namespaces.add("prod")
-        jobs = [
-            partial(put, environ, "k8s:prod/db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)
-        ]
-        assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
-        assert held(cluster, "db") == {f"k{n}": b"x" for n in range(6)}
-        assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
-
-    def test_one_of_two_concurrent_creates_fails(
-        self, cluster: Cluster, environ: dict[str, str]
-    ) -> None:
-        cluster.rule = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
-        put_refused(
-            environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content"
-        )
-        assert held(cluster, "db") == {"a": b"theirs"}
-
+class TestAtTheSameMoment:
     @pytest.mark.parametrize("mode", ["replace", "merge"])
     def test_a_concurrent_write_is_noticed(
         self, cluster: Cluster, environ: dict[str, str], mode: Mode
@@ -191,58 +169,6 @@ class TestAtTheSameMomentAndKilled:
         cluster.rule = self.once("PATCH", lambda: cluster.delete("prod", "db"))
         put(environ, "k8s:prod/db", {"b": "2"}, "merge")
         assert held(cluster, "db") == {"b": b"2"}
-
-    @pytest.mark.parametrize(
-        ("mode", "there"), [("create", ""), ("replace", "old"), ("merge", "old")]
-    )
-    def test_killed_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
-        self, cluster: Cluster, environ: dict[str, str], there: str, mode: Mode
-    ) -> None:
-        cluster.namespaces.add("prod")
-        found, kills = registry(environ), 0
-        for number, last in itertools.product(range(9), (drop, drop_after)):
-            name = f"db-{number}-{'late' if last is drop_after else 'early'}"
-            if there:
-                cluster.secret("prod", name, {"old": b"1"})
-            cluster.writes.clear()
-            cluster.rule = dead_from(number, last)
-            try:
-                put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
-            except PluginError:
-                kills += 1
-            cluster.rule = lambda _: None
-            put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
-            assert held(cluster, name) == {
-                "a": b"x",
-                **({"old": b"1"} if there and mode == "merge" else {}),
-            }
-            assert markers(cluster, name) == ["m1"]
-            assert len(writes(cluster)) == 1, "stored once"
-        assert 4 <= kills < 18
-
-    @pytest.mark.parametrize("method", ["POST", "PATCH"])
-    def test_an_answer_that_gets_lost_is_looked_for(
-        self, cluster: Cluster, environ: dict[str, str], method: str
-    ) -> None:
-        cluster.namespaces.add("prod")
-        if method == "PATCH":
-            cluster.secret("prod", "db", {"old": b"1"})
-        cluster.rule = first(lambda asked: asked.method == method, drop_after)
-        assert not put(environ, "k8s:prod/db", {"a": "x"}, "replace").already
-        assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == (
-            {"a": b"x"},
-            ["m1"],
-            [method],
-        )
-
-    def test_an_unreadable_result_is_an_unknown_outcome(
-        self, cluster: Cluster, environ: dict[str, str]
-    ) -> None:
-        cluster.namespaces.add("prod")
-        cluster.rule = lambda asked: (
-            drop_after if asked.method == "POST" or cluster.writes else None
-        )
-        put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
 
     @staticmethod
     def once(method: str, do: Any) -> Any:

@@ -23,6 +23,12 @@ def made_id(number: int, kind: str = "x") -> str:
     return f"{kind}{number:025d}"
 
 
+TOKEN = "Canary-token-1f7a"
+HIDDEN = "canary-of-a-hidden-vault-2b9e"
+"""A value that `TOKEN` may not see."""
+SECTION = made_id(7, "s")
+
+
 class FakeConnect(FakeWeb):
     """The server's contents: vaults' names by id, FullItems by id, files' bytes by id, and what a
     token may see.
@@ -182,3 +188,60 @@ def _filtered(found: list[Json], name: str, query: dict[str, str]) -> list[Json]
 
 def _error(status: int, message: str) -> Reply:
     return Reply(status, {"status": status, "message": message})
+
+
+def filled(fake: FakeConnect) -> FakeConnect:
+    """Two vaults, one of them hidden from the token, and items with all that an item can have."""
+    prod, hidden = fake.vault("Prod env", TOKEN), fake.vault("Hidden", "another token")
+    fields = [
+        {
+            "id": "username",
+            "type": "STRING",
+            "purpose": "USERNAME",
+            "label": "username",
+            "value": "app",
+        },
+        {
+            "id": "password",
+            "type": "CONCEALED",
+            "purpose": "PASSWORD",
+            "label": "password",
+            "value": "hunter2 é",
+        },
+        {"id": "notesPlain", "type": "STRING", "purpose": "NOTES", "label": "notesPlain"},
+        {
+            "id": made_id(1, "f"),
+            "type": "CONCEALED",
+            "label": "password",
+            "value": "root's",
+            "section": {"id": SECTION},
+        },
+        {
+            "id": made_id(2, "f"),
+            "type": "STRING",
+            "label": "host",
+            "value": "db.example",
+            "section": {"id": SECTION},
+        },
+        {"id": made_id(3, "f"), "type": "STRING", "label": "twin", "value": "1"},
+        {"id": made_id(4, "f"), "type": "STRING", "label": "twin", "value": "2"},
+    ]
+    file = {"id": made_id(1, "d"), "name": "tls.pem", "size": 8, "content_path": "v1/anything"}
+    fake.contents[file["id"]] = b"-----\r\n\x00"
+    fake.contents[made_id(2, "d")] = b"x" * (16 * 1024 * 1024 + 1)
+    files = [file, {"id": made_id(2, "d"), "name": "large.bin"}]
+    fake.item(prod, "db", sections=[{"id": SECTION, "label": "Admin"}], fields=fields, files=files)
+    fake.item(prod, "twin", fields=[])
+    fake.item(prod, "twin", fields=[])
+    fake.item(
+        prod,
+        'a "quoted" \\ title',
+        fields=[{"id": "password", "label": "password", "value": "quoted"}],
+    )
+    fake.item(
+        prod,
+        made_id(99, "q"),
+        fields=[{"id": "password", "label": "password", "value": "like an id"}],
+    )
+    fake.item(hidden, "db", fields=[{"id": "password", "label": "password", "value": HIDDEN}])
+    return fake

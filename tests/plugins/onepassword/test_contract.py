@@ -11,12 +11,12 @@ import pytest
 from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.backends import Networked
+from support.failures import OnTheWay
 
 TOKEN = "Canary-token-90aa"
 
 
-class OnConnect(Networked):
+class OnConnect:
     @pytest.fixture(autouse=True)
     def server(self) -> Iterator[None]:
         with FakeConnect() as self.fake:
@@ -38,7 +38,7 @@ class OnConnect(Networked):
         return (TOKEN,)
 
 
-class TestOp(OnConnect, SourceContract):
+class TestOp(OnTheWay, OnConnect, SourceContract):
     name = "op"
     holds = frozenset({"text", "binary", "map", "empty"})
 
@@ -75,6 +75,9 @@ class TestOpSink(OnConnect, SinkContract):
     name = "op"
     atomic = frozenset({"merge"})  # a title or a label may be there twice
     keys = ("password", "username", "API key")
+
+    def versions(self, body: str) -> int:
+        return int(self.only(body)["version"])
 
     def target(self) -> str:
         return f"Prod/item {next(self.numbers)}"

@@ -16,11 +16,9 @@ from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
-    PluginError,
     ReferenceValueError,
     SecretNotFoundError,
     UnavailableError,
-    UnsupportedError,
     WriteConflictError,
 )
 from sealpipe_plugins.onepassword.changes import plan_changes, read_item
@@ -189,33 +187,6 @@ class TestConnect:
             )
             assert (repeated.already, repeated.version) == (True, "2")
 
-    @pytest.mark.parametrize("method", ["POST", "PATCH"])
-    def test_a_write_whose_answer_is_lost_is_found(self, method: str, fake: FakeConnect) -> None:
-        if method == "PATCH":
-            filled(fake, "acme")
-
-        def lose(asked: Asked) -> Reply | None:
-            if asked.method != method:
-                return None
-            fake.rule = lambda _: None
-            fake.answer(asked)
-            return Reply(502)
-
-        fake.rule = lose
-        assert not put(environ(fake), "op://Prod/acme", {"password": VALUE}, "merge").already
-        assert held(fake, "acme")["password"] == VALUE
-        assert [asked.method for asked in fake.asked].count(method) == 1
-
-    def test_a_write_that_was_not_done_is_not_reported_as_done(self, fake: FakeConnect) -> None:
-        fake.rule = lambda asked: Reply(502) if asked.method == "POST" else None
-        put_refused(
-            environ(fake),
-            "op://Prod/acme",
-            {"password": VALUE},
-            UnavailableError,
-            "was not written",
-        )
-
     def test_a_conflict_is_written_again_on_what_is_there_then(self, fake: FakeConnect) -> None:
         item = filled(fake)
 
@@ -230,51 +201,6 @@ class TestConnect:
         put(environ(fake), "op://Prod/db", {"password": VALUE}, "merge")
         assert held(fake, "db")["twin"] == "changed by somebody else"
         assert held(fake, "db")["password"] == VALUE
-
-    REFUSED = (
-        ("op://Prod/db", {"password": "1"}, WriteConflictError, "other content"),
-        ("op://Prod/db", {"twin": "1"}, ReferenceValueError, "2 fields of the item have that name"),
-        ("op://Prod/db", {"tls.pem": "1"}, UnsupportedError, "is a file of the item"),
-        ("op://Prod/db", {"None/PIN": "1"}, UnsupportedError, "has no section of that name"),
-        ("op://Prod/db", {"a/b/c": "1"}, ReferenceValueError, "cannot name a field"),
-        ("op://Prod/db", {"sealpipe": "1"}, ReferenceValueError, "cannot name a field"),
-        ("op://Prod/db", {"": "1"}, ReferenceValueError, "cannot name a field"),
-        ("op://Prod/db", {"password": b"\xff"}, UnsupportedError, "holds text only"),
-        (
-            "op://Prod/db",
-            {"username": "1", made_id(2, "f"): "2", "password": "3"},
-            WriteConflictError,
-            "other content",
-        ),
-        (
-            "op://Prod/db/password",
-            {"password": "1"},
-            ReferenceValueError,
-            "names a field, and so do its keys",
-        ),
-        ("op://Prod", {"password": "1"}, ReferenceValueError, "is not a 1Password reference"),
-        (
-            "op://Nowhere/db",
-            {"password": "1"},
-            SecretNotFoundError,
-            "there is no vault of that name",
-        ),
-        (f"op://{made_id(8, 'v')}/db", {"password": "1"}, SecretNotFoundError, "does not have it"),
-    )
-
-    @pytest.mark.parametrize(("target", "fields", "kind", "words"), REFUSED)
-    def test_what_cannot_be_stored_says_why(
-        self,
-        target: str,
-        fields: dict[str, str | bytes],
-        kind: type[PluginError],
-        words: str,
-        fake: FakeConnect,
-    ) -> None:
-        filled(fake)
-        mode = "create" if kind is WriteConflictError else "merge"
-        put_refused(environ(fake), target, fields, kind, words, mode)  # type: ignore[arg-type]
-        assert {asked.method for asked in fake.asked} <= {"GET"} or kind is SecretNotFoundError
 
     def test_two_items_of_a_title_are_an_error(self, fake: FakeConnect) -> None:
         filled(fake)

@@ -47,7 +47,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             "--quick-gen-key",
             name,
         ]
-        do("gpg", *made, "default", "default", "never")
+        do("gpg", *made, "future-default", "default", "never")  # a small key, at once
     do("pass", "init", "me@example.org")
     do("pass", "insert", "-m", "prod/db", text=f"hunter2 é \nuser: {CANARY}\n")
     do("pass", "insert", "-m", "one", text="hunter2")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ from sealpipe.errors import (
     SettingError,
     UnavailableError,
 )
-from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.postgres_role.parameters import make_parameters
 from sealpipe_plugins.postgres_role.settings import PostgresSettings
 from support.leaks import Detector, exposed
@@ -251,18 +249,6 @@ class TestTls:
 
 
 class TestTrouble:
-    @pytest.fixture
-    def silent(self) -> Iterator[FaultyServer]:
-        server = FaultyServer("silent")
-        yield server
-        server.stop()
-
-    def test_a_silent_server_is_not_waited_for(self, sinks: Sinks, silent: FaultyServer) -> None:
-        port = silent.url.rpartition(":")[2]
-        environ = {"PGHOST": "127.0.0.1", "PGPORT": port, "PGUSER": "u", "PGCONNECT_TIMEOUT": "2"}
-        with pytest.raises(UnavailableError, match="connection timed out"):
-            sinks.put(environ, "app", "x")
-
     def test_one_that_falls_silent_later_is_not_either(
         self, roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -4,18 +4,24 @@ at the server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import trustme
 
 from plugins.postgres_role.conftest import ADMIN_PASSWORD, THERE, Roles
-from sealpipe.testing.contract import FaultyServer
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
+from sealpipe.testing.contract import CANARY, FaultyServer
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
-from support.failures import Failure, assert_told_apart, without
+from support.failures import Row, Table
 from support.job import Job
 from support.leaks import Detector
 from support.ports import silent_port
@@ -84,51 +90,40 @@ def test_neither_password_shows_in_any_place(roles: Roles, job: Job) -> None:
         roles.run("COMMENT ON ROLE {} IS NULL", role)
 
 
-@pytest.fixture
-def failures(roles: Roles, user: Terminal, tmp_path: Path) -> Iterator[dict[str, Failure]]:
+def test_what_fails_is_told_apart(roles: Roles) -> None:
     """libpq knows no proxy: in its place stands a role that may not log in."""
-    authority = trustme.CA()
-    roles.offer_tls(authority)
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    roles.offer_tls(trustme.CA())
     role, locked, at = roles.create(), roles.create(rights="NOLOGIN"), roles.environ()
     expired = roles.create(
         rights="LOGIN SUPERUSER VALID UNTIL '2020-01-01'", password=ADMIN_PASSWORD
     )
-    target = f"postgres-role:{role}"
-    with ExitStack() as stack:
-        silent = FaultyServer("silent")
-        stack.callback(silent.stop)
-        yield {
-            "wrong path": Failure("postgres-role:nobody", at),
-            "denied": Failure("postgres-role:admin?mode=replace", roles.environ("deputy")),
-            "expired login": Failure(target, roles.environ(expired)),
-            "unreachable": Failure(
-                target, {**at, "PGHOST": "127.0.0.1", "PGPORT": str(silent_port())}
-            ),
-            "timeout": Failure(
-                target,
-                {
-                    **at,
-                    "PGHOST": "127.0.0.1",
-                    "PGPORT": silent.url.rpartition(":")[2],
-                    "PGCONNECT_TIMEOUT": "2",
-                },
-            ),
-            "missing library": Failure(target, {**at, **without(user, "psycopg", "psycopg")}),
-            "wrong database": Failure(target, {**at, "PGDATABASE": "nowhere"}),
-            "no login": Failure(f"postgres-role:{locked}", at),
-            "unknown CA": Failure(target, {**at, "PGHOST": THERE}),
-        }
-
-
-def test_nine_failures_are_told_apart(
-    failures: dict[str, Failure], user: Terminal, service: RunningService
-) -> None:
-    user.environ["DB_PASSWORD"] = "canary-5d0c9b"
-
-    def words(target: str) -> tuple[str, ...]:
-        return "share", "-f", "env:DB_PASSWORD", "--also-to", target, "--deadline", "5s"
-
-    assert_told_apart(
-        failures, user, service, secrets={ADMIN_PASSWORD, "canary-5d0c9b"}, words=words
-    )
+    there = {"PGHOST": "127.0.0.1", "PGCONNECT_TIMEOUT": "2"}
+    silent = FaultyServer("silent")
+    value = {"": CANARY}
+    table = Table("postgres-role", role, at, secrets=(ADMIN_PASSWORD,))
+    rows = {
+        "no role": Row(SecretNotFoundError, "has no role nobody", "nobody", put=value),
+        "denied": Row(
+            AccessDeniedError, "", "admin", roles.environ("deputy"), put=value, mode="replace"
+        ),
+        "expired": Row(BackendAuthError, environ=roles.environ(expired), put=value),
+        "unreachable": Row(
+            UnavailableError, environ={**there, "PGPORT": str(silent_port())}, put=value
+        ),
+        "timeout": Row(
+            UnavailableError,
+            "connection timed out",
+            environ={**there, "PGPORT": silent.url.rpartition(":")[2]},
+            put=value,
+        ),
+        "no database": Row(NotConfiguredError, environ={"PGDATABASE": "nowhere"}, put=value),
+        "no login": Row(UnsupportedError, "cannot log in", locked, put=value),
+        "unknown CA": Row(
+            NotConfiguredError,
+            "from an authority that is not trusted here",
+            environ={"PGHOST": THERE},
+            put=value,
+        ),
+    }
+    table.tell_apart(rows)
+    silent.stop()

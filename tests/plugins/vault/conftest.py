@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
+from support.backends import registries
 from support.fake_web import FrontDoor
 from support.openbao import Bao, dev_server
 from support.terminal import bare, one_service, service, user
@@ -50,18 +50,8 @@ Registries = Callable[[Mapping[str, str]], Registry]
 @pytest.fixture
 def registry_of(bao: Bao) -> Iterator[Registries]:
     """Makes registries with an environment of their own (beside the address), and closes them."""
-    made: list[Registry] = []
-
-    def make(environ: Mapping[str, str]) -> Registry:
-        whole = {"VAULT_ADDR": bao.addr, **environ}
-        ca_file = Path(whole["SEALPIPE_CA_FILE"]) if "SEALPIPE_CA_FILE" in whole else None
-        network = PluginNetwork(ca_file)
-        made.append(Registry(environ=whole, network=lambda: network))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    with registries(VAULT_ADDR=bao.addr) as make:
+        yield lambda environ: make(**environ)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from plugins.vault.storing import versions
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.failures import OnTheWay
 from support.openbao import Bao
 
 
@@ -45,12 +46,14 @@ class Vault(SourceContract):
     def denied(self) -> str:
         return f"{self.mount}/other/a"
 
-    def at(self, url: str) -> Mapping[str, str]:
-        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "2"}
 
+class TestVersionedKeys(OnTheWay, Vault):
+    """The way to Vault is the same for both: it is tested here."""
 
-class TestVersionedKeys(Vault):
     mount = "secret"
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1"}
 
     def written(self, members: dict[str, Any]) -> str:
         path = f"contract/{next(self.numbers)}"

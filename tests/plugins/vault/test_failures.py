@@ -1,18 +1,10 @@
-"""Everything that can be wrong on the way to Vault, and in it: each reads differently, and says
-what to do.
-"""
+"""What goes wrong at Vault, and how each is told."""
 
 from __future__ import annotations
 
-import ssl
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import trustme
 
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
@@ -20,325 +12,132 @@ from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
     NotConfiguredError,
-    PluginError,
+    ReferenceValueError,
     SecretNotFoundError,
     UnavailableError,
+    UnsupportedError,
 )
-from sealpipe.plugin import Document
-from sealpipe.reference import parse, parse_field
-from sealpipe.sources.resolve import Cache, resolve
-from support import faults
-from support.backends import failed
-from support.faults import says
-from support.faulty import Exchange, Faulty
-from support.openbao import Bao, server
-from support.playing import play
-from support.ports import silent_port
-from support.terminal import Terminal
+from sealpipe.testing.contract import CANARY
+from support.failures import Row, Table
+from support.fake_web import FrontDoor, Reply
+from support.openbao import Bao
 
-HOST = "vault.example"
-"""Behind a proxy: loopback is never reached through one."""
-REF = "vault:secret/app/db"
+P = "SEALPIPE_PLUGIN_VAULT__"
+GONE = "has expired, was revoked"
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
+def lacks(words: str, **environ: str) -> Row:
+    """A login that is not whole."""
+    whole = {f"{'' if name.startswith('VAULT') else P}{name}": environ[name] for name in environ}
+    return Row(NotConfiguredError, words, environ={"VAULT_TOKEN": "", **whole})
 
 
-@pytest.fixture(scope="module")
-def ca_file(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("ca") / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return path
+def address(text: str, words: str) -> Row:
+    return Row(NotConfiguredError, words, environ={"VAULT_ADDR": text})
 
 
-@pytest.fixture(scope="module")
-def tls_bao(authority: trustme.CA, ca_file: Path) -> Iterator[Bao]:
-    certificate = authority.issue_cert("127.0.0.1", HOST)
-    chain, key = ca_file.with_name("chain.pem"), ca_file.with_name("key.pem")
-    certificate.private_key_pem.write_to_path(key)
-    for number, blob in enumerate(certificate.cert_chain_pems):
-        blob.write_to_path(chain, append=number > 0)
-    with server(ca_file.parent, (chain, key, ca_file), unsealed=True) as bao:
-        bao.call("POST", "sys/mounts/kv1", {"type": "kv", "options": {"version": "1"}})
-        bao.call("POST", "kv1/a", {"x": "over TLS"})
-        yield bao
+APART = {
+    "no secret": Row(SecretNotFoundError, "secret/app/nothing", "secret/app/nothing"),
+    "no engine": Row(SecretNotFoundError, "has no secrets engine there", "nowhere/app/db"),
+    "no namespace": Row(
+        SecretNotFoundError, "no namespace nobody", "secret/app/db?namespace=nobody"
+    ),
+    "denied": Row(
+        AccessDeniedError,
+        "the token has no permission to read secret/data/other",
+        "secret/other",
+        remedy='path "secret/data/other" { capabilities = ["read"] }',
+    ),
+    "no token of Vault's": Row(BackendAuthError, GONE, environ={"VAULT_TOKEN": "s.nobody"}),
+    "a standby": Row(UnavailableError, "is a standby", answer=Reply(473, b"{}")),
+    "not initialised": Row(NotConfiguredError, "not initialised", answer=Reply(501, b"{}")),
+    "a web page": Row(
+        NotConfiguredError, "is not Vault", answer=Reply(200, f"<html>{CANARY}".encode())
+    ),
+    "no login": lacks("no login"),
+    "unencrypted": address("http://vault.example:8200", "would be sent unencrypted"),
+}
+MORE = {
+    "500": Row(
+        UnavailableError,
+        "has an internal error",
+        answer=Reply(500, {"errors": [f"dial tcp user:{CANARY}@db: refused"]}),
+    ),
+    "502": Row(
+        UnavailableError, "got no valid response", answer=Reply(502, b"<html>"), remedy=None
+    ),
+    "429": Row(
+        UnavailableError,
+        "limit of requests",
+        answer=Reply(429, b"{}", {"retry-after": "7"}),
+        waits=7,
+        remedy=None,
+    ),
+    "nesting": Row(NotConfiguredError, "is not Vault", answer=Reply(200, b"[" * 100_000)),
+    "no data": Row(
+        SecretNotFoundError, ": Vault has no secrets engine there", answer=Reply(200, b"{}")
+    ),
+    "a wrong login": Row(
+        BackendAuthError,
+        environ={"VAULT_TOKEN": "", "VAULT_ROLE_ID": "x", "VAULT_SECRET_ID": "Canary-wrong"},
+    ),
+    "no role_id": lacks("lacks its role_id", AUTH="approle"),
+    "no role": lacks("lacks its role", AUTH="kubernetes"),
+    "no password": lacks("lacks its password", USERNAME="bob"),
+    "no token": lacks("lacks its token", AUTH="token"),
+    "no file": lacks("token_file of vault cannot be read: no such file", TOKEN_FILE="/nonexistent"),
+    "no file of an id": lacks(
+        "secret_id_file of vault cannot be read", VAULT_ROLE_ID="x", SECRET_ID_FILE="/nonexistent"
+    ),
+    "two lines": lacks("contains invalid characters", VAULT_TOKEN="two\r\nX-Header: lines"),
+    "a namespace of two lines": lacks(
+        "the namespace contains invalid characters",
+        VAULT_TOKEN="x",
+        VAULT_NAMESPACE="a\r\nX-Header: b",
+    ),
+    "no scheme": address("vault.example:8200", "is not an address"),
+    "a login in it": address("https://user:pass@vault.example", "is not an address"),
+    "no port": address("https://vault.example:port", "is not an address"),
+    "no host": Row(
+        UnavailableError, "the host does not exist", environ={"VAULT_ADDR": "https://vault.invalid"}
+    ),
+    "an API's path": Row(SecretNotFoundError, body="secret/data/app/db", remedy="leave data/ out"),
+    "a version of an engine without": Row(UnsupportedError, body="kv1/a?version=1"),
+    **{
+        f"the path {body}": Row(ReferenceValueError, body=body, calls=0)
+        for body in ("", "secret", "secret//a", "secret/../sys/a")
+    },
+    **{
+        f"the version {version}": Row(
+            ReferenceValueError, body=f"secret/a?version={version}", calls=0
+        )
+        for version in ("0", "x")
+    },
+}
+ROWS = {**APART, **MORE}
 
 
 @pytest.fixture
-def proxied() -> Iterator[Callable[..., Faulty]]:
-    """Starts servers that stand in a way, and stops them."""
-    with ExitStack() as stack:
-        yield lambda *each, **how: stack.enter_context(Faulty(("127.0.0.1", 9), *each, **how))
+def table(bao: Bao, front: FrontDoor, tmp_path: Path) -> Table:
+    token = bao.token(bao.policy("app-and-kv1", "secret/data/app/*", "secret/data/data/*", "kv1/*"))
+    environ = {"VAULT_ADDR": front.base_url, "VAULT_TOKEN": token, "HOME": str(tmp_path)}
+    return Table("vault", "secret/app/db", environ, front, secrets=(token, "Canary-wrong"))
 
 
-def tell(found: PluginError, kind: type[PluginError], *words: str) -> None:
-    assert type(found) is kind, found
-    for word in words:
-        assert word in found.message, found.message
-    assert found.locator == REF or found.locator.startswith("vault:")
+@pytest.mark.parametrize("name", ROWS)
+def test_a_failure_reads_as_what_it_is(name: str, table: Table) -> None:
+    table.tell(ROWS[name])
 
 
-def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
-    tls_bao: Bao, ca_file: Path, registry_of: Registries
+def test_what_needs_another_next_step_is_told_apart(table: Table) -> None:
+    table.tell_apart(APART)
+
+
+def test_a_token_that_ends_is_no_token_without_permission(
+    bao: Bao, registry_of: Registries, table: Table
 ) -> None:
-    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
-    for name in ("VAULT_CACERT", "SEALPIPE_CA_FILE"):
-        assert values(registry_of({**at, name: str(ca_file)}), "vault:kv1/a#x") == ["over TLS"]
-
-
-def test_an_untrusted_ca_is_reported(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
-    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
-    found = failed(registry_of(at), REF)
-    tell(found, NotConfiguredError, "has a certificate from an authority that is not trusted here")
-    assert "VAULT_CACERT" in found.remedy
-    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
-    tell(
-        failed(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF),
-        NotConfiguredError,
-        "is not trusted here",
-    )
-
-
-def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
-    at = {
-        "VAULT_ADDR": tls_bao.addr,
-        "VAULT_TOKEN": tls_bao.root,
-        "VAULT_CACERT": str(tmp_path / "none.pem"),
-    }
-    found = failed(registry_of(at), REF)
-    tell(found, NotConfiguredError, "certificates to trust cannot be read")
-    assert found.remedy.startswith("check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what ")
-
-
-def test_a_certificate_of_another_host(
-    authority: trustme.CA, ca_file: Path, registry_of: Registries, proxied: Callable[..., Faulty]
-) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("other.example").configure_cert(context)
-    at = proxied(tls=context)
-    environ = {
-        "VAULT_ADDR": f"https://127.0.0.1:{at.port}",
-        "VAULT_TOKEN": "x",
-        "VAULT_CACERT": str(ca_file),
-    }
-    tell(failed(registry_of(environ), REF), NotConfiguredError, "a certificate for another host")
-
-
-def test_http_where_vault_speaks_tls_and_the_other_way(
-    tls_bao: Bao, bao: Bao, registry_of: Registries
-) -> None:
-    found = failed(
-        registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF
-    )
-    tell(found, NotConfiguredError, "Vault speaks TLS there")
-    found = failed(
-        registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF
-    )
-    tell(found, NotConfiguredError, "does not speak TLS")
-
-
-def test_a_proxy_is_gone_through_and_sees_no_token(
-    tls_bao: Bao,
-    ca_file: Path,
-    registry_of: Registries,
-    proxied: Callable[..., Faulty],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    proxy = proxied(then=faults.tunnels(("127.0.0.1", tls_bao.port)))
-    monkeypatch.setenv("HTTPS_PROXY", f"http://us%40er:pass@127.0.0.1:{proxy.port}")
-    environ = {
-        "VAULT_ADDR": f"https://{HOST}",
-        "VAULT_TOKEN": tls_bao.root,
-        "SEALPIPE_CA_FILE": str(ca_file),
-    }
-    assert values(registry_of(environ), "vault:kv1/a#x") == ["over TLS"]
-    (seen,) = proxy.received()
-    assert (seen.method, seen.target) == ("CONNECT", f"{HOST}:443")
-    assert seen.header("proxy-authorization") == "Basic dXNAZXI6cGFzcw=="
-    assert tls_bao.root.encode() not in seen.head
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "words"),
-    [
-        (407, NotConfiguredError, "requires a login"),
-        (403, UnavailableError, "refused the connection"),
-    ],
-)
-def test_a_proxy_that_does_not_let_us_through(
-    registry_of: Registries,
-    proxied: Callable[..., Faulty],
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    kind: type[PluginError],
-    words: str,
-) -> None:
-    proxy = proxied(then=says(status))
-    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-    found = failed(registry_of({"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": "x"}), REF)
-    tell(found, kind, "the proxy to Vault", words)
-    assert "HTTPS_PROXY" in found.remedy
-
-
-def test_a_sealed_vault(tmp_path: Path, registry_of: Registries) -> None:
-    with server(tmp_path, unsealed=False) as sealed:
-        registry = registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": sealed.root})
-        tell(failed(registry, REF), UnavailableError, "Vault is sealed")
-        assert "unseal" in failed(registry, REF).remedy
-        with pytest.raises(UnavailableError, match="Vault is sealed"):
-            registry.check("source", "vault")
-
-
-def half(exchange: Exchange) -> None:
-    exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
-    exchange.close()
-
-
-ANSWERS = {
-    "a limit": (says(429, b"{}", {"Retry-After": "7"}), UnavailableError, "limit of requests"),
-    "a standby": (says(473, b"{}"), UnavailableError, "is a standby"),
-    "a fault": (
-        says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'),
-        UnavailableError,
-        "has an internal error",
-    ),
-    "a gateway": (says(502, b"<html>"), UnavailableError, "got no valid response"),
-    "not initialised": (says(501, b"{}"), NotConfiguredError, "not initialised"),
-    "a redirect": (
-        says(307, b"", {"Location": "https://elsewhere.example/"}),
-        NotConfiguredError,
-        "responded with a redirect",
-    ),
-    "a web page": (says(200, b"<html>hunter2</html>"), NotConfiguredError, "is not Vault"),
-    "nesting": (says(200, b"[" * 100_000), NotConfiguredError, "is not Vault"),
-    "no data": (says(200, b"{}"), SecretNotFoundError, ": Vault has no secrets engine there"),
-    "half an answer": (half, UnavailableError, "closed the connection"),
-    "no answer": (faults.reset_before, UnavailableError, "closed the connection"),
-    "a drip": (faults.holds_before, UnavailableError, "did not respond in time"),
-}
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_that_is_none(
-    registry_of: Registries, proxied: Callable[..., Faulty], name: str
-) -> None:
-    fault, kind, words = ANSWERS[name]
-    at = proxied(then=fault)
-    environ = {
-        "VAULT_ADDR": f"http://127.0.0.1:{at.port}",
-        "VAULT_TOKEN": "x",
-        "VAULT_CLIENT_TIMEOUT": "1s",
-    }
-    found = failed(registry_of(environ), REF)
-    tell(found, kind, words)
-    assert "hunter2" not in repr(vars(found))
-    assert "x" in at.received()[0].head.decode()
-    if isinstance(found, UnavailableError) and name == "a limit":
-        assert found.retry_after == 7
-
-
-def test_a_closed_port_and_an_unknown_host_are_reported(registry_of: Registries) -> None:
-    at = {"VAULT_TOKEN": "x"}
-    tell(
-        failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{silent_port()}"}), REF),
-        UnavailableError,
-        "refused",
-    )
-    tell(
-        failed(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF),
-        UnavailableError,
-        "the host does not exist",
-    )
-
-
-ADDRESSES = {
-    "vault.example:8200": "is not an address",
-    "https://user:pass@vault.example": "is not an address",
-    "https://vault.example:port": "is not an address",
-    "http://vault.example:8200": "would be sent unencrypted",
-}
-
-
-@pytest.mark.parametrize("addr", ADDRESSES)
-def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> None:
-    tell(
-        failed(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF),
-        NotConfiguredError,
-        ADDRESSES[addr],
-    )
-
-
-def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
-    registry_of: Registries, proxied: Callable[..., Faulty]
-) -> None:
-    at = proxied(then=faults.holds_before)
-    environ = {
-        "VAULT_ADDR": f"http://127.0.0.1:{at.port}",
-        "VAULT_TOKEN": "x",
-        "VAULT_CLIENT_TIMEOUT": "1",
-    }
-    registry = registry_of(environ)
-    locators = [registry.locate(parse(f"vault:secret/{number}/x")) for number in range(50)]
-    begun = time.monotonic()
-    answers = registry.fetch({"vault": locators})
-    assert time.monotonic() - begun < 25, "not one after the other: that is fifty seconds"
-    assert {type(answer) for answer in answers.values()} == {UnavailableError}
-    assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
-
-
-def test_an_outage_that_ends_is_not_reported(bao: Bao, registry_of: Registries) -> None:
-    with Faulty(("127.0.0.1", bao.port), says(503), says(429)) as at:
-        registry = registry_of(
-            {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root}
-        )
-        cache: Cache = {}
-        waits: list[float] = []
-        play(
-            lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache),
-            wait=waits.append,
-        )
-        registry.close()
-    (answer,) = cache.values()
-    assert isinstance(answer, Document)
-    assert dict(answer.content)["user"] == "app"  # type: ignore[call-overload]
-    assert len(waits) == 2
-
-
-def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal) -> None:
-    code = (
-        "import sys; sys.modules['hvac'] = None\n"
-        "import sealpipe\n"
-        "try: sealpipe.resolve(['vault:secret/app/db#user'])\n"
-        "except sealpipe.NotConfiguredError as error: print(error.message, error.remedy)\n"
-    )
-    done = bare.run(
-        [sys.executable, "-c", code], environ={"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root}
-    )
-    assert "vault cannot be used here" in done.out, done
-    assert "pip install 'sealpipe[vault]'" in done.out
-
-
-def test_an_expired_token_differs_from_one_without_permission(
-    bao: Bao, registry_of: Registries
-) -> None:
-    counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
-    assert values(counted, "vault:secret/app/db#user") == ["app"]
-    tell(failed(counted, REF), BackendAuthError, "has expired, was revoked")
-    tell(
-        failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"),
-        AccessDeniedError,
-        "no permission to read",
-    )
-
-
-def test_the_share_command_shows_reference_reason_and_next_step(bao: Bao, user: Terminal) -> None:
-    at = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token("app")}
-    done = user.sealpipe("share", "-f", "P=vault:secret/other#x", "--output", "json", **at)
-    assert done.code == 14
-    assert done.error["message"].startswith(
-        "vault:secret/other: the token has no permission to read secret/data/other"
-    )
-    assert 'path "secret/data/other"' in done.error["remedy"]
-    assert done.out == ""
+    revoked, counted = bao.token("app"), bao.token("app", num_uses=1)
+    bao.call("POST", "auth/token/revoke", {"token": revoked})
+    table.tell(Row(BackendAuthError, GONE, environ={"VAULT_TOKEN": revoked}))
+    assert values(registry_of({"VAULT_TOKEN": counted}), "vault:secret/app/db#user") == ["app"]
+    table.tell(Row(BackendAuthError, GONE, environ={"VAULT_TOKEN": counted}))

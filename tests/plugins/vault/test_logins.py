@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
-from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
+from sealpipe.errors import BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.backends import failed
@@ -232,32 +232,6 @@ def test_a_login_that_is_refused_is_tried_once_for_all_references(
     assert "wrong" not in str(caught.value)
 
 
-MISSING = {
-    "no login": {},
-    "lacks its role_id": {f"{P}AUTH": "approle"},
-    "lacks its role": {f"{P}AUTH": "kubernetes"},
-    "lacks its password": {f"{P}USERNAME": "bob"},
-    "lacks its token": {f"{P}AUTH": "token"},
-    "token_file of vault cannot be read: no such file": {f"{P}TOKEN_FILE": "/nonexistent"},
-    "secret_id_file of vault cannot be read": {
-        "VAULT_ROLE_ID": "x",
-        f"{P}SECRET_ID_FILE": "/nonexistent",
-    },
-    "contains invalid characters": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
-    "the namespace contains invalid characters": {
-        "VAULT_TOKEN": "x",
-        "VAULT_NAMESPACE": "a\r\nX-Header: b",
-    },
-}
-
-
-@pytest.mark.parametrize("reason", MISSING)
-def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> None:
-    found = failed(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
-    assert isinstance(found, NotConfiguredError)
-    assert reason in found.message
-
-
 @pytest.mark.parametrize("size", [64 * 1024 + 1, 1 << 40])
 def test_a_token_file_that_is_too_large_is_not_read_whole(
     registry_of: Registries, tmp_path: Path, size: int
@@ -312,29 +286,6 @@ def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: 
     assert values(registry, REF) == ["s3cret"]
     registry.close()
     assert not [target for target in front.targets if "revoke" in target]
-
-
-def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(
-    bao: Bao, registry_of: Registries
-) -> None:
-    denied = failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
-    assert isinstance(denied, AccessDeniedError)
-    assert 'path "secret/data/other" { capabilities = ["read"] }' in denied.remedy
-    unknown = failed(registry_of({"VAULT_TOKEN": "s.nobody"}), "vault:secret/other")
-    assert isinstance(unknown, BackendAuthError)
-    assert "has expired, was revoked" in unknown.message
-
-
-def test_a_revoked_token_is_reported(bao: Bao, registry_of: Registries) -> None:
-    token = bao.token("app")
-    registry = registry_of({"VAULT_TOKEN": token})
-    bao.call("POST", "auth/token/revoke", {"token": token})
-    assert isinstance(failed(registry, "vault:secret/app/db"), BackendAuthError)
-
-
-def test_a_mount_that_is_none_is_not_found(bao: Bao, registry_of: Registries) -> None:
-    found = failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:nowhere/app/db")
-    assert "has no secrets engine there" in found.message
 
 
 def test_health_is_reported_without_lookup_permission(bao: Bao, registry_of: Registries) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
-from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
+from sealpipe.errors import SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
 from support.backends import failed
 from support.fake_web import FrontDoor
@@ -111,35 +111,17 @@ def test_odd_paths_are_read_as_they_are_written(root: Registry, bao: Bao, path: 
     assert values(root, f"vault:secret/{path}#x") == ["odd"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["", "secret", "secret//a", "secret/../sys/a", "secret/a?version=0", "secret/a?version=x"],
-)
-def test_what_can_be_no_path_is_never_asked_for(
-    registry_of: Registries, bao: Bao, front: FrontDoor, body: str
-) -> None:
-    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
-    assert isinstance(failed(registry, f"vault:{body}"), ReferenceValueError)
-    assert front.asked == []
-
-
-def test_an_api_prefix_in_a_path_is_reported(root: Registry) -> None:
-    found = failed(root, "vault:secret/data/app/db")
-    assert isinstance(found, SecretNotFoundError)
-    assert "leave data/ out" in found.remedy
-
-
-def test_two_hundred_references_look_up_their_mount_once(
+def test_forty_references_look_up_their_mount_once(
     registry_of: Registries, bao: Bao, front: FrontDoor
 ) -> None:
-    for number in range(200):
+    for number in range(40):
         bao.call("POST", f"kv1/many/{number}", {"a": f"a{number}", "b": "b"})
     registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
-    refs = [f"vault:kv1/many/{number}#a" for number in range(200)]
-    assert values(registry, *refs, *refs, *[ref.replace("#a", "#b") for ref in refs])[:200] == [
-        f"a{number}" for number in range(200)
+    refs = [f"vault:kv1/many/{number}#a" for number in range(40)]
+    assert values(registry, *refs, *refs, *[ref.replace("#a", "#b") for ref in refs])[:40] == [
+        f"a{number}" for number in range(40)
     ]
-    assert len(front.asked) == 201
+    assert len(front.asked) == 41
     assert [target for target in front.targets if "internal" in target] == front.targets[:1]
 
 

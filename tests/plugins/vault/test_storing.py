@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http.client
-from concurrent.futures import ThreadPoolExecutor
+import itertools
 from functools import partial
 
 import pytest
@@ -245,84 +245,18 @@ def test_a_number_is_not_the_text_that_reads_the_same(root: Registry, bao: Bao) 
     assert newest(bao, body) == {"x": "5"}
 
 
-def test_writers_at_one_place_at_once_lose_nothing(registry_of: Registries, bao: Bao) -> None:
-    body = place()
-    registries = [registry_of({"VAULT_TOKEN": bao.root}) for _ in range(6)]
-
-    def merge(number: int) -> str:
-        return put(
-            registries[number], body, {f"k{number}": str(number)}, "merge", f"m{number}"
-        ).version
-
-    with ThreadPoolExecutor(len(registries)) as pool:
-        numbers = sorted(pool.map(merge, range(len(registries))))
-    assert numbers == [str(number + 1) for number in range(6)]
-    assert newest(bao, body) == {f"k{number}": str(number) for number in range(6)}
-    assert sorted(marks(bao, body)) == [f"m{number}" for number in range(6)]
-
-
-@pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-def test_one_submission_on_several_machines_at_once_is_one_version(
-    registry_of: Registries, bao: Bao, mode: Mode
-) -> None:
-    body = place()
-    registries = [registry_of({"VAULT_TOKEN": bao.root}) for _ in range(5)]
-    with ThreadPoolExecutor(len(registries)) as pool:
-        receipts = list(
-            pool.map(lambda registry: put(registry, body, {"x": "1"}, mode), registries)
-        )
-    assert sorted(receipt.already for receipt in receipts) == [False, True, True, True, True]
-    assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
-
-
-def another_first(front: FrontDoor, bao: Bao, body: str, times: int = 1) -> None:
-    """Somebody writes just before each of our first writes."""
-    left = list(range(times))
-
-    def writes(asked: Asked) -> None:
-        if asked.method == "POST" and "/data/" in asked.target and left:
-            left.pop()
-            there = {} if len(left) == times - 1 else newest(bao, body)
-            bao.call(
-                "POST",
-                body.replace("/", "/data/", 1),
-                {"data": {**there, f"theirs{len(left)}": "v"}},
-            )
-
-    front.rule = writes
-
-
-def test_who_is_second_merges_into_what_the_first_stored(
-    registry_of: Registries, bao: Bao, front: FrontDoor
-) -> None:
-    body = place()
-    another_first(front, bao, body, 3)
-    receipt = put(
-        registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}),
-        body,
-        {"ours": "1"},
-        "merge",
-    )
-    assert newest(bao, body) == {"ours": "1", "theirs0": "v", "theirs1": "v", "theirs2": "v"}
-    assert receipt.version == "4"
-
-
-def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
-    body = place()
-    another_first(front, bao, body)
-    found = refusal(
-        registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"}
-    )
-    assert isinstance(found, WriteConflictError)
-    assert newest(bao, body) == {"theirs0": "v"}
-
-
 def test_writes_against_an_endless_writer_end(
     registry_of: Registries, bao: Bao, front: FrontDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sealpipe_plugins.confirm.MAX_BACKOFF", 0.0)
-    body = place()
-    another_first(front, bao, body, 1000)
+    body, numbers = place(), itertools.count()
+
+    def writes(asked: Asked) -> None:
+        if asked.method == "POST" and "/data/" in asked.target:
+            theirs = {"theirs": str(next(numbers))}
+            bao.call("POST", body.replace("/", "/data/", 1), {"data": theirs})
+
+    front.rule = writes
     registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
     found = refusal(registry, body, {"ours": "1"}, "merge")
     assert isinstance(found, UnavailableError)

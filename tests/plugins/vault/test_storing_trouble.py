@@ -17,23 +17,16 @@ from sealpipe.errors import (
     BackendAuthError,
     PluginError,
     UnavailableError,
-    UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
-from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
 from support.fake_web import (
     Asked,
     FakeWeb,
-    Fault,
     FrontDoor,
     Reply,
-    dead_from,
-    drop,
-    drop_after,
     first,
 )
 from support.openbao import Bao, server
@@ -55,58 +48,6 @@ def is_write(asked: Asked) -> bool:
     return asked.method == "POST" and "/metadata/" not in asked.target
 
 
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("mount", ["secret", "kv1"])
-@pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-@pytest.mark.parametrize("last", [drop, drop_after])
-def test_killed_at_any_call_and_run_again_it_is_stored_once(
-    registry_of: Registries,
-    root: Registry,
-    bao: Bao,
-    front: FrontDoor,
-    last: Fault,
-    mode: Mode,
-    mount: str,
-) -> None:
-    for calls in range(20):
-        body = place(mount)
-        if mode != "create":
-            put(root, body, {"old": "0"}, "create", "m0")
-        front.rule = dead_from(calls - 1, last)
-        killed = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
-        whole = True
-        try:
-            put(killed, body, {"x": "1"}, mode)
-        except (UnavailableError, UnknownOutcomeError):
-            whole = False
-        again = put(registry_of({"VAULT_TOKEN": bao.root}), body, {"x": "1"}, mode)
-        after = {"x": "1"} | ({"old": "0"} if mode == "merge" else {})
-        if mount == "secret":
-            assert newest(bao, body) == after
-            assert versions(bao, body) == (1 if mode == "create" else 2)
-            assert marks(bao, body) == (["m1"] if mode == "create" else ["m0", "m1"])
-        else:
-            assert bao.call("GET", body) == after
-        if whole:
-            break
-    assert whole, "in the end it lived long enough"
-    assert again.already
-    assert calls >= (6 if mount == "secret" else 4)
-
-
-@pytest.mark.parametrize("mount", ["secret", "kv1"])
-def test_a_lost_answer_to_the_write_is_looked_for(
-    through: Registry, bao: Bao, front: FrontDoor, mount: str
-) -> None:
-    body = place(mount)
-    front.rule = first(is_write, drop_after)
-    receipt = put(through, body, {"x": "1"})
-    assert any(map(is_write, front.asked))
-    assert (receipt.already, receipt.version) == (False, "1" if mount == "secret" else "")
-    if mount == "secret":
-        assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
-
-
 def test_a_lost_answer_is_found_though_another_has_written_since(
     through: Registry, bao: Bao, front: FrontDoor
 ) -> None:
@@ -119,31 +60,6 @@ def test_a_lost_answer_is_found_though_another_has_written_since(
     front.rule = first(is_write, rotated)
     receipt = put(through, body, {"x": "1"}, "replace")
     assert (receipt.version, newest(bao, body), marks(bao, body)) == ("1", {"x": "rotated"}, ["m1"])
-
-
-@pytest.mark.parametrize("mount", ["secret", "kv1"])
-def test_a_write_that_never_arrived_may_be_tried_again(
-    through: Registry, root: Registry, front: FrontDoor, mount: str
-) -> None:
-    body = place(mount)
-    front.rule = lambda asked: drop if is_write(asked) else None
-    assert isinstance(refusal(through, body, {"x": "1"}), UnavailableError)
-    assert not put(root, body, {"x": "1"}).already
-
-
-@pytest.mark.usefixtures("impatient")
-def test_an_undecidable_write_is_an_unknown_outcome(through: Registry, front: FrontDoor) -> None:
-    body = place()
-
-    def dies(asked: Asked) -> Fault | None:
-        if is_write(asked):
-            return drop_after
-        return drop if any(map(is_write, front.asked)) else None
-
-    front.rule = dies
-    found = refusal(through, body, {"x": "1"})
-    assert isinstance(found, UnknownOutcomeError)
-    assert "nothing is stored twice" in found.remedy
 
 
 def test_a_standby_that_is_behind_is_waited_for(
@@ -281,20 +197,6 @@ def test_a_sealed_vault_says_so(registry_of: Registries, sealed: Bao) -> None:
     )
     assert isinstance(found, UnavailableError)
     assert "Vault is sealed" in found.message
-
-
-@pytest.mark.parametrize("how", ["503", "429", "502", "closed"])
-def test_a_vault_that_cannot_answer_now_may_be_asked_again(
-    registry_of: Registries, how: str
-) -> None:
-    trouble = FaultyServer(how)
-    try:
-        found = refusal(
-            registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"}
-        )
-    finally:
-        trouble.stop()
-    assert isinstance(found, UnavailableError)
 
 
 REFUSED = {

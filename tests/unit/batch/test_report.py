@@ -111,6 +111,9 @@ def test_a_row_in_trouble_says_why_and_what_to_do() -> None:
         "check the address",
         10,
     )
+    text = Reader(make_page(report())).text
+    assert "connection refused" in text
+    assert "check the address" in text
 
 
 def test_a_row_that_the_file_no_longer_has_is_told() -> None:

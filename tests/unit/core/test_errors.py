@@ -109,3 +109,29 @@ def test_the_table_of_refusals_names_every_code_of_the_specification() -> None:
         106,
         107,
     }
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_copy_with_other_words_is_the_same_error_otherwise(name: str) -> None:
+    words = ("reason", "what") if issubclass(CLASSES[name], WireError) else ("what",)
+    with pytest.raises(CLASSES[name]) as caught:
+        raise CLASSES[name](*words)
+    error = caught.value
+    error.retry_after, error.short_code = 7, "aB3"
+    error.add_note(errors.Note("stored before"))
+    copy = error.copy_with(message="what, and where", remedy="do this")
+    assert (type(copy), str(copy), copy.message) == (CLASSES[name], *2 * ["what, and where"])
+    assert (copy.remedy, copy.retry_after, copy.short_code) == ("do this", 7, "aB3")
+    assert copy.__traceback__ is error.__traceback__
+    copy.add_note("of the copy alone")
+    assert (str(error), error.remedy) == ("what", CLASSES[name].default_remedy)
+    assert errors.Note.on(error) == errors.Note.on(copy) == error.__notes__ == ["stored before"]
+    assert error.copy_with(remedy="").remedy == ""
+    assert str(error.copy_with(remedy="do this")) == "what"
+
+
+def test_more_of_a_remedy_is_said_in_words_of_python_too() -> None:
+    both = errors.add_to_remedy(errors.Remedy("--key REF", python="key=REF"), "; or wait")
+    assert (both, both.python) == ("--key REF; or wait", "key=REF; or wait")
+    same = errors.add_to_remedy("look", "; or wait")
+    assert (same, same.python) == ("look; or wait", "look; or wait")

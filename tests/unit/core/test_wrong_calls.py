@@ -45,7 +45,6 @@ from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.playing import PlayedNetwork
-from support.ports import silent_port
 from support.terminal import PATIENCE, one_service, service
 from support.wires import accepted
 
@@ -221,29 +220,6 @@ def test_a_hostile_argument_is_a_usage_error_and_nothing_is_sent(
         assert error.__cause__ is None
 
 
-@given(st.sampled_from(CASES), st.sampled_from(HOSTILE))
-def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
-    method, name = case
-    if may_leave(method, name, value):
-        return
-
-    async def job() -> None:
-        settings: dict[str, Any] = {
-            "base_url": f"http://127.0.0.1:{silent_port()}/v1",
-            "link_base_url": "http://127.0.0.1/s",
-        }
-        async with AsyncClient(api_key=KEY, deadline=0.2, **settings) as client:
-            made = getattr(client, method)(**{**VALID[method], name: value})
-            if hasattr(made, "__aiter__"):
-                async for _ in made:
-                    break
-            else:
-                await made
-
-    with pytest.raises(UsageError):
-        asyncio.run(job())
-
-
 def test_every_parameter_of_every_method_has_a_rule() -> None:
     unruled = [f"{method}({name}=)" for method, name in CASES if rule(method, name) is None]
     assert unruled == [], (
@@ -251,15 +227,6 @@ def test_every_parameter_of_every_method_has_a_rule() -> None:
     )
     public = {name for name in vars(Client) if not name.startswith("_")} - {"close"}
     assert public == set(VALID), "VALID of this file has a valid call of each method"
-
-
-def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
-    for method in VALID:
-        blocking, awaited = (
-            inspect.signature(getattr(kind, method)) for kind in (Client, AsyncClient)
-        )
-        assert awaited.parameters == blocking.parameters
-        assert awaited.return_annotation.removeprefix("Async") == blocking.return_annotation
 
 
 @pytest.mark.parametrize(
@@ -293,10 +260,9 @@ def test_a_request_of_a_raw_body_takes_no_reference_to_a_passcode() -> None:
 # -- missing and unknown ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_client_of_nothing_is_a_type_error_that_names_all_that_it_lacks(kind: Any) -> None:
+def test_a_client_of_nothing_is_a_type_error_that_names_all_that_it_lacks() -> None:
     with pytest.raises(TypeError, match=r"missing 3 .*'api_key', 'base_url', and 'link_base_url'"):
-        kind()
+        Client()  # type: ignore[call-arg]
 
 
 MISUSED = [
@@ -321,17 +287,6 @@ def test_a_missing_or_unknown_argument_is_pythons_own_type_error(
     with pytest.raises(TypeError, match=said):
         call(client)
     assert ear.knocks == before
-
-
-@pytest.mark.parametrize(("call", "said"), MISUSED)
-def test_so_it_is_with_asyncio(call: Callable[[Any], Any], said: str) -> None:
-    async def job() -> None:
-        settings = {"base_url": "http://127.0.0.1:9/v1", "link_base_url": "http://127.0.0.1/s"}
-        async with AsyncClient(api_key=KEY, **settings) as client:
-            await call(client)
-
-    with pytest.raises(TypeError, match=said):
-        asyncio.run(job())
 
 
 @pytest.mark.parametrize(
@@ -567,17 +522,13 @@ def test_the_body_is_exactly_what_was_meant_or_there_is_none(
 # -- what help shows, and frames ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
 @pytest.mark.parametrize("method", VALID)
-def test_help_shows_the_real_signature(kind: Any, method: str) -> None:
-    shown = inspect.signature(getattr(kind, method))
+def test_help_shows_the_real_signature(method: str) -> None:
+    shown = inspect.signature(getattr(Client, method))
     assert "session" not in shown.parameters
     assert next(iter(shown.parameters)) == "self"
     assert "Walk" not in str(shown)
-    assert re.search(rf"{method}\(\s*self", _help(getattr(kind, method)))
-    assert inspect.iscoroutinefunction(getattr(kind, method)) == (
-        kind is AsyncClient and "iter_" not in method
-    )
+    assert re.search(rf"{method}\(\s*self", _help(getattr(Client, method)))
 
 
 def _help(method: Any) -> str:
@@ -592,12 +543,11 @@ def test_help_names_what_a_share_takes() -> None:
     assert "-> 'Iterator[ShareInfo]'" in str(inspect.signature(Client.iter_shares))
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
 @pytest.mark.parametrize(
     "method", ["share", "create_share", "request", "create_request", "collect"]
 )
-def test_help_explains_each_parameter_in_a_line_of_its_own(kind: Any, method: str) -> None:
-    text = inspect.getdoc(getattr(kind, method)) or ""
+def test_help_explains_each_parameter_in_a_line_of_its_own(method: str) -> None:
+    text = inspect.getdoc(getattr(Client, method)) or ""
     heads = [
         head
         for line in text.splitlines()

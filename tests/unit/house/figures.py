@@ -103,6 +103,21 @@ def find_type_only_blocks(source: str) -> Lines:
             yield node.lineno
 
 
+def find_edited_errors(source: str) -> Lines:
+    """Find texts of errors that are changed after the errors were made."""
+    for node in _nodes(source):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for each in (part for target in targets for part in ast.walk(target)):
+                if (
+                    isinstance(each, ast.Attribute)
+                    and isinstance(each.ctx, ast.Store)
+                    and each.attr in ("message", "remedy")
+                    and ast.unparse(each.value) != "self"
+                ):
+                    yield each.lineno
+
+
 @cache
 def _nodes(source: str) -> Sequence[ast.AST]:
     return list(ast.walk(ast.parse(source)))
@@ -182,6 +197,12 @@ FIGURES: Final[Mapping[str, Figure]] = {
     ),
     "imports in functions": Figure(_places(find_inner_imports, "core"), 139, 150, _TOP),
     "TYPE_CHECKING blocks": Figure(_places(find_type_only_blocks, *_PRODUCT), 45, None, _TOP),
+    "edited error texts": Figure(
+        _places(find_edited_errors, *_PRODUCT),
+        0,
+        0,
+        "make the error where all is known, or raise its copy_with other words",
+    ),
     "long __init__.py": Figure(_long_inits, 4, 4, "move its code to a module that has a name"),
     "lines over 100 columns": Figure(
         _places(find_texts("^.{101,}"), *_PRODUCT, "tests"), 0, 0, "wrap the line"

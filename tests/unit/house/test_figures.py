@@ -16,6 +16,7 @@ import pytest
 from unit.house.figures import (
     FIGURES,
     find_circles,
+    find_edited_errors,
     find_generators,
     find_inner_imports,
     find_texts,
@@ -108,6 +109,12 @@ def test_circles_are_found(imports: dict[str, list[str]], circles: list[list[str
             [1, 3],
         ),
         (find_type_only_blocks, "if not TYPE_CHECKING:\n  def __getattr__(name): ...", []),
+        (
+            find_edited_errors,
+            "e.remedy = x\ne.message += y\na, e.inner.remedy = z\ne.args = (x,)",
+            [1, 2, 3],
+        ),
+        (find_edited_errors, "self.remedy: str = x\nfound[e.message] = e.copy_with(remedy=x)", []),
         (find_texts(r"Flow\["), "a: Flow[Flow[b]]\n\nc: Flow", [1, 1]),
         (find_texts("^.{101,}"), f"{'a' * 100}\n{'b' * 101}", [2]),
     ],

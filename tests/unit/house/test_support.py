@@ -29,14 +29,13 @@ def is_of_tests(module: str) -> bool:
 
 
 def test_a_folder_imports_only_its_own_helpers_and_support() -> None:
-    """But long runs, kills and the benchmark of stores: they are other forms of other folders'
-    tests, and drive their helpers and fakes."""
+    """But long runs and kills: they are other forms of other folders' tests, and drive their
+    helpers and fakes.
+    """
     far = []
     for file in TESTS.rglob("*/*.py"):
         path = file.relative_to(TESTS)
-        driving = any(
-            path.is_relative_to(each) for each in ("endurance", "cli/kills", "benchmarks/stores.py")
-        )
+        driving = any(path.is_relative_to(each) for each in ("endurance", "cli/kills"))
         modules = [] if driving else [Path(*name.split(".")) for name in imported(file)]
         far += [
             f"tests/{path} imports tests/{each}.py" for each in modules if not is_near(each, path)

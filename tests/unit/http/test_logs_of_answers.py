@@ -4,7 +4,6 @@ out of it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import socket
@@ -14,7 +13,7 @@ import httpcore
 import httpx
 import pytest
 
-from sealpipe import AsyncClient, Client, SealpipeError
+from sealpipe import Client, SealpipeError
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
@@ -51,26 +50,18 @@ def ask(kind: str, url: str) -> None:
         "deadline": 0.5,
     }
 
-    async def stats() -> None:
-        async with AsyncClient(**own) as client:
-            await client.get_stats()
-
     if kind == "plugin":
         network = PluginNetwork(None)
         with suppress(httpx.HTTPError):
             network.http().get(url, headers={"authorization": f"Bearer {AUTH}"})
         network.close()
         return
-    with suppress(SealpipeError):
-        if kind == "async":
-            asyncio.run(stats())
-        else:
-            with Client(**own) as client:
-                client.get_stats()
+    with suppress(SealpipeError), Client(**own) as client:
+        client.get_stats()
 
 
 @pytest.mark.parametrize("where", HEADS)
-@pytest.mark.parametrize("kind", ["sync", "async", "plugin"])
+@pytest.mark.parametrize("kind", ["client", "plugin"])
 def test_no_record_holds_what_an_answer_repeats(
     caplog: pytest.LogCaptureFixture, kind: str, where: str
 ) -> None:
@@ -87,6 +78,6 @@ def test_what_a_program_does_with_httpcore_itself_is_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with echoing(HEADS["a header"]) as wire, httpcore.ConnectionPool() as pool:
-        ask("sync", f"http://127.0.0.1:{wire.port}")
+        ask("client", f"http://127.0.0.1:{wire.port}")
         pool.request("GET", f"http://127.0.0.1:{wire.port}", headers={"authorization": "its own"})
     assert "its own" in caplog.text

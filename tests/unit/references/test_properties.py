@@ -30,7 +30,7 @@ _names = st.sampled_from(["env", "vault", "k8s", "prod-vault.eu_1", "Ab"])
 _keys = st.sampled_from(["x", "version", "X-1.a_b"])
 
 
-CASES = int(os.environ.get("SEALPIPE_TESTS_CASES", "4000"))
+CASES = int(os.environ.get("SEALPIPE_TESTS_CASES", "2000"))
 """Of all properties here together; the endurance run has ten times as many."""
 
 

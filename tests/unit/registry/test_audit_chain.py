@@ -262,9 +262,9 @@ def test_a_writer_waits_no_longer_than_it_has_patience(
 def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
     overseer = PolicyHook("audit", {"file": str(log), "required": True})
     for _ in range(2):
-        Registry().notify_observers([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
+        Registry().notify_observers([overseer], {"event": "share", "labels": ["ä" * 500] * 20_000})
     assert max(map(len, lines(log))) <= chain.MAX_LINE
-    assert json.loads(lines(log)[0])["left_out"] == {"labels": 99_950}
+    assert json.loads(lines(log)[0])["left_out"] == {"labels": 19_950}
     assert found(log, None) == []
 
 

@@ -87,11 +87,12 @@ FORMS = {
 def test_a_value_is_found_wherever_its_form_is_cut(name: str) -> None:
     form, patterns = FORMS[name], [VALUE]
     data = b"before <" + form + b"> after"
+    by_bytes = redact(patterns, *(data[at : at + 1] for at in range(len(data))))
     for cut in range(len(data) + 1):
         shown = redact(patterns, data[:cut], data[cut:])
         assert shown.startswith(b"before <***"), cut
         assert shown.endswith(b"> after"), cut
-        assert redact(patterns, *(data[at : at + 1] for at in range(len(data)))) == shown
+        assert shown == by_bytes, cut
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,21 @@ def written(draw: st.DrawFn) -> tuple[str, str]:
     return value, text
 
 
+ESCAPE = re.compile(
+    r"\\(?:[xuU]\{?[0-9a-fA-F]*\}?|[0-7]{1,3}|[abefnrtv])|%[0-9a-fA-F]{2}|&#?[0-9A-Za-z]+;"
+)
+
+
 def is_promised(before: str, value: str, text: str) -> bool:
     """Whether the written value is found after that text: of short ones, not each, as the module
     says.
     """
-    begins_escape = re.match(r"\\[xuU0-7abefnrtv]", before[-1:] + text)
-    return not begins_escape or len(value.encode()) >= 12 or text == value
+    shares_escape = any(
+        found.start() < len(before) < found.end()
+        for each in (value, text)
+        for found in ESCAPE.finditer(before + each)
+    )
+    return not shares_escape or len(value.encode()) >= 12 or text == value
 
 
 def redact(finder: Finder, *pieces: bytes) -> bytes:
@@ -244,8 +253,10 @@ FLOODED = [
 
 
 @pytest.mark.parametrize("flood", FLOODS, ids=repr)
-@pytest.mark.parametrize(("size", "step"), [(8192, 8192), (800, 1)], ids=["whole", "byte by byte"])
-def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "step", "limit"), [(8192, 8192, 20), (400, 1, 5)], ids=["whole", "byte by byte"]
+)
+def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int, limit: float) -> None:
     """A bound for all values together, far above what is needed: some took minutes."""
     data = (flood * size)[:size]
     begun = time.thread_time()
@@ -256,7 +267,7 @@ def test_a_flood_of_signs_is_read_in_time(flood: bytes, size: int, step: int) ->
             + redactor.finish()
         )
         assert shown == data or b"***" in shown
-    assert time.thread_time() - begun < 20
+    assert time.thread_time() - begun < limit
 
 
 def test_a_flood_of_quotes_takes_time_in_proportion_to_it() -> None:

@@ -153,9 +153,9 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     error = result.problem()
     if error is not None:
         if isinstance(error, UnreadableSubmissionError) and not result.submissions:
-            error.remedy = (
-                f"`{work.name_command('reissue')}` asks again, with a new link; the ciphertext "
-                "is kept"
+            raise error.copy_with(
+                remedy=f"`{work.name_command('reissue')}` asks again, with a new link; the "
+                "ciphertext is kept"
             )
         raise error
     history = [{"what": "collected", "submissions": len(result.submissions), "late": result.late}]

@@ -205,8 +205,8 @@ def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
             if again and each.state != "sent"
         ]
         if unsent or not items:
-            error.remedy = "the next run sends what is left"
-            raise
+            remedy = "the next run sends what is left"
+            raise error.copy_with(remedy=remedy) from error.__cause__
         work.cause = error.message
         return tuple(each.recipient.shown for each in items if each.state == "sending")
     return ()

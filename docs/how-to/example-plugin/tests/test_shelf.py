@@ -8,7 +8,7 @@ import pytest
 import shelf_service
 from sealpipe.plugin import BackendAuthError, ReferenceValueError
 from sealpipe.registry import Registry
-from sealpipe.testing import ChannelContract, SinkContract, SourceContract
+from sealpipe.testing import ChannelContract, Shown, SinkContract, SourceContract
 
 
 class OnShelf:
@@ -82,3 +82,6 @@ class TestChannel(OnShelf, ChannelContract):
 
     def received(self) -> Sequence[str]:
         return [text for person, text in self.shelf.notes if person == "ada"]
+
+    def shown(self) -> Sequence[Shown]:
+        return [Shown(self.received()[-1])]  # a note is plain text: nothing in it is a link
