@@ -144,7 +144,9 @@ class Account:
         """What the service has drawn so far; what is purged is in no table any more."""
         for table in ("shares", "requests", "submissions"):
             query = f"SELECT short_code FROM {table}"  # noqa: S608 - one of these three
-            self.codes |= {row["short_code"] for row in self.service.service.store.rows(query, {})}
+            self.codes |= {
+                row["short_code"] for row in self.service.service.database.rows(query, {})
+            }
         self.codes |= {entry.stem for entry in self.place.rglob("*.sealed")}
 
     def make_world(self) -> World:
