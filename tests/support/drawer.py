@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
