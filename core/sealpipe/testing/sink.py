@@ -317,11 +317,9 @@ class SinkContract(Contract):
         self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
     ) -> None:
         """It is retryable only if the sink has looked, and something is missing."""
-        clean = self._rehearse(environ, proxy, mode)
-        for number in clean.writes:
-            body = self._prepare(environ, mode)
-            proxy.start({number: Fault.LOST}.get)
-            result = self._call(self._through, body, self._wanted(), mode)
+        for body, result in self._fail_each_write(
+            environ, proxy, mode, lambda number, _: {number: Fault.LOST}.get
+        ):
             if isinstance(result, WriteResult):
                 assert not result.already, "this call wrote it"
                 assert dict(self.stored(body)) == self._after(mode)
@@ -330,22 +328,18 @@ class SinkContract(Contract):
                 assert is_missing or self._may_repeat(mode), f"retryable, and stored: {result!r}"
             else:
                 assert isinstance(result, UnknownOutcomeError), result
-            self._finish(environ, body, mode, clean)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_write_that_never_arrived_is_not_called_done(
         self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
     ) -> None:
-        clean = self._rehearse(environ, proxy, mode)
-        for number in clean.writes:
-            body = self._prepare(environ, mode)
-            proxy.start({number: Fault.DROPPED}.get)
-            result = self._call(self._through, body, self._wanted(), mode)
+        for body, result in self._fail_each_write(
+            environ, proxy, mode, lambda number, _: {number: Fault.DROPPED}.get
+        ):
             if isinstance(result, WriteResult):
                 assert dict(self.stored(body)) == self._after(mode)
             else:
                 assert isinstance(result, UnavailableError | UnknownOutcomeError), result
-            self._finish(environ, body, mode, clean)
 
     @pytest.mark.parametrize("then", [Fault.DROPPED, Fault.DENIED], ids=["dropped", "denied"])
     @pytest.mark.parametrize("mode", MODES)
@@ -357,15 +351,12 @@ class SinkContract(Contract):
         environ: Mapping[str, str],
         proxy: FaultyProxy,
     ) -> None:
-        clean = self._rehearse(environ, proxy, mode)
-        for number in clean.writes:
-            body = self._prepare(environ, mode)
-            proxy.start(_from(number, Fault.LOST, then))
-            result = self._call(self._through, body, self._wanted(), mode)
+        for _, result in self._fail_each_write(
+            environ, proxy, mode, lambda number, _: _from(number, Fault.LOST, then)
+        ):
             assert isinstance(result, UnknownOutcomeError) or (
                 self._may_repeat(mode) and isinstance(result, UnavailableError)
             ), result
-            self._finish(environ, body, mode, clean)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_what_may_not_be_read_is_not_written(
@@ -417,14 +408,11 @@ class SinkContract(Contract):
         self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
     ) -> None:
         """The response to the write is repeated, and nothing is written: a sink reads back."""
-        clean = self._rehearse(environ, proxy, mode)
-        for number in clean.writes:
-            body = self._prepare(environ, mode)
-            proxy.start({number: clean.responses[number]}.get)
-            result = self._call(self._through, body, self._wanted(), mode)
+        for body, result in self._fail_each_write(
+            environ, proxy, mode, lambda number, clean: {number: clean.responses[number]}.get
+        ):
             if isinstance(result, WriteResult) and result.known:
                 assert dict(self.stored(body)) == self._after(mode), "it was not written"
-            self._finish(environ, body, mode, clean)
 
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.usefixtures("no_delays")
@@ -608,6 +596,24 @@ class SinkContract(Contract):
         responses, writes = self._watch(proxy, body, self._wanted(), mode)
         assert dict(self.stored(body)) == self._after(mode)
         return _CleanCall(responses, writes, self.versions(body))
+
+    def _fail_each_write(
+        self,
+        environ: Mapping[str, str],
+        proxy: FaultyProxy,
+        mode: Mode,
+        plan: Callable[[int, _CleanCall], Callable[[int], Action]],
+    ) -> Iterator[tuple[str, WriteResult | PluginError]]:
+        """Yield target and result of a call for each write, which `plan` fails by its number.
+
+        Afterwards, the same call has to store what is missing.
+        """
+        clean = self._rehearse(environ, proxy, mode)
+        for number in clean.writes:
+            body = self._prepare(environ, mode)
+            proxy.start(plan(number, clean))
+            yield body, self._call(self._through, body, self._wanted(), mode)
+            self._finish(environ, body, mode, clean)
 
     def _watch(
         self, proxy: FaultyProxy, body: str, values: Mapping[str, str], mode: Mode
