@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing from the type stubs
 from typing import Final, NamedTuple
 
@@ -171,13 +171,37 @@ def decode_member(text: str, member: Member) -> bytes:
     return (b"\xff" if raw[0] in "[{n" else b"") + raw.encode("utf-8", "surrogatepass")
 
 
+def adopt_members(
+    stored: Stored, theirs: Stored, base: Stored | None, kept: Collection[str]
+) -> Stored:
+    """Return an object with the members, as they are written, that another made from `base` has.
+
+    Not those that `base` has, too (None: it has none), nor the names that are `kept`. What is no
+    object is neither changed nor adopted.
+    """
+    if isinstance(stored, bytes) or find_members(stored) is None or isinstance(theirs, bytes):
+        return stored
+    before = {} if base is None else read_values(base, whole=False)
+    changed = {
+        member.name: theirs[member.start : member.end]
+        for member in find_members(theirs) or ()
+        if member.name not in kept and before.get(member.name) != decode_member(theirs, member)
+    }
+    return _set_members(stored, changed)
+
+
 def set_members(text: str, values: Mapping[str, str]) -> str:
     """Return the text with these members: existing ones in their positions, new ones at the end."""
+    return _set_members(text, {name: _encode_text(value) for name, value in values.items()})
+
+
+def _set_members(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with these members, whose values are JSON."""
     existing_members = find_members(text) or []
     spans = {member.name: member for member in existing_members}
     end = existing_members[-1].end if existing_members else text.index("{") + 1
     new = [
-        f"{_encode_text(name)}: {_encode_text(new_value)}"
+        f"{_encode_text(name)}: {new_value}"
         for name, new_value in values.items()
         if name not in spans
     ]
@@ -185,9 +209,7 @@ def set_members(text: str, values: Mapping[str, str]) -> str:
     changed = "".join(parts)
     for member in reversed(existing_members):  # from the end, so that earlier positions stay valid
         if member.name in values:
-            changed = (
-                changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
-            )
+            changed = changed[: member.start] + values[member.name] + changed[member.end :]
     return changed
 
 

@@ -24,6 +24,11 @@ NOTICED = {
         "test_a_passcode_arrives_exactly_and_is_no_link",
     },
     "following": {"test_a_redirect_is_not_followed"},
+    "asking": {"test_a_redirect_is_not_followed"},
+    "citing": {
+        "test_a_redirect_is_not_followed",
+        "test_a_refusal_is_an_error_that_quotes_nothing",
+    },
     "quoting": {
         "test_a_redirect_is_not_followed",
         "test_a_refusal_is_an_error_that_quotes_nothing",

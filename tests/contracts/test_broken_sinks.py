@@ -15,6 +15,9 @@ from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.testing import SinkContract
 from support.locker import FAULTS, FakeLocker, Locker
 
+DRAWN = {"mode": "merge", "how": "307"}
+"""What the tests of the contract are called with, of what they draw."""
+
 
 class TestLocker(SinkContract):
     name = "locker"
@@ -47,10 +50,9 @@ class TestLocker(SinkContract):
         self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wrong: str
     ) -> None:
         test = getattr(self, FAULTS[wrong])
-        names = inspect.signature(test).parameters
-        given = {name: request.getfixturevalue(name) for name in names if name != "mode"}
-        if "mode" in names:
-            given["mode"] = "merge"
+        names = inspect.signature(test).parameters.keys()
+        drawn = {name: each for name, each in DRAWN.items() if name in names}
+        given = drawn | {name: request.getfixturevalue(name) for name in names - drawn.keys()}
         test(**given)
         monkeypatch.setattr(Locker, "wrong", wrong)
         with pytest.raises(AssertionError):

@@ -15,6 +15,8 @@ from support.kubernetes import TOKEN, Cluster, cluster, kmock_url, status
 
 __all__ = ["cluster", "kmock_url"]
 
+SETTING = "SEALPIPE_PLUGIN_K8S__"
+
 
 class _Kmock:
     @pytest.fixture(autouse=True)
@@ -24,11 +26,11 @@ class _Kmock:
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return self.at(self.cluster.base_url)
+        return {**self.at(self.cluster.base_url), f"{SETTING}TIMEOUT": "20"}
 
     def at(self, url: str) -> Mapping[str, str]:
         settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "1"}
-        return {f"SEALPIPE_PLUGIN_K8S__{name}": value for name, value in settings.items()}
+        return {f"{SETTING}{name}": value for name, value in settings.items()}
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN,)

@@ -32,6 +32,10 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
     register(SinkInfo("gate", "a drawer behind a gate", "support.drawer:Gate"))
 
 
+_TURN = threading.Lock()
+"""One writer after the other: no file is read while it is half written."""
+
+
 class Drawer(Sink):
     """`wrong` is the one thing that it does wrong: a name of `FAULTS`."""
 
@@ -44,6 +48,12 @@ class Drawer(Sink):
 
     def put(
         self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        with _TURN:
+            return self._put(locator, fields, mode, marker)
+
+    def _put(
+        self, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
     ) -> WriteResult:
         file = self._file(locator)
         there = json.loads(file.read_text()) if file.exists() else {}

@@ -70,6 +70,8 @@ class Locker(Sink):
         self._ask("PUT", locator.body + condition, {"values": values, "label": marker})
         if self.wrong == "it does not read back":
             return WriteResult(locator, str(before + 1))
+        if self.wrong == "it labels without a condition":
+            self._ask("PUT", locator.body, {"values": values, "label": marker})
         box = self._read(locator) or {"values": {}}
         read = {key: text.encode() for key, text in box["values"].items()}
         if not wanted.items() <= read.items():  # another writer may have changed the others since
@@ -84,13 +86,21 @@ class Locker(Sink):
     def _ask(self, method: str, path: str, members: Any = None) -> httpx.Response:
         url = f"{self.context.environ['LOCKER']}/{path}"
         try:
-            response = self.context.network.http().request(method, url, json=members)
+            follows = method == "PUT" and self.wrong == "it follows the redirect of a write"
+            response = self.context.network.http().request(
+                method, url, json=members, follow_redirects=follows
+            )
         except httpx.HTTPError:
             if self.wrong == "the errors of its HTTP library come out":
                 raise
             is_lost = method == "PUT" and self.wrong != "a lost write is retryable"
             error = UnknownOutcomeError if is_lost else UnavailableError
             raise error("the locker did not respond", remedy="run it again") from None
+        if response.status_code == 400:
+            quotes = self.wrong == "it quotes the message of a refusal"
+            is_json = response.headers.get("content-type") == "application/json"
+            why = response.json()["message"] if quotes and is_json else "it is wrong"
+            raise PluginError(f"the locker refused it: {why}", remedy="see its log")
         if response.status_code == 412:
             raise UnavailableError("another writer was faster", remedy="run it again")
         if response.status_code == 403:
@@ -107,6 +117,9 @@ FAULTS = {
     "the errors of its HTTP library come out": (
         "test_a_write_whose_response_is_lost_is_found_or_unknown"
     ),
+    "it labels without a condition": "test_a_merge_keeps_what_another_writer_adds_meanwhile",
+    "it follows the redirect of a write": "test_a_redirected_write_is_not_followed",
+    "it quotes the message of a refusal": "test_a_refused_write_is_an_error_that_quotes_nothing",
     "a lost write is retryable": "test_a_write_whose_response_is_lost_is_found_or_unknown",
 }
 """What the locker does wrong, and the test of the contract that has to notice."""

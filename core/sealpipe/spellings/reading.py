@@ -240,9 +240,10 @@ def _read_signs(text: Text, signs: bytes, at: int, depth: int) -> Iterator[int]:
 
 
 def _after_return(text: Text, at: int, depth: int) -> Iterator[Reading]:
-    yield from ((b"\n", end) for end in _read_signs(text, b"\n", at, depth - 1))
-    if at == len(text.data):
-        yield b" ", OPEN
+    for end in _read_signs(text, b"\n", at, depth - 1):
+        yield b"\n", end
+        if end == OPEN:  # a line break may mean a space
+            yield b" ", OPEN
 
 
 def _after_break(text: Text, at: int, _depth: int) -> Iterator[Reading]:

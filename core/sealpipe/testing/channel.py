@@ -24,6 +24,7 @@ from sealpipe.registry import Registry
 from sealpipe.testing.contract import (
     PATIENCE,
     PROBE,
+    REDIRECTS,
     Contract,
     FaultyServer,
     error_text,
@@ -303,10 +304,11 @@ class ChannelContract(Contract):
                 registry.channel(self.name).send(self.message(), self.recipient())
                 assert len(self.received()) == before + 1
 
-    def test_a_redirect_is_not_followed(self, fail: Fail) -> None:
-        failing, error = fail("307")
+    @pytest.mark.parametrize("how", REDIRECTS)
+    def test_a_redirect_is_not_followed(self, fail: Fail, how: str) -> None:
+        failing, error = fail(how)
         assert isinstance(error, PluginError), error
-        assert failing.sent() <= 1, "the message went where the redirect leads"
+        assert failing.sent() <= 1, "the token, if not the message, went where the redirect leads"
 
     def test_a_refusal_is_an_error_that_quotes_nothing(self, fail: Fail) -> None:
         _, error = fail("400")

@@ -25,7 +25,7 @@ from sealpipe.plugin import CI, CIInfo, Health, Info, Run
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.spellings import Finder
-from sealpipe.testing.proxy import Response, forward
+from sealpipe.testing.proxy import Response, forward, quote
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
@@ -42,9 +42,9 @@ class FaultyServer:
 
     `how` is a status such as `503`, `closed` (the connection ends without a response), `cut` (it
     ends within one), `silent` (the connection stays open without a response) or `dripping` (a
-    response arrives byte by byte and never ends). The body of a status is the request as it
-    arrived: an error that quotes a response shows a secret. One such as `307` redirects to the same
-    path at the address `elsewhere`.
+    response arrives byte by byte and never ends). The body of a status is JSON with the request as
+    the message: an error that quotes a response shows a secret. One such as `307` redirects to the
+    same path at the address `elsewhere`.
 
     With `behind`, the address of a backend, only requests that change something fail, and reads are
     passed on to it. `lost` passes on a change, too, and then closes the connection.
@@ -55,7 +55,10 @@ class FaultyServer:
     def __init__(self, how: str, behind: str | None = None, elsewhere: str = "/elsewhere") -> None:
         self.received = 0
         self.changes = 0
-        """How many of the requests change something: their method is neither GET nor HEAD."""
+        """How many of the requests change something, or were led `elsewhere` on this server.
+
+        The former are those whose method is neither GET nor HEAD.
+        """
         self._stopping = threading.Event()
         faulty_server = self
 
@@ -66,7 +69,8 @@ class FaultyServer:
                     self.close_connection = True
                     return
                 self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                is_change = self.command not in ("GET", "HEAD")
+                is_read = self.command in ("GET", "HEAD")
+                is_change = not is_read or self.path.startswith(elsewhere)
                 faulty_server.received += 1
                 faulty_server.changes += is_change
                 self.close_connection = True
@@ -82,12 +86,13 @@ class FaultyServer:
                 elif how == "cut":
                     self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
                 elif how.isdigit():
-                    echo = f"{self.requestline}\n{self.headers}\n".encode() + self.body
-                    headers = {
+                    head = f"{self.requestline}\n{self.headers}"
+                    status, headers, content = quote(int(how), head, self.body)
+                    more = {
                         "retry-after": str(int(faulty_server.retry_after)),
                         "location": elsewhere + self.path,
                     }
-                    self.respond(int(how), headers, echo)
+                    self.respond(status, {**headers, **more}, content)
 
             def pass_on(self, url: str) -> Response | None:
                 """Send the request to the backend, and return its response."""
@@ -124,6 +129,9 @@ class FaultyServer:
         self._server.shutdown()
         self._server.server_close()
 
+
+REDIRECTS = ("302", "307")
+"""Redirects after which a client that follows them reads there, or sends the same there."""
 
 NO_ANSWER = ("429", "503", "closed", "cut", "refused", "silent", "dripping")
 """How a backend fails to answer: as `FaultyServer`, or `refused` (nobody listens there)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -34,6 +35,17 @@ class Response(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def quote(status: int, head: str, body: bytes) -> Response:
+    """Return a response that repeats a request, as the message of an error: as JSON APIs do."""
+    text = f"{head}\n{body.decode(errors='replace')}"
+    members = {"message": text, "error": {"message": text}, "errors": [text]}
+    return Response(
+        status,
+        {"content-type": "application/json"},
+        json.dumps(members, ensure_ascii=False).encode(),
+    )
 
 
 Action = Fault | Response | Callable[[], object] | None
@@ -126,7 +138,7 @@ class FaultyProxy:
             elif action is Fault.DENIED:
                 return Response(403, {}, b"")
             elif action is Fault.REFUSED:
-                return Response(400, {}, f"{method} {target} {headers}\n".encode() + body)
+                return quote(400, f"{method} {target} {headers}", body)
             before = self._state and self._state()
             response = forward(self._address, method, target, headers, body)
             if self._state and self._state() != before:

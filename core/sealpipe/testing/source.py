@@ -24,6 +24,7 @@ from sealpipe.sources.select import select
 from sealpipe.testing.contract import (
     CANARY,
     NO_ANSWER,
+    REDIRECTS,
     Contract,
     FaultyServer,
     error_text,
@@ -201,13 +202,14 @@ class SourceContract(Contract):
         if how == "429":
             assert error.retry_after == server.retry_after
 
+    @pytest.mark.parametrize("how", REDIRECTS)
     def test_a_redirect_to_another_host_is_an_error_and_not_followed(
-        self, trouble: Callable[..., FaultyServer], caplog: pytest.LogCaptureFixture
+        self, trouble: Callable[..., FaultyServer], how: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Whoever it leads to would get the credential, or answer in the backend's place."""
         log_everything(caplog)
         stranger = trouble("404")
-        server = trouble("307", stranger.url.replace("127.0.0.1", "localhost"))
+        server = trouble(how, stranger.url.replace("127.0.0.1", "localhost"))
         environ = self.at(server.url)
         if environ is None:
             pytest.skip(f"{self.name} does not talk HTTP")

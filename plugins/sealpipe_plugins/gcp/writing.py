@@ -8,12 +8,19 @@ back where ours must not replace it.
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from google_crc32c import value as crc32c
 
-from sealpipe.plugin import UnavailableError, WriteConflictError
+from sealpipe.plugin import (
+    PluginError,
+    UnavailableError,
+    UnknownOutcomeError,
+    WriteConflictError,
+)
 from sealpipe_plugins.cloud import Job, SecretWrite, check_size
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same
 from sealpipe_plugins.gcp.client import (
@@ -26,9 +33,9 @@ from sealpipe_plugins.gcp.client import (
 from sealpipe_plugins.gcp.errors import error_member, refuse
 from sealpipe_plugins.secret_documents import (
     Stored,
+    adopt_members,
     as_bytes,
     as_stored,
-    find_members,
     make_document,
     next_document,
     read_values,
@@ -43,6 +50,10 @@ ANNOTATION_LIMIT: Final = 4096
 
 MOST_BETWEEN: Final = 100
 """Versions of other writers that one write looks at: each is a request."""
+
+_READS: Final = 4
+"""Attempts to read a version of another writer, with a pause in seconds:"""
+_PAUSE: Final = 0.25
 
 _NO_VERSION: Final = Version(0, b"")
 
@@ -132,13 +143,15 @@ class SecretUpdate(SecretWrite):
 
         What a version has as `base` has it is no change: it may be made of an older one than ours.
         """
-        if not others:
-            return content
-        if self._mode == "create":  # the first of them is the one that created it
-            theirs = as_stored(self._access(others[0]).data)
-            if theirs == content:  # the same submission on another machine
-                return content
-            self._add(theirs)
+        theirs = [as_stored(self._read_hidden(number).data) for number in others]
+        if self._mode == "create" and theirs:  # the first of them is the one that created it
+            created, *later = theirs
+            before = created
+            for each in later:  # its own values stay: another that was to create them has lost
+                created = adopt_members(created, each, None, read_values(before, whole=False))
+            if before == content:  # the same submission on another machine
+                return created
+            self._add(created)
             raise WriteConflictError(
                 f"{self._locator}: another writer stored a value at the same moment",
                 remedy=(
@@ -146,18 +159,9 @@ class SecretUpdate(SecretWrite):
                     "the target"
                 ),
             )
-        before = {} if base is None or "" in self._wanted else read_values(base, whole=False)
-        for number in others:
-            theirs = as_stored(self._access(number).data)
-            is_object = isinstance(theirs, str) and find_members(theirs) is not None
-            if is_object and "" not in self._wanted:
-                changed = {
-                    key: value
-                    for key, value in read_values(theirs, whole=False).items()
-                    if before.get(key) != value
-                }
-                values = {**read_values(content, whole=False), **changed, **self._wanted}
-                content = next_document(content, values, "merge", self._locator)
+        if "" not in self._wanted:
+            for each in theirs:
+                content = adopt_members(content, each, base, self._wanted)
         return content
 
     def _create(self) -> bool:
@@ -176,12 +180,34 @@ class SecretUpdate(SecretWrite):
         check_size(content, MAX_SIZE, "Google", self._locator)
         data = as_bytes(content)
         payload = {"data": base64.b64encode(data).decode("ascii"), "dataCrc32c": str(crc32c(data))}
-        reply = self._manager.call(
-            "POST", f"{self._path}:addVersion", {"payload": payload}, writes=True
-        )
-        number = parse_number(refuse(reply, self._locator, "secretmanager.versions.add", "written"))
+        number = 0
+        try:
+            reply = self._manager.call(
+                "POST", f"{self._path}:addVersion", {"payload": payload}, writes=True
+            )
+        except UnknownOutcomeError:
+            with suppress(PluginError):  # its number tells whether other writers were between
+                newest = self._newest()
+                number = newest.number if newest.data == data else 0
+            if not number:
+                raise
+        else:
+            done = refuse(reply, self._locator, "secretmanager.versions.add", "written")
+            number = parse_number(done)
         require_same(self._access(number).data, data, self._locator)
         return number
+
+    def _read_hidden(self, number: int) -> Version:
+        """Read a version of another writer, which ours hides: a later call would not see it."""
+        for tries in range(_READS):
+            time.sleep(_PAUSE * tries)
+            with suppress(UnavailableError):
+                return self._access(number)
+        raise PluginError(
+            f"{self._locator} holds the value, but version {number} of another writer, which was "
+            "stored at the same moment, cannot be read",
+            remedy="add to the newest version what only that one has",
+        )
 
     def _access(self, number: int) -> Version:
         return self._manager.access(f"{self._path}/versions/{number}", self._locator)

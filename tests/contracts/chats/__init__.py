@@ -9,7 +9,18 @@ from collections.abc import Callable
 
 from sealpipe.plugin import ChannelInfo, hookimpl
 
-NAMES = ("careful", "repeating", "insisting", "raw", "trusting", "following", "quoting", "chatty")
+NAMES = (
+    "careful",
+    "repeating",
+    "insisting",
+    "raw",
+    "trusting",
+    "following",
+    "asking",
+    "quoting",
+    "citing",
+    "chatty",
+)
 
 
 @hookimpl

@@ -120,11 +120,32 @@ class Following(Careful):
     follows = True
 
 
+class Asking(Careful):
+    """Asks where a redirect leads, with the token, as `urllib.request` does."""
+
+    def request(self, note: dict[str, Any]) -> httpx.Response:
+        response = super().request(note)
+        if response.status_code not in (301, 302, 303):
+            return response
+        return self.context.network.http().get(
+            f"{response.url.join(response.headers['location'])}",
+            headers={"authorization": response.request.headers["authorization"]},
+        )
+
+
 class Quoting(Careful):
     """Quotes a response, in which there is whatever the other side wants."""
 
     def describe(self, response: httpx.Response) -> str:
         return f"the chat says: {response.text}"
+
+
+class Citing(Careful):
+    """Quotes the message of a refusal, if it has one."""
+
+    def describe(self, response: httpx.Response) -> str:
+        is_json = response.headers.get("content-type") == "application/json"
+        return f"the chat says: {response.json()['message'] if is_json else 'nothing'}"
 
 
 class Chatty(Careful):

@@ -13,6 +13,7 @@ import pytest
 from plugins.gcp.fake_secret_manager import PROJECT, FakeSecretManager
 from sealpipe.errors import (
     AccessDeniedError,
+    PluginError,
     ReferenceValueError,
     UnavailableError,
     UnsupportedError,
@@ -21,7 +22,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode
 from sealpipe_plugins.gcp.writing import ANNOTATION
 from support.backends import SECRET, put, put_refused, values
-from support.fake_web import Asked, Reply, first, meanwhile
+from support.fake_web import Asked, FakeWeb, Fault, Reply, drop_after, first, meanwhile
 
 
 def is_call(suffix: str, method: str = "POST") -> Any:
@@ -35,6 +36,11 @@ def members(google: FakeSecretManager, name: str) -> dict[str, Any]:
 
 def markers(google: FakeSecretManager, name: str) -> list[str]:
     return google.secrets[name].annotations.get(ANNOTATION, "").split()
+
+
+def others_add(google: FakeSecretManager, *theirs: bytes) -> Fault:
+    """Right before it is done, others add these versions."""
+    return meanwhile(lambda: [google.add("db", each) for each in theirs])
 
 
 class TestWhatIsStored:
@@ -135,6 +141,68 @@ class TestAtTheSameMoment:
         google.rule = rule
         put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
         assert members(google, "db") == {"a": "new", "b": "ours", "c": "theirs"}
+
+    def test_values_of_others_stay_as_they_are_written(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        """Numbers, lists and null, which a sink does not write."""
+        google.hold("db", b'{"n": 1.10, "l": [1]}')
+        google.rule = first(
+            is_call(":addVersion"), others_add(google, b'{"n": 1.10, "l": [2], "c": null}')
+        )
+        put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
+        assert google.newest("db") == b'{"n": 1.10, "l": [2], "b": "ours", "c": null}'
+
+    @pytest.mark.parametrize("ours", ["theirs", "ours"])
+    def test_a_create_that_came_too_late_takes_back_no_merge(
+        self, ours: str, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        """One created it, with our values or others, and a third merged into that."""
+        google.hold("db")
+        theirs = [b'{"a": "theirs"}', b'{"a": "theirs", "c": "merged"}']
+        google.rule = first(is_call(":addVersion"), others_add(google, *theirs))
+        if ours == "theirs":
+            put(environ, "gcp-sm:db", {"a": ours}, "create")
+        else:
+            put_refused(environ, "gcp-sm:db", {"a": ours}, WriteConflictError, "same moment")
+        assert members(google, "db") == {"a": "theirs", "c": "merged"}
+
+    def test_a_version_that_cannot_be_read_at_once_is_merged(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        """A later call would not see it: ours is newer."""
+        google.hold("db", b'{"a": "old"}')
+        between = first(is_call(":addVersion"), others_add(google, b'{"a": "old", "c": "theirs"}'))
+        failure = first(is_call("/versions/2:access", "GET"), Reply(503))
+        google.rule = lambda asked: between(asked) or failure(asked)
+        put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
+        assert members(google, "db") == {"a": "old", "b": "ours", "c": "theirs"}
+
+    def test_a_version_that_stays_unreadable_is_an_error_that_names_it(
+        self, google: FakeSecretManager, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("time.sleep", lambda _: None)
+        google.hold("db", b'{"a": "old"}')
+        between = first(is_call(":addVersion"), others_add(google, b'{"c": "theirs"}'))
+        unreadable = is_call("/versions/2:access", "GET")
+        google.rule = lambda asked: between(asked) or (Reply(503) if unreadable(asked) else None)
+        error = put_refused(
+            environ, "gcp-sm:db", {"b": "ours"}, PluginError, "version 2 of another", "merge"
+        )
+        assert not isinstance(error, UnavailableError), "called again, it would be called stored"
+
+    def test_a_merge_whose_response_is_lost_keeps_what_was_between(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db", b'{"a": "old"}')
+
+        def lost(fake: FakeWeb, asked: Asked) -> None:
+            google.add("db", b'{"a": "old", "c": "theirs"}')
+            drop_after(fake, asked)
+
+        google.rule = first(is_call(":addVersion"), lost)
+        put(environ, "gcp-sm:db", {"b": "ours"}, "merge")
+        assert members(google, "db") == {"a": "old", "b": "ours", "c": "theirs"}
 
     def test_a_marker_is_written_over_none_of_others(
         self, google: FakeSecretManager, environ: dict[str, str]

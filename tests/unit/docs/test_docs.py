@@ -235,8 +235,13 @@ def variables_of_plugins() -> frozenset[str]:
     return frozenset(found)
 
 
-NO_NAMES = {"sealpipe.dev", "sealpipe.env", "sealpipe_rehearsal.extend"}
-"""A domain, a file, a fixture's method."""
+NO_NAMES = {
+    "sealpipe.dev",
+    "sealpipe.env",
+    "sealpipe_rehearsal.extend",
+    "sealpipe_rehearsal.service",
+}
+"""A domain, a file, a fixture's method, a package that the changelog says has moved."""
 
 
 def is_importable(name: str) -> bool:

@@ -212,7 +212,10 @@ def test_a_machines_policy_is_not_walked_around(
     assert machine.user.outbox() == []
 
 
-def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: RunningService) -> None:
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["done", "tried"])
+def test_what_a_policy_forbids_is_not_even_read(
+    machine: Machine, service: RunningService, options: tuple[str, ...]
+) -> None:
     """Reading may cost: a program is started, a password is made."""
     mark = machine.user.here / "mark"
     machine.user.file(
@@ -221,7 +224,7 @@ def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Runni
     )
     config = str(machine.user.here / "config.toml")
     done = machine.allow(lists(sources=["env"])).sealpipe(
-        "share", "-f", "exec:mark", SEALPIPE_CONFIG=config
+        "share", "-f", "exec:mark", *options, SEALPIPE_CONFIG=config
     )
     assert_refused(done, service, "the source exec/exec is not allowed")
     assert not mark.exists()

@@ -140,6 +140,14 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
     )
 
 
+@pytest.mark.parametrize("line_break", ["\r\n", "\\r\\n", "%0D%0A", "\\\\r\\\\n"])
+def test_a_space_that_became_a_line_break_is_found_however_it_is_cut(line_break: str) -> None:
+    finder = Finder([b"0 000000000000"])
+    stream = f"0{line_break}  000000000000".encode()
+    for at in range(len(stream)):
+        assert redact(finder, stream[:at], stream[at:]) == b"***"
+
+
 @settings(max_examples=30)  # each tries some hundred needles at every place
 @given(
     st.lists(written(), min_size=1, max_size=3),
