@@ -5,6 +5,7 @@ hold themselves.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -51,16 +52,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that is locked, as wheels: fetched once from this machine's index, their hashes
     checked.
     """
-    shared = tmp_path_factory.getbasetemp().parent
-    folder = shared / "locked-wheels"
+    shared = tmp_path_factory.getbasetemp().parent  # with -n0 a folder that outlives the run
+    files = [ROOT / "actions/_setup/locks" / f"{name}.txt" for name in ("all", "build")]
+    locked = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    folder = shared / f"locked-wheels-{locked[:12]}"
     with (shared / "locked-wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            locks = [
-                word
-                for name in ("all", "build")
-                for word in ("-r", ROOT / "actions/_setup/locks" / f"{name}.txt")
-            ]
+            locks = [word for file in files for word in ("-r", file)]
             words = [
                 "--require-hashes",
                 "--only-binary",
