@@ -49,15 +49,13 @@ def build(service: RehearsedService) -> Starlette:
 def is_control(http_request: HttpRequest) -> bool:
     """Return whether a request is for the control API, which is not logged."""
     match http_request.segments:
-        case ("rehearsal", "shares" | "requests", *_):  # what the pages at links ask for
-            return False
         case ("rehearsal", *_):
             return True
     return False
 
 
 async def _control(service: RehearsedService, http_request: HttpRequest) -> Response:
-    if reason := app.reject_reason(http_request, from_own_page=False):
+    if reason := app.reject_reason(service, http_request, from_own_page=False):
         return app.to_starlette(json_response(403, {"message": reason}))
     return await app.run_handler(control.handle, service, http_request)
 

@@ -187,7 +187,7 @@ def _split_link(
     code = address.path.rsplit("/", 1)[-1]  # stays percent-encoded: one path segment in both URLs
     return (
         known_origin or f"{address.scheme}://{address.netloc}",
-        f"/rehearsal/{what}/{code}",
+        f"/links/{what}/{code}",
         address.fragment,
     )
 

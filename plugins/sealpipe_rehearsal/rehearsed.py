@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sealpipe_service import listing
 from sealpipe_service.context import Service
@@ -34,6 +35,8 @@ class RehearsedService(Service):
     `on_moment` is called with the name of each moment that a handler reaches, in its thread; it may
     block or raise. `failing` counts for each of MOMENTS how many calls are to fail there.
     """
+
+    is_rehearsal: ClassVar[bool] = True
 
     clock: MovableClock
     log: Log

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -81,13 +81,20 @@ class _Application:
             await response(scope, receive, send)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
+        service = self._service
+        if probe := PROBES.get(http_request.segments):  # whoever asks knows an address of ours only
+            return await run_handler(probe, service, http_request)
         handler = find_handler(http_request)
-        if handler is not gateway.handle and (reason := reject_reason(http_request)):
+        if handler is gateway.handle:
+            if service.public_url is not None and service.find_origin(http_request) is None:
+                return to_starlette(json_response(421, {"message": _OTHER_HOST}))
+        elif reason := reject_reason(service, http_request):
             return to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
-            end = await asyncio.to_thread(_find_end, self._service, http_request.segments)
-            return pages.page(page, self._service.tag, self._service.field_types, end)
-        return await run_handler(handler, self._service, http_request)
+            end = await asyncio.to_thread(_find_end, service, http_request.segments)
+            shown = pages.Shown(service.tag, service.field_types, service.is_rehearsal, end)
+            return pages.page(page, shown)
+        return await run_handler(handler, service, http_request)
 
 
 S = TypeVar("S", bound=Service)
@@ -106,14 +113,33 @@ async def run_handler(
         return to_starlette(GATEWAY["broken"])
 
 
+def _live(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+    """GET /healthz: the process answers."""
+    return json_response(200, {"status": "ok"})
+
+
+def _ready(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
+    """GET /readyz: its database answers, too."""
+    try:
+        service.store.now()
+    except Exception as error:  # noqa: BLE001  # whatever the driver raises
+        _logger.warning("the database does not answer: %s", type(error).__name__)
+        return json_response(503, {"status": "the database does not answer"})
+    return json_response(200, {"status": "ok"})
+
+
+PROBES: Mapping[tuple[str, ...], PathHandler[Service]] = {("healthz",): _live, ("readyz",): _ready}
+"""What whoever watches over the service asks."""
+
+
 def find_handler(http_request: HttpRequest) -> PathHandler[Service]:
     """Return a path's handler."""
     match http_request.segments:
         case ("v1", *_):
             return gateway.handle
-        case ("rehearsal", "shares", *_):
+        case ("links", "shares", *_):
             return _handle_share_link
-        case ("rehearsal", "requests", *_):
+        case ("links", "requests", *_):
             return _handle_request_link
     return _handle_unknown_path
 
@@ -160,7 +186,12 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
     return GATEWAY["no_route"]
 
 
-def reject_reason(http_request: HttpRequest, *, from_own_page: bool = True) -> str | None:
+_OTHER_HOST = "the service has another host name"
+
+
+def reject_reason(
+    service: Service, http_request: HttpRequest, *, from_own_page: bool = True
+) -> str | None:
     """Return why a request may not use the routes outside /v1.
 
     Another web page sent it, or its host name is foreign.
@@ -168,13 +199,12 @@ def reject_reason(http_request: HttpRequest, *, from_own_page: bool = True) -> s
     Any web page can make a browser on this machine send requests to loopback, and any name can
     resolve to it (DNS rebinding). /v1 needs no such check: it requires a credential.
     """
-    if not http_request.is_to_loopback():
-        return "this part of the rehearsal is available on loopback only"
+    own = service.find_origin(http_request)
+    if own is None:
+        return _OTHER_HOST
     origin = http_request.header("origin")
-    if origin is not None and not (
-        from_own_page and origin == f"http://{http_request.header('host')}"
-    ):
-        return "this part of the rehearsal refuses requests from web pages"
+    if origin is not None and not (from_own_page and origin == own):
+        return "this part of the service refuses requests from other web pages"
     return None
 
 

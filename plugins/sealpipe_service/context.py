@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from .clock import Clock
 from .credentials import Key
@@ -28,7 +29,11 @@ class Service:
 
     Store, clock, randomness and journal are given by whoever runs it. `extended` adds what the
     specification omits (gaps: newer endpoints, further members of a share, `status` of the lists).
+    `public_url` is where it is reached, `https://HOST[:PORT]`; None for loopback under any name.
     """
+
+    is_rehearsal: ClassVar[bool] = False
+    """Whether its people are made up: then submitters say themselves who and where they are."""
 
     store: Store
     clock: Clock
@@ -38,6 +43,8 @@ class Service:
     max_body: int = MAX_BODY
     extended: bool = False
     signature_header: str = SIGNATURE_HEADER
+    public_url: str | None = None
+    version: str = "1"
     deliverer: Deliverer = field(init=False)
 
     @property
@@ -49,7 +56,28 @@ class Service:
         return FIELD_TYPES_EXTENDED if self.extended else FIELD_TYPES
 
     def __post_init__(self) -> None:
-        self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)
+        self.deliverer = Deliverer(
+            self.store,
+            self.clock,
+            self.log,
+            self.signature_header,
+            f"sealpipe-{self.kind}-webhooks",
+        )
+
+    @property
+    def kind(self) -> str:
+        """Return what it is, for its name."""
+        return "rehearsal" if self.is_rehearsal else "server"
+
+    def find_origin(self, http_request: HttpRequest) -> str | None:
+        """Return the origin that a request was sent to; None for another host than the service's.
+
+        A foreign name can lead here, too (DNS rebinding).
+        """
+        host = http_request.header("host") or ""
+        if self.public_url is None:
+            return f"http://{host}" if http_request.is_to_loopback() else None
+        return self.public_url if host.lower() == self.public_url.partition("://")[2] else None
 
     def new_code(self) -> str:
         """Draw a short code."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from . import mcp_messages
-from .context import Call, HttpRequest
+from .context import Call, HttpRequest, Service
 from .json_bodies import MEDIA_TYPE, media_type, read_json, require_json
 from .mcp_messages import BATCH_REVISION, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
 from .responses import RefusalError, Response, json_response
@@ -21,7 +21,7 @@ _ACCEPTED = (MEDIA_TYPE, "text/event-stream")
 
 def post(call: Call) -> Response:
     """POST /v1/mcp: a message; in the oldest revision also a batch."""
-    revision = _check_headers(call.http_request)
+    revision = _check_headers(call.service, call.http_request)
     message = _read(call.http_request.body)
     if isinstance(message, list) and revision == BATCH_REVISION:
         return _batch(call, message)
@@ -51,14 +51,9 @@ def _batch(call: Call, messages: list[Any]) -> Response:
     return json_response(200, responses) if responses else Response(202, b"")
 
 
-def _check_headers(http_request: HttpRequest) -> str:
+def _check_headers(service: Service, http_request: HttpRequest) -> str:
     """Check the headers that the protocol requires; return the message's revision."""
-    allowed_origins = (
-        (None, f"http://{http_request.header('host')}")
-        if http_request.is_to_loopback()
-        else (None,)
-    )
-    if http_request.header("origin") not in allowed_origins:
+    if http_request.header("origin") not in (None, service.find_origin(http_request)):
         raise _http_error(403, "this endpoint refuses requests from other web pages")
     require_json(http_request.header("content-type"))
     accept = http_request.header("accept")

@@ -40,7 +40,7 @@ def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001
 
 
 def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
-    """Return a URL where a person can create the share. The rehearsal has no page there."""
+    """Return a URL where a person can create the share. The service has no page there."""
     parameters = {name: str(value) for name, value in arguments.items() if value is not None}
     query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
     return json_response(
@@ -94,5 +94,5 @@ def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]
 
 
 def _link_base(call: Call) -> str:
-    """Return the base URL of links, with the host name that the client used."""
-    return f"http://{call.http_request.header('host')}/s"
+    """Return the base URL of links; a rehearsal's has the host name that the client used."""
+    return f"{call.service.public_url or 'http://' + (call.http_request.header('host') or '')}/s"

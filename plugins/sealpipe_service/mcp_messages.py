@@ -79,8 +79,8 @@ def _initialize(call: Call, params: Params) -> Params:
         "protocolVersion": requested if requested in REVISIONS else REVISIONS[0],
         "capabilities": {"tools": {}},
         "serverInfo": {
-            "name": f"{call.service.tag}-rehearsal",
-            "title": "Secret sharing, rehearsed",
+            "name": f"{call.service.tag}-{call.service.kind}",
+            "title": "Secret sharing, rehearsed" if call.service.is_rehearsal else "Secret sharing",
             "version": "1",
         },
         "instructions": (

@@ -156,7 +156,7 @@ def document(*, extended: bool = False) -> dict[str, Any]:
         paths.setdefault("/" + "/".join(route.path), {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Secret sharing, as served by the sealpipe rehearsal", "version": "1"},
+        "info": {"title": "Secret sharing, as served by sealpipe", "version": "1"},
         "servers": [{"url": "/v1"}],
         "security": [{"key": []}],
         "paths": paths,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -76,20 +77,35 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
     return None
 
 
-def page(name: str, tag: str, field_types: Sequence[str], end: datetime | None = None) -> Response:
-    """Return a file of page/.
-
-    HTML gets the service tag and the field types that it renders (letters, digits, `_`).
+@dataclass(frozen=True)
+class Shown:
+    """What HTML gets: the service tag, and the field types that it renders (letters, digits, `_`).
 
     And when what the link leads to ends, in UTC: for a browser without scripts, which would say it
     in the local time.
     """
+
+    tag: str
+    field_types: Sequence[str]
+    is_rehearsal: bool
+    end: datetime | None = None
+
+
+_BADGE = '<span class="badge">rehearsal</span>'
+
+
+def page(name: str, shown: Shown) -> Response:
+    """Return a file of page/."""
+    if name == "index.html" and not shown.is_rehearsal:
+        name = "server.html"
     body = _files()[name]
     if name.endswith(".html"):
         for placeholder, text in (
-            ("service_tag", tag),
-            ("field_types", " ".join(field_types)),
-            ("end", _describe_end(end) if end else ""),
+            ("service_tag", shown.tag),
+            ("field_types", " ".join(shown.field_types)),
+            ("end", _describe_end(shown.end) if shown.end else ""),
+            ("badge", _BADGE if shown.is_rehearsal else ""),
+            ("where", "A rehearsal on this computer." if shown.is_rehearsal else ""),
         ):
             body = body.replace(f"{{{{{placeholder}}}}}".encode("ascii"), text.encode("ascii"))
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))

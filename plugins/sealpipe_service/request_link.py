@@ -37,7 +37,7 @@ _SUBMISSION = {
 
 
 def show_state(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}: whether it accepts submissions and needs a passcode.
+    """GET /links/requests/{code}: whether it accepts submissions and needs a passcode.
 
     Uses no access.
     """
@@ -58,7 +58,7 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_form(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/requests/{code}/open: the form, if the conditions are met. Uses an access."""
+    """POST /links/requests/{code}/open: the form, if the conditions are met. Uses an access."""
 
     def show(row: Row, _: Mapping[str, Any]) -> Response:
         if service.store.open_form(row["number"]) is None:
@@ -79,7 +79,7 @@ def open_form(service: Service, code: str, http_request: HttpRequest) -> Respons
 
 
 def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/requests/{code}/submit: store a sealed submission."""
+    """POST /links/requests/{code}/submit: store a sealed submission."""
 
     def store_submission(row: Row, members: Mapping[str, Any]) -> Response:
         values = {
@@ -99,7 +99,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
 
 
 def list_submissions(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}/submissions: sealed ones, even of an expired request."""
+    """GET /links/requests/{code}/submissions: sealed ones, even of an expired request."""
     row, is_over = service.store.request_at_link(code)
     if row is None:
         return json_response(404, _NOT_FOUND)
@@ -129,7 +129,7 @@ def _admit(
     # Conditions never change; whether it is open, and for how many, the store decides again.
     return (
         _end_response(row, is_over=is_over)
-        or _refuse_submitter(row, members)
+        or _refuse_submitter(row, _known_of(service, http_request, members))
         or handle(row, members)
     )
 
@@ -152,6 +152,19 @@ def _end_response(row: Row, *, is_over: bool) -> Response | None:
             },
         )
     return None
+
+
+def _known_of(
+    service: Service, http_request: HttpRequest, members: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return what is known of a submitter.
+
+    Only in a rehearsal they say so themselves. A server has no accounts for them, so it never knows
+    who they are, and a request that wants to know is closed to all.
+    """
+    if service.is_rehearsal:
+        return members
+    return {"passcode": members.get("passcode"), "from_ip": http_request.address}
 
 
 def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:

@@ -25,7 +25,7 @@ _END_MESSAGES = {
 
 
 def show_state(service: Service, code: str) -> Response:
-    """GET /rehearsal/shares/{code}: whether it can be opened and needs a passcode. Uses no view."""
+    """GET /links/shares/{code}: whether it can be opened and needs a passcode. Uses no view."""
     row, ended_by = service.store.share_at_link(code)
     if row is None:
         return json_response(404, _NOT_FOUND)
@@ -46,7 +46,7 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/shares/{code}/open: the ciphertext for the right token and verifier."""
+    """POST /links/shares/{code}/open: the ciphertext for the right token and verifier."""
     try:
         members = read_object(http_request.body)
     except RefusalError as refused:

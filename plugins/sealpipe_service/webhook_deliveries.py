@@ -48,9 +48,11 @@ class WebhookDelivery:
 class Deliverer:
     """Sends deliveries. Its thread starts with the first delivery."""
 
-    def __init__(self, store: Store, clock: Clock, log: Journal, signature_header: str) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, log: Journal, signature_header: str, agent: str
+    ) -> None:
         self._store, self._clock, self._log = store, clock, log
-        self._signature_header = signature_header
+        self._signature_header, self._agent = signature_header, agent
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._in_progress: dict[int, tuple[threading.Thread, WebhookPost]] = {}
@@ -129,7 +131,7 @@ class Deliverer:
         body = bytes(row["body"])
         headers = {
             "Content-Type": "application/json",
-            "User-Agent": "sealpipe-rehearsal-webhooks",
+            "User-Agent": self._agent,
             self._signature_header: endpoint.signature(body, self._clock.timestamp()),
         }
         post = WebhookPost(endpoint.url, body, headers)

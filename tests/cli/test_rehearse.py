@@ -187,10 +187,7 @@ def test_a_service_ends_in_good_order_and_remembers_with_a_state(
         assert end(process, number) == code
     with serving(bare, *words):
         assert bare.sealpipe("shares", "show", made["short_code"]).code == 0
-        assert (
-            send_request(key["base_url"], "GET", f"/rehearsal/shares/{made['short_code']}")[0]
-            == 200
-        )
+        assert send_request(key["base_url"], "GET", f"/links/shares/{made['short_code']}")[0] == 200
 
 
 def test_without_a_state_a_service_forgets(bare: Terminal) -> None:

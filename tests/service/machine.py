@@ -247,7 +247,7 @@ class Machine(Base):
         code = self.code(kind, index)
         self.agree(
             f"look at {kind}",
-            self.door.ask("GET", f"/rehearsal/{kind}/{code}"),
+            self.door.ask("GET", f"/links/{kind}/{code}"),
             people.look(self.model, kind, code),
         )
 
@@ -270,7 +270,7 @@ class Machine(Base):
         for _ in range(times):
             seen = self.door.ask(
                 "POST",
-                f"/rehearsal/shares/{code}/open",
+                f"/links/shares/{code}/open",
                 {"access_token": token, "passcode_verifier": verifier},
             )
             self.agree("open share", seen, people.open_share(self.model, code, token, verifier))
@@ -278,7 +278,7 @@ class Machine(Base):
     @rule(index=which, passcode=words)
     def open_form(self, index: int, passcode: str | None) -> None:
         code = self.code("requests", index)
-        seen = self.door.ask("POST", f"/rehearsal/requests/{code}/open", {"passcode": passcode})
+        seen = self.door.ask("POST", f"/links/requests/{code}/open", {"passcode": passcode})
         self.agree("open form", seen, people.open_form(self.model, code, passcode))
 
     @rule(index=which, passcode=words, sealed=st.sampled_from([True, True, False]))
@@ -286,7 +286,7 @@ class Machine(Base):
         code = self.code("requests", index)
         sent = {"data": DATA, "encryption_type": "e2ee-aes256-gcm" if sealed else "none"}
         seen = self.door.ask(
-            "POST", f"/rehearsal/requests/{code}/submit", {**sent, "passcode": passcode}
+            "POST", f"/links/requests/{code}/submit", {**sent, "passcode": passcode}
         )
         self.agree("submit", seen, people.submit(self.model, code, passcode, sent, seen[2]))
 

@@ -249,7 +249,7 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
         is None
     )
     httpx.post(
-        f"{service.origin}/rehearsal/shares/{code}/open",
+        f"{service.origin}/links/shares/{code}/open",
         json={"access_token": TOKEN},
         trust_env=False,
         verify=NO_TLS,

@@ -61,7 +61,7 @@ def test_it_refuses_whatever_a_web_page_sends(
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""]
 )
-@pytest.mark.parametrize("path", [*DOOR, "/rehearsal/shares/x", "/s/x"])
+@pytest.mark.parametrize("path", [*DOOR, "/links/shares/x", "/s/x"])
 def test_it_refuses_a_foreign_host_name(service: RunningService, path: str, host: str) -> None:
     response = httpx.get(
         service.origin + path, headers={"Host": host}, trust_env=False, verify=NO_TLS
@@ -88,7 +88,7 @@ def test_it_answers_under_every_name_of_loopback(service: RunningService, host: 
 def test_the_recipients_route_answers_its_own_page_and_no_other(
     service: RunningService, api: Api
 ) -> None:
-    url = f"{service.origin}/rehearsal/shares/{api.created()}"
+    url = f"{service.origin}/links/shares/{api.created()}"
     statuses = [
         httpx.get(url, headers={"Origin": origin}, trust_env=False, verify=NO_TLS).status_code
         for origin in (service.origin, "https://evil.example", "null")

@@ -34,7 +34,7 @@ AGENTS = {
 
 def open_share(service: RunningService, code: str, agent: str = "curl/8", **members: str) -> int:
     """What a page does when somebody presses the button."""
-    url = f"{service.origin}/rehearsal/shares/{code}/open"
+    url = f"{service.origin}/links/shares/{code}/open"
     body = {"access_token": TOKEN, **members}
     return httpx.post(
         url, json=body, headers={"User-Agent": agent}, trust_env=False, verify=NO_TLS
@@ -113,7 +113,7 @@ def test_who_does_not_open_it_is_not_in_the_log(
     code = api.created()
     if how == "looked at":
         httpx.get(
-            f"{extended.origin}/rehearsal/shares/{code}", trust_env=False, verify=NO_TLS
+            f"{extended.origin}/links/shares/{code}", trust_env=False, verify=NO_TLS
         ).raise_for_status()
     else:
         assert open_share(extended, code, access_token="x" * 43) == 404

@@ -485,7 +485,7 @@ def test_faults_happen_to_v1_alone(service: RunningService, api: Api) -> None:
     code = api.created()
     service.set_faults(teapot(times="always"))
     assert control_client.send_request(service.origin, "GET", "/rehearsal")[0] == 200
-    assert control_client.send_request(service.origin, "GET", f"/rehearsal/shares/{code}")[0] == 200
+    assert control_client.send_request(service.origin, "GET", f"/links/shares/{code}")[0] == 200
     assert control_client.send_request(service.origin, "GET", "/nothing")[0] == 404
     assert control_client.send_request(service.origin, "GET", "/v1/nothing")[0] == 418
 

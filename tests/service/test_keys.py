@@ -423,7 +423,7 @@ def test_of_every_secret_that_arrives_the_files_hold_only_hashes(
         share = api.created(passcode_verifier=verifier, title="canary-title")
         request = api.asked(passcode=passcode)
         control_client.send_request(
-            running.origin, "POST", f"/rehearsal/shares/{share}/open", {"access_token": TOKEN}
+            running.origin, "POST", f"/links/shares/{share}/open", {"access_token": TOKEN}
         )
         link = f"{running.link_base_url}/r/{request}"
         running.submitter().submit(link, {"Password": "canary-submitted"}, passcode=passcode)

@@ -86,7 +86,7 @@ CALLS: dict[str, Call] = {
     "as a credential split into its parts": lambda api, _: post(
         x=api.credential.reveal().split(".")
     ),
-    "on the page of a link": lambda _, secret: {"url": f"../rehearsal/shares/{secret}"},
+    "on the page of a link": lambda _, secret: {"url": f"../links/shares/{secret}"},
 }
 
 

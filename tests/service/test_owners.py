@@ -16,7 +16,7 @@ from service.callers import PUBLIC_KEY, Api
 
 
 def told(service: RunningService, code: str) -> tuple[int, Any]:
-    return send_request(service.origin, "GET", f"/rehearsal/requests/{code}/submissions")
+    return send_request(service.origin, "GET", f"/links/requests/{code}/submissions")
 
 
 def send(service: RunningService, code: str, data: str, **members: Any) -> str:
@@ -79,9 +79,9 @@ def test_looking_changes_nothing(service: RunningService, api: Api) -> None:
 def test_no_page_of_elsewhere_is_answered(
     service: RunningService, api: Api, headers: dict[str, str]
 ) -> None:
-    path = f"{service.origin}/rehearsal/requests/{api.asked()}/submissions"
+    path = f"{service.origin}/links/requests/{api.asked()}/submissions"
     assert httpx.get(path, headers=headers, trust_env=False).status_code == 403
 
 
 def test_it_is_no_part_of_the_api() -> None:
-    assert not [path for path in document()["paths"] if "rehearsal" in path]
+    assert not [path for path in document()["paths"] if "links" in path]

@@ -24,18 +24,14 @@ def end_by_time(service: RunningService, api: Api) -> str:
 def end_by_views(service: RunningService, api: Api) -> str:
     code = api.created(access_counts_left=2)
     for _ in range(2):
-        send_request(
-            service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
-        )
+        send_request(service.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN})
     return code
 
 
 def end_by_attempts(service: RunningService, api: Api) -> str:
     code = api.created(passcode_verifier=VERIFIER)
     for _ in range(5):
-        send_request(
-            service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
-        )
+        send_request(service.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN})
     return code
 
 
@@ -206,7 +202,7 @@ def test_deleting_answers_200_and_ends_the_share_at_once(service: RunningService
     response = api.http.delete(f"/shares/{code}")
     assert (response.status_code, response.json()) == (200, {"success": True, "message": "ok"})
     status, told = send_request(
-        service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+        service.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN}
     )
     assert (status, told["reason"]) == (410, "deleted")
 

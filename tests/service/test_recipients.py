@@ -19,12 +19,12 @@ VERIFIER = "v" * 43
 
 
 def look(service: RunningService, code: str) -> tuple[int, Any]:
-    return send_request(service.origin, "GET", f"/rehearsal/shares/{code}")
+    return send_request(service.origin, "GET", f"/links/shares/{code}")
 
 
 def opening(service: RunningService, code: str, **proof: Any) -> tuple[int, Any]:
     return send_request(
-        service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN, **proof}
+        service.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN, **proof}
     )
 
 
@@ -180,7 +180,7 @@ def test_one_view_is_one_view_for_many_at_once(
 def test_what_is_not_json_is_refused(service: RunningService, api: Api) -> None:
     code = api.created()
     response = httpx.post(
-        f"{service.origin}/rehearsal/shares/{code}/open", content=b"{", trust_env=False
+        f"{service.origin}/links/shares/{code}/open", content=b"{", trust_env=False
     )
     assert response.status_code == 400
 
@@ -188,9 +188,9 @@ def test_what_is_not_json_is_refused(service: RunningService, api: Api) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/rehearsal/shares/x/open"),
-        ("DELETE", "/rehearsal/shares/x"),
-        ("GET", "/rehearsal/shares"),
+        ("GET", "/links/shares/x/open"),
+        ("DELETE", "/links/shares/x"),
+        ("GET", "/links/shares"),
         ("POST", "/"),
         ("GET", "//"),
         ("GET", "/index.html"),

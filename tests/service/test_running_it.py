@@ -63,7 +63,7 @@ def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., A
         assert refusal(again.create("k")) == (409, 105)
         assert refusal(again.create(passcode_verifier="v" * 43)) == (403, 53)
         told = control_client.send_request(
-            running.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+            running.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN}
         )
         assert told[0] == 200
         again.http.close()

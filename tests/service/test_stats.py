@@ -25,7 +25,7 @@ def opened(service: RunningService, code: str, times: int = 1) -> None:
     for _ in range(times):
         assert (
             send_request(
-                service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+                service.origin, "POST", f"/links/shares/{code}/open", {"access_token": TOKEN}
             )[0]
             == 200
         )
@@ -88,7 +88,7 @@ def test_only_an_opening_counts_as_a_view_and_counts_once(
     service: RunningService, api: Api
 ) -> None:
     code = api.created(access_counts_left=2, passcode_verifier="v" * 43)
-    path = f"/rehearsal/shares/{code}"
+    path = f"/links/shares/{code}"
     api.http.get(f"/shares/{code}")
     send_request(service.origin, "GET", path)
     send_request(service.origin, "POST", f"{path}/open", {"access_token": "x" * 43})

@@ -123,7 +123,7 @@ def test_a_condition_keeps_out_who_does_not_meet_it(
     for who in out:
         assert kept_out(service, code, **who) == reason
         status, told = send_request(
-            service.origin, "POST", f"/rehearsal/requests/{code}/submit", {**who, "data": "AAAA"}
+            service.origin, "POST", f"/links/requests/{code}/submit", {**who, "data": "AAAA"}
         )
         assert (status, told["reason"]) == (403, reason), (
             "the form is not the only thing that is guarded"
@@ -183,7 +183,7 @@ def test_a_link_to_nothing_is_not_found(service: RunningService) -> None:
         method = "POST" if path else "GET"
         members = {"data": "AAAA"} if path == "/submit" else {} if path else None
         status, told = send_request(
-            service.origin, method, f"/rehearsal/requests/unknown{path}", members
+            service.origin, method, f"/links/requests/unknown{path}", members
         )
         assert (status, told["reason"]) == (404, "not-found")
 
@@ -195,15 +195,13 @@ def test_an_answer_is_standard_base64(
     service: RunningService, api: Api, members: dict[str, Any]
 ) -> None:
     code = api.asked()
-    status, told = send_request(
-        service.origin, "POST", f"/rehearsal/requests/{code}/submit", members
-    )
+    status, told = send_request(service.origin, "POST", f"/links/requests/{code}/submit", members)
     assert (status, told["reason"], list(told["members"])) == (400, "invalid", ["data"])
     assert count(api, code) == 0
 
 
 def test_what_is_not_json_is_refused(service: RunningService, api: Api) -> None:
-    url = f"{service.origin}/rehearsal/requests/{api.asked()}/open"
+    url = f"{service.origin}/links/requests/{api.asked()}/open"
     assert httpx.post(url, content=b"{", trust_env=False).status_code == 400
 
 

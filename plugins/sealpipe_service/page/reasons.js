@@ -48,7 +48,7 @@ export const REASONS = {
   },
   "no-answer": {
     title: "The service does not answer",
-    text: "No view was used. The rehearsal may have ended, or the network is down.",
+    text: "No view was used. The service may have stopped, or the network is down.",
   },
   "not-available": { title: "That did not work", text: "The service sent a response that this page does not know." },
   "no-webcrypto": {

@@ -14,7 +14,7 @@ keepNothing();
 start();
 
 async function start() {
-  const route = `/rehearsal/requests/${code}`;
+  const route = `/links/requests/${code}`;
   try {
     if (!crypto.subtle) throw new WireError("no-webcrypto", "the browser offers no WebCrypto here");
     if (takeEncodedHash(fragment)) throw new WireError("encoded-hash", "the # of the link was encoded on its way");

@@ -52,7 +52,7 @@ export const REASONS = {
   },
   "no-answer": {
     title: "The service does not answer",
-    text: "The rehearsal may have ended, or the network is down. Nothing was sent.",
+    text: "The service may have stopped, or the network is down. Nothing was sent.",
   },
   "not-available": { title: "That did not work", text: "The service sent a response that this page does not know." },
   "no-webcrypto": {

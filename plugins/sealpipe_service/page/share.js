@@ -14,7 +14,7 @@ const TITLE = "Something was shared with you";
 
 const fragment = takeFragment();
 const code = codeSegment();
-const route = `/rehearsal/shares/${code}`;
+const route = `/links/shares/${code}`;
 
 keepNothing();
 start();

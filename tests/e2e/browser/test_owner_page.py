@@ -77,7 +77,7 @@ def test_the_key_leaves_the_address_bar_and_is_never_sent(
     browser.press("Look again")
     browser.says(OPENED)
     told = [browser.heard(), *(bytes(seen) for seen in service.seen()[before:])]
-    assert f"GET /rehearsal/requests/{asked.code}/submissions".encode() in browser.heard()
+    assert f"GET /links/requests/{asked.code}/submissions".encode() in browser.heard()
     for word in (FRAGMENT, FRAGMENT[1:], SEED.hex(), *FORM.values()):
         assert not [data for data in told if word.encode() in data]
 
@@ -141,7 +141,7 @@ def test_a_passcode_or_a_limit_of_accesses_is_for_who_answers(browser: Browser, 
         browser.says("There is no submission to read here yet")
     given = {"passcode": "pc", "signed_in_as": "a"}
     status, _ = send_request(
-        job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given
+        job.service.origin, "POST", f"/links/requests/{asked.code}/open", given
     )
     assert status == 200, "the one access is left"
 
@@ -163,7 +163,7 @@ def test_a_damaged_key_is_reported(browser: Browser, job: Job, fragment: str) ->
     browser.open(f"{asked.collect_link}#{fragment}")
     browser.says("The key in the link is damaged", "malformed-key")
     assert "#" not in browser.driver.current_url
-    assert not [url for url in browser.requests() if "/rehearsal/" in url]
+    assert not [url for url in browser.requests() if "/links/" in url]
 
 
 def test_another_requests_key_is_reported(browser: Browser, job: Job) -> None:
@@ -185,7 +185,7 @@ def test_an_encoded_hash_is_reported_and_leaves_the_address_bar(
     # That key did reach the service, by somebody else's doing; its log keeps it from whoever reads
     # that.
     assert not [seen for seen in service.seen() if FRAGMENT[1:].encode() in bytes(seen)]
-    assert not [url for url in browser.requests() if "/rehearsal/" in url]
+    assert not [url for url in browser.requests() if "/links/" in url]
 
 
 def test_the_access_link_pasted_over_the_collect_link_opens(browser: Browser, job: Job) -> None:

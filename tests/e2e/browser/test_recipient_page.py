@@ -551,7 +551,7 @@ def test_a_browser_without_webcrypto_fails_before_any_call(
         assert reason(browser) == "no-webcrypto"
     finally:
         browser.cdp("Page.removeScriptToEvaluateOnNewDocument", **script)
-    assert [seen.target for seen in service.seen() if seen.target.startswith("/rehearsal")] == []
+    assert [seen.target for seen in service.seen() if seen.target.startswith("/links")] == []
 
 
 def test_an_unresponsive_service_is_reported_and_retried(
@@ -635,7 +635,7 @@ def test_impatience_and_going_back_spend_one_view(
     assert reason(browser) == "missing-key"
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
     assert [seen.target for seen in service.seen() if seen.target.endswith("/open")] == [
-        f"/rehearsal/shares/{address.rpartition('/')[2].partition('#')[0]}/open"
+        f"/links/shares/{address.rpartition('/')[2].partition('#')[0]}/open"
     ]
 
 

@@ -495,10 +495,10 @@ def test_the_service_receives_no_word_of_the_submission(browser: Browser, job: J
     asked = ask(job)
     answer(browser, asked.collect_link)
     heard = browser.heard()
-    assert b"POST /rehearsal/requests/" in heard
+    assert b"POST /links/requests/" in heard
     for word in (*FORM.values(), FRAGMENT, SEED.hex()):
         assert word.encode() not in heard
-    status, _ = send_request(job.service.origin, "GET", f"/rehearsal/requests/{asked.code}")
+    status, _ = send_request(job.service.origin, "GET", f"/links/requests/{asked.code}")
     assert status == 200
 
 
