@@ -8,9 +8,10 @@ arrive here (specification: Credential, Custody levels, Plan gating).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
+from sealpipe_service import administration
 from sealpipe_service.checks import Check, count, matching, p256_point, switch, text
 from sealpipe_service.context import HttpRequest
 from sealpipe_service.credentials import (
@@ -21,7 +22,6 @@ from sealpipe_service.credentials import (
     MAX_NAME,
     SCOPES,
     Key,
-    columns_of,
     key_from,
 )
 from sealpipe_service.database.access import Row
@@ -32,11 +32,7 @@ from sealpipe_service.plans import (
     NUMBERS,
     ORGANIZATION,
     PLANS,
-    Account,
-    account_from,
-    default_account,
 )
-from sealpipe_service.plans import columns_of as columns_of_account
 from sealpipe_service.responses import RefusalError, Response, json_response, refuse
 
 from .rehearsed import RehearsedService
@@ -147,16 +143,12 @@ def create_key(service: RehearsedService, http_request: HttpRequest) -> Response
         custody_sha256=members.get("custody_sha256", "").strip() or None,
     )
 
-    def allowed(plan: Row | None) -> int | None:
-        # As in the app, the current plan counts, not the one that calls may still see.
-        current = account_from(key.space, plan)
-        if not current.api_access:
-            refuse("no_api_access")
-        return current.limits.api_keys
-
     try:
-        if not service.store.add_key(columns_of(key), allowed):
-            return json_response(409, {"message": "a key with this id exists"})
+        administration.add_key(service.store, key)
+    except administration.KeyExistsError:
+        return json_response(409, {"message": "a key with this id exists"})
+    except administration.NoAccessError:
+        refuse("no_api_access")
     except QuotaError:
         refuse("key_allowance")
     except CompromisedError:
@@ -168,6 +160,9 @@ def create_key(service: RehearsedService, http_request: HttpRequest) -> Response
 
 _COMPROMISED = json_response(409, {"message": "this secret was compromised: create a new key"})
 """To a secret or a custody public key that was ever compromised (gaps: compromise)."""
+
+
+_NO_KEY = json_response(404, {"message": "the key does not exist"})
 
 
 def list_keys(service: RehearsedService, http_request: HttpRequest) -> Response:  # noqa: ARG001
@@ -193,17 +188,14 @@ def grant_custody(
     key_id: str,
 ) -> Response:
     """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
-    row = service.store.key(key_id)
-    key = None if row is None else key_from(row)
-    if key is not None and (
-        key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0
-    ):
+    try:
+        key = administration.approve_custody(service.store, key_id)
+    except administration.NotRequestedError:
         return json_response(
             409,
             {"message": "the key did not request custody account, or has no registered public key"},
         )
-    service.store.grant(key_id)
-    return _show(service.store.key(key_id))
+    return _NO_KEY if key is None else json_response(200, _key_json(key))
 
 
 def register_custody(service: RehearsedService, http_request: HttpRequest, key_id: str) -> Response:
@@ -220,7 +212,7 @@ def register_custody(service: RehearsedService, http_request: HttpRequest, key_i
 
 def _show(row: Row | None) -> Response:
     if row is None:
-        return json_response(404, {"message": "the key does not exist"})
+        return _NO_KEY
     return json_response(200, _key_json(key_from(row)))
 
 
@@ -231,28 +223,7 @@ def set_account(service: RehearsedService, http_request: HttpRequest, name: str)
     """
     members = read_members(_ACCOUNT, http_request)
     at_once = members.pop("at_once", False)
-    overrides = {name: members.pop(name) for name in NUMBERS if name in members}
-
-    def changed(account: Account) -> Account:
-        known = dict(account.numbers)
-        if "plan" in members and known.get("api_keys") is None:
-            known.pop("api_keys", None)  # a plan that was chosen brings its allowance
-        numbers = {
-            **known,
-            **{name: None if value == "unset" else value for name, value in overrides.items()},
-        }
-        numbers = {name: value for name, value in numbers.items() if value != "plan"}
-        return replace(account, **members, numbers=numbers)
-
-    account = account_from(
-        name,
-        service.store.change_account(
-            name,
-            columns_of_account(default_account(name)),
-            lambda row: columns_of_account(changed(account_from(name, row))),
-            at_once=at_once,
-        ),
-    )
+    account = administration.change_account(service.store, name, members, at_once=at_once)
     return json_response(
         200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access}
     )

@@ -28,5 +28,7 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     pages.py           the files of page/ and their headers
     page/              the web pages at its links: a third reading, in WebCrypto
     context.py         Service, HTTP request and call
-    store.py, store_schema.py, journal.py, clock.py   the base
+    administration.py  keys, accounts and custody, for whoever runs it
+    database/          the data: what is decided is decided there
+    journal.py, clock.py   the base
 """

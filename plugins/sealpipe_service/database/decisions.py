@@ -77,7 +77,23 @@ class Store:
         with self._database.read() as transaction:
             return _time_of(transaction)
 
+    def tag(self) -> str | None:
+        """Return the tag that the service was made with; None if it was not made."""
+        with self._database.read() as transaction:
+            row = transaction.row("tag")
+        return None if row is None else row["tag"]
+
+    def set_tag(self, tag: str) -> bool:
+        """Give the service its tag; return whether it had none."""
+        with self._database.write() as transaction:
+            return transaction.row("set_tag", new_tag=tag) is not None
+
     # -- accounts
+
+    def accounts(self) -> Sequence[Row]:
+        """Return the plans of all accounts and organisations that were set, by name."""
+        with self._database.read() as transaction:
+            return transaction.rows("current_accounts")
 
     def account(self, name: str) -> Row | None:
         """Return an account's or organisation's plan; None if none was ever set."""
@@ -461,6 +477,29 @@ class Store:
         if dropped:
             self._database.scrub()
         return expired
+
+    def purge(self, older_than: float) -> tuple[int, int]:
+        """Delete requests that ended so many seconds ago, with their submissions.
+
+        Return how many of both.
+        """
+        requests = submissions = 0
+        while True:
+            with self._database.write() as transaction:
+                gone = transaction.rows("purge_requests", older_than=older_than)
+                for row in gone:
+                    number = row["number"]
+                    submissions += transaction.change("delete_submissions", request_number=number)
+                spaces = [row["space"] for row in gone]
+                for space in sorted(set(spaces)):
+                    by = {"live_ones": 0, "ended_ones": spaces.count(space)}
+                    transaction.change("count_gone", of="requests", in_space=space, **by)
+            requests += len(gone)
+            if not gone:
+                break
+        if requests:
+            self._database.scrub()
+        return requests, submissions
 
 
 class Creating:

@@ -68,6 +68,10 @@ SCHEMA: tuple[str, ...] = (
         "ended_at DOUBLE, ended_by TEXT, UNIQUE (short_code) )"
     ),
     (
+        "CREATE TABLE service ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
+        "tag TEXT NOT NULL, CHECK (id = 1) )"
+    ),
+    (
         "CREATE TABLE shares ( number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
         "short_code TEXT NOT NULL, space TEXT NOT NULL, owner TEXT NOT NULL, "
         "key_id TEXT NOT NULL, created_at DOUBLE NOT NULL, encryption_type TEXT "
@@ -155,12 +159,24 @@ STATEMENTS: Mapping[str, str] = {
         "INSERT INTO clock (id, offset_seconds) VALUES (1, 0.0) ON CONFLICT DO "
         "NOTHING"
     ),
+    "tag": "SELECT service.tag FROM service WHERE service.id = 1",
+    "set_tag": (
+        "INSERT INTO service (id, tag) VALUES (1, :new_tag) ON CONFLICT DO "
+        "NOTHING RETURNING tag"
+    ),
     "account": (
         "SELECT accounts.number, accounts.name, accounts.seen_from, "
         'accounts."plan", accounts.numbers, accounts.view_protection, '
         "accounts.zero_knowledge_enrolled, accounts.zero_knowledge_feature FROM "
         "accounts WHERE accounts.name = :account ORDER BY accounts.number DESC "
         "LIMIT 1 OFFSET 0"
+    ),
+    "current_accounts": (
+        "SELECT accounts.number, accounts.name, accounts.seen_from, "
+        'accounts."plan", accounts.numbers, accounts.view_protection, '
+        "accounts.zero_knowledge_enrolled, accounts.zero_knowledge_feature FROM "
+        "accounts WHERE accounts.number IN (SELECT max(accounts.number) AS max_1 "
+        "FROM accounts GROUP BY accounts.name) ORDER BY accounts.name"
     ),
     "add_account": (
         'INSERT INTO accounts (name, seen_from, "plan", numbers, view_protection, '
@@ -535,6 +551,12 @@ STATEMENTS: Mapping[str, str] = {
         "requests.ended_at IS NULL AND requests.expires <= clock_timestamp() + "
         "(SELECT clock.offset_seconds FROM clock) LIMIT 1000 OFFSET 0) AND "
         "requests.ended_at IS NULL RETURNING space"
+    ),
+    "purge_requests": (
+        "DELETE FROM requests WHERE requests.number IN (SELECT requests.number "
+        "FROM requests WHERE requests.ended_at <= (clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock)) - :older_than LIMIT 1000 OFFSET 0) "
+        "RETURNING number, space"
     ),
     "is_due": (
         "SELECT (EXISTS (SELECT shares.number FROM shares WHERE shares.ended_at "

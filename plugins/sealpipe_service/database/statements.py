@@ -46,6 +46,7 @@ from .tables import (
     keys,
     rates,
     requests,
+    service,
     shares,
     submissions,
     views,
@@ -177,7 +178,21 @@ def _time_and_accounts(insert: Insert) -> Mapping[str, Statement]:
         "start_clock": Statement(
             insert(clock).values(id=fixed(1), offset_seconds=fixed(0.0)).on_conflict_do_nothing()
         ),
+        "tag": Statement(select(service.c.tag).where(service.c.id == fixed(1))),
+        "set_tag": Statement(
+            insert(service)
+            .values(id=fixed(1), tag=bindparam("new_tag"))
+            .on_conflict_do_nothing()
+            .returning(service.c.tag)
+        ),
         "account": Statement(latest),
+        "current_accounts": Statement(
+            select(accounts)
+            .where(
+                accounts.c.number.in_(select(func.max(accounts.c.number)).group_by(accounts.c.name))
+            )
+            .order_by(accounts.c.name)
+        ),
         "add_account": Statement(account, columns),
         "forget_old_accounts": Statement(
             delete(accounts).where(name, accounts.c.number < seen.scalar_subquery())
@@ -527,8 +542,19 @@ def _sweeping() -> Mapping[str, Statement]:
         .limit(fixed(PER_SWEEP))
         .offset(fixed(0))
     )
+    long_ended = (
+        select(requests.c.number)
+        .where(requests.c.ended_at <= NOW - typed("older_than", Double()))
+        .limit(fixed(PER_SWEEP))
+        .offset(fixed(0))
+    )
     return {
         **found,
+        "purge_requests": Statement(
+            delete(requests)
+            .where(requests.c.number.in_(long_ended))
+            .returning(requests.c.number, requests.c.space)
+        ),
         "is_due": Statement(
             select(
                 or_(

@@ -55,6 +55,14 @@ clock = _make(
 )
 """One row. The service only reads it: a rehearsal moves its clock here."""
 
+service = _make(
+    "service",
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _text("tag"),
+    CheckConstraint("id = 1"),
+)
+"""What a server was made with: one row, or none in a rehearsal."""
+
 accounts = _make(
     "accounts",
     _number(),
