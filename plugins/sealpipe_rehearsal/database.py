@@ -1,12 +1,14 @@
-"""The database of a rehearsal: it can be emptied, and one rehearsal has it to itself."""
+"""The database of a rehearsal: it can be emptied, its time moves, and no other rehearsal has it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
+from sealpipe_service.clock import system_clock
 from sealpipe_service.database.access import Row
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 
@@ -18,13 +20,19 @@ TABLES = (
 
 
 class RehearsalDatabase(Sqlite):
-    """A database of which one process has faults, log and clock: no other one may use its file."""
+    """A database of which one process has faults, log and clock: no other one may use its file.
 
-    def __init__(self, path: Path | None, source: Callable[[], float]) -> None:
+    `source` is the time of its machine.
+    """
+
+    def __init__(
+        self, path: Path | None = None, source: Callable[[], datetime] = system_clock
+    ) -> None:
+        self.source = source
         self._lock_file = None if path is None else path.with_name(f"{path.name}-lock")
         self._lock = None if self._lock_file is None else _lock(self._lock_file)
         try:
-            super().__init__(path, source)
+            super().__init__(path, lambda: source().timestamp())
         except BaseException:
             self._unlock()
             raise
@@ -36,6 +44,15 @@ class RehearsalDatabase(Sqlite):
     def row(self, text: str, values: Mapping[str, object]) -> Row | None:
         """Run any statement and return its first row, if any."""
         return next(iter(self.run_text(text, values)), None)
+
+    def offset(self) -> float:
+        """Return how many seconds its time is ahead of its machine's."""
+        row = self.row("SELECT offset_seconds FROM clock", {})
+        return 0.0 if row is None else float(row["offset_seconds"])
+
+    def set_offset(self, seconds: float) -> None:
+        """Move its time. The service has no statement for this."""
+        self.run_text("UPDATE clock SET offset_seconds = :seconds", {"seconds": seconds})
 
     def clear(self) -> None:
         """Delete all rows."""

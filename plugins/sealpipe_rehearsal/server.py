@@ -11,6 +11,7 @@ from pathlib import Path
 from sealpipe_service.clock import system_clock
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError as StateFileError
+from sealpipe_service.sweeping import Sweeper
 from sealpipe_service.webhooks import SIGNATURE_HEADER
 
 from .clock import MovableClock
@@ -100,12 +101,14 @@ def serve(
     service.faults.set(rows)
     address = Address(*sock.getsockname()[:2])
     server = Server(make_config(service), lambda: announce(address))
+    sweeper = Sweeper(service)
     try:
-        service.deliverer.wake()  # deliveries that were due when the service last stopped
+        sweeper.start()  # it also finds deliveries that were due when the service last stopped
         with end_on_signals(server):
             server.run(sockets=[sock])
     finally:
         sock.close()
+        sweeper.stop()
         service.deliverer.stop()
         service.store.close()
     return server.ended_by_signal
@@ -126,11 +129,10 @@ def _service(
         raise ValueError(
             f"a header's name has only letters, digits and -, not {signature_header!r}"
         )
-    moving = MovableClock(clock)
-    database = RehearsalDatabase(state, moving.timestamp)
+    database = RehearsalDatabase(state, clock)
     return RehearsedService(
         Store(database),
-        moving,
+        MovableClock(database),
         Log(),
         tag,
         token_bytes,

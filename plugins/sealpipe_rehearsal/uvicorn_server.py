@@ -18,6 +18,7 @@ from .rehearsed import RehearsedService
 from .uvicorn_connection import SERVER_KEY, FaultConnection
 
 LOOPBACK = "127.0.0.1"
+_LONGEST_SLEEP = 1.0
 
 
 class Address(NamedTuple):
@@ -69,7 +70,10 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Serve until `end`. uvicorn's own loop looks ten times a second whether it should."""
-        await self._end.wait()
+        while not self.should_exit:
+            # A signal that arrives just before the loop sleeps does not wake it.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._end.wait(), _LONGEST_SLEEP)
         # asyncio never closes a connection that was accepted, but not begun, when its server is
         # closed.
         for server in self.servers:

@@ -8,14 +8,15 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     app.py             the ASGI application; which handler a path belongs to
     gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)
     credentials.py     API keys, scopes, custody levels
-    plans.py           plan limits and the rate limiter
+    plans.py           plan limits
     responses.py       ONE table of refusals
     json_bodies.py     strict JSON; rules of the create bodies
     checks.py          what one member may be
     creation.py        what both creates do, in order
     shares.py          share routes and stats
     requests.py        request routes
-    listing.py         expiry, counts and pages of both
+    listing.py         counts and pages of both
+    sweeping.py        what time does to both
     idempotency.py     Idempotency-Key
     extended.py        access log, capabilities (`extended` only)
     mcp.py             POST /v1/mcp

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -27,6 +28,7 @@ from . import gateway, pages, request_link, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .responses import GATEWAY, Response, json_response
+from .sweeping import Sweeper
 
 _logger = logging.getLogger(__name__)
 
@@ -49,8 +51,22 @@ async def answer_plainly(
 
 
 def build(service: Service, around: Around = answer_plainly) -> Starlette:
-    """Return the service as an ASGI application."""
-    application = Starlette()
+    """Return the service as an ASGI application.
+
+    A server that runs its lifespan needs nothing else to let time pass: see `sweeping`.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        sweeper = Sweeper(service)
+        sweeper.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(sweeper.stop)
+            await asyncio.to_thread(service.deliverer.stop)
+
+    application = Starlette(lifespan=lifespan)
     # Set as the router's default: a catch-all route would not match paths with an encoded line
     # break.
     application.router.default = _Application(service, around)

@@ -87,9 +87,7 @@ def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]
         "id": endpoint.id,
         "url": endpoint.url,
         "created_at": rfc3339_at(endpoint.created_at),
-        "both_secrets_until": rfc3339_at(
-            endpoint.previous_secret_until(call.service.clock.timestamp())
-        ),
+        "both_secrets_until": rfc3339_at(endpoint.previous_secret_until(call.now)),
     }
 
 

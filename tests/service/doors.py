@@ -94,14 +94,13 @@ class InProcess(Door):
     """The handlers without a server."""
 
     def open(self) -> None:
-        clock = MovableClock(self.now)
-        database = RehearsalDatabase(self.state, clock.timestamp)
+        database = RehearsalDatabase(self.state, self.now)
         # No power fails here, and an endurance run starts again thousands of times.
         for connection in database.connections():
             connection.execute("PRAGMA synchronous=OFF")
         self.service = RehearsedService(
             Store(database),
-            clock,
+            MovableClock(database),
             Log(),
             "svc",
             self.token_bytes,

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,21 +53,28 @@ class Mutant:
     noticed_by: tuple[str, ...] = ()
     client: tuple[str, ...] = ()
     statement: str = ""
-    """If it is one of the store's statements that becomes another."""
+    """If it is the store's statements that become others: a regular expression of their names."""
 
     def tests(self, *, client: bool = False) -> tuple[str, ...]:
         """The tests that are to notice it: all of them, or the client's."""
         return self.client if client else (*self.noticed_by, *self.client)
 
     def source(self) -> str:
-        """The module's text with its rule broken; ValueError where `old` does not occur exactly
-        once.
+        """The module's text with its rule broken, or all of the statements'; ValueError where `old`
+        does not occur exactly once.
         """
-        text = (
-            sqlite_text.STATEMENTS[self.statement]
-            if self.statement
-            else inspect.getsource(self._original())
-        )
+        if self.statement:
+            return "\n".join(self._statements().values())
+        return self._broken(inspect.getsource(self._original()))
+
+    def _statements(self) -> dict[str, str]:
+        return {
+            name: self._broken(text)
+            for name, text in sqlite_text.STATEMENTS.items()
+            if re.fullmatch(self.statement, name)
+        }
+
+    def _broken(self, text: str) -> str:
         if text.count(self.old) != 1:
             raise ValueError(
                 f"{self.name}: its text stands {text.count(self.old)} times in "
@@ -85,7 +93,7 @@ class Mutant:
         """The rule is broken inside the block."""
         if self.statement:
             statements = sqlite_text.STATEMENTS
-            sqlite.STATEMENTS = {**statements, self.statement: self.source()}
+            sqlite.STATEMENTS = {**statements, **self._statements()}
             try:
                 yield
             finally:

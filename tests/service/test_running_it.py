@@ -10,8 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -24,28 +23,8 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import StateFileError, serve, start
 from service.callers import TOKEN, WRAP, Api, refusal, two_parts
+from service.serving import DEAF, serving
 from support.ports import free_port
-
-SERVE = """
-import sys
-from pathlib import Path
-from sealpipe_rehearsal.server import serve
-show = lambda address: print(address.base_url, flush=True)
-print("ended by", serve(0, Path(sys.argv[1]), "svc", show))
-"""
-
-
-@contextmanager
-def serving(state: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The service as a process of its own, and its base URL."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVE, state], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
 
 
 def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., Api]) -> None:
@@ -67,6 +46,20 @@ def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., A
         )
         assert told[0] == 200
         again.http.close()
+
+
+def test_an_advanced_clock_stays_advanced_until_it_is_reset(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    with start(state=state) as running:
+        running.advance(86_400)
+    for days in (1, 0):
+        with start(state=state) as running:
+            ahead = running.service.clock.now() - datetime.now(UTC)
+            assert abs(ahead.total_seconds() - days * 86_400) < 5
+            assert running.service.store.now() == pytest.approx(
+                running.service.clock.timestamp(), abs=5
+            )
+            running.reset()
 
 
 def test_a_killed_service_comes_back_with_what_it_had_answered(tmp_path: Path) -> None:
@@ -98,6 +91,13 @@ def test_a_signal_ends_the_command_in_good_order(tmp_path: Path, number: signal.
         assert process.stdout.read() == f"ended by {int(number)}\n"
         assert process.wait(10) == 0
     assert not list(tmp_path.glob("state.db-*"))
+
+
+def test_a_signal_just_before_the_server_sleeps_ends_it(tmp_path: Path) -> None:
+    with serving(tmp_path / "state.db", DEAF) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        assert process.stdout.read() == f"ended by {int(signal.SIGTERM)}\n"
 
 
 def test_the_state_file_is_for_its_owner_alone(tmp_path: Path, caller: Callable[..., Api]) -> None:

@@ -475,7 +475,7 @@ class Store:
             while some := transaction.change("drop_ciphertext"):
                 dropped += some
         if dropped:
-            self._database.scrub()
+            self.scrub()
         return expired
 
     def purge(self, older_than: float) -> tuple[int, int]:
@@ -498,8 +498,12 @@ class Store:
             if not gone:
                 break
         if requests:
-            self._database.scrub()
+            self.scrub()
         return requests, submissions
+
+    def scrub(self) -> None:
+        """Leave nothing in the database's journal of what was dropped, by a killed process too."""
+        self._database.scrub()
 
 
 class Creating:

@@ -154,7 +154,6 @@ STATEMENTS: Mapping[str, str] = {
         "SELECT clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS "
         "now"
     ),
-    "offset": "SELECT clock.offset_seconds FROM clock",
     "start_clock": (
         "INSERT INTO clock (id, offset_seconds) VALUES (1, 0.0) ON CONFLICT DO "
         "NOTHING"
@@ -281,7 +280,6 @@ STATEMENTS: Mapping[str, str] = {
         "ELSE 0.0 END ELSE :burst END AS tokens FROM rates WHERE rates.key_id = "
         ":key"
     ),
-    "refill": "DELETE FROM rates",
     "add_share": (
         "INSERT INTO shares (short_code, space, owner, key_id, created_at, "
         "encryption_type, data, access_token_sha256, passcode_verifier_sha256, "

@@ -174,7 +174,6 @@ def _time_and_accounts(insert: Insert) -> Mapping[str, Statement]:
     seen = select(func.max(accounts.c.number)).where(name, accounts.c.seen_from <= NOW)
     return {
         "now": Statement(select(NOW.label("now"))),
-        "offset": Statement(select(clock.c.offset_seconds)),
         "start_clock": Statement(
             insert(clock).values(id=fixed(1), offset_seconds=fixed(0.0)).on_conflict_do_nothing()
         ),
@@ -284,7 +283,6 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
         "tokens": Statement(
             select(filled.label("tokens")).where(rates.c.key_id == bindparam("key"))
         ),
-        "refill": Statement(delete(rates)),
     }
 
 

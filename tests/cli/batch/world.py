@@ -121,8 +121,8 @@ class BatchWorld:
     ) -> None:
         self.folder = folder
         self.database = database
-        self.clock = MovableClock()
-        database = RehearsalDatabase(None, self.clock.timestamp)
+        database = RehearsalDatabase()
+        self.clock = MovableClock(database)
         self.service = RehearsedService(
             Store(database),
             self.clock,

@@ -111,6 +111,14 @@ def test_one_create_is_done_once_whichever_process_is_asked(file: Path, world: W
     assert world.share("key") in done
 
 
+def test_all_processes_have_the_time_that_a_rehearsal_sets(file: Path, world: World) -> None:
+    code = world.share(expires=racing.NOW + HOUR, access_counts_left=1)
+    with closing(Sqlite(file, lambda: racing.NOW)) as other:
+        other.run_text("UPDATE clock SET offset_seconds = :by", {"by": HOUR + 1})
+    assert world.store.now() == racing.NOW + HOUR + 1
+    assert race(file, "opened", code, 1) == ["time"] * 4
+
+
 def test_a_killed_process_holds_its_key_no_longer(file: Path, world: World) -> None:
     holder = start(file, "held", "key")
     assert holder.stdout is not None

@@ -23,7 +23,6 @@ WHOLE_TABLE = {
     "keys": {"keys", "compromised"},
     "webhooks": {"webhooks"},
     "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
-    "rates": {"refill"},
     "idempotency": {"drop_records"},
 }
 """Tables that some statements read whole: who lists everything, and what is small or rare."""
@@ -70,6 +69,14 @@ def test_a_statement_reads_no_whole_table(name: str, empty: sqlite3.Connection) 
     }
     allowed = {table for table, names in WHOLE_TABLE.items() if name in names}
     assert scanned - {"clock", "CONSTANT", "waiting"} <= allowed, plan
+
+
+def test_the_service_cannot_move_its_clock() -> None:
+    writes = re.compile(r"\b(?:UPDATE|INTO|DELETE FROM) clock\b")
+    assert [name for name, text in sqlite_text.STATEMENTS.items() if writes.search(text)] == [
+        "start_clock"
+    ]
+    assert "DO NOTHING" in sqlite_text.STATEMENTS["start_clock"]
 
 
 def test_who_uses_sqlite_does_not_wait_for_sqlalchemy() -> None:
