@@ -171,6 +171,9 @@ REST: Final[Mapping[str, str]] = {
 }
 """How ids of tests begin: folders, files or single tests; with the reason."""
 
+ON_POSTGRESQL: Final = ("tests/service/", "[postgresql")
+"""Where tests run on both stores, and what the ids of those have in them that start PostgreSQL."""
+
 FIRST: Final = (
     "tests/unit/http/test_drips.py",
     "tests/benchmarks/",
@@ -185,7 +188,8 @@ others waiting.
 
 def is_in_rest(test: str) -> bool:
     """Whether a bare `pytest` leaves this test (its id) out."""
-    return test.startswith(_REST)
+    folder, store = ON_POSTGRESQL
+    return test.startswith(_REST) or (test.startswith(folder) and store in test)
 
 
 def is_left_out(path: str, *, rest: bool) -> bool:
@@ -193,7 +197,9 @@ def is_left_out(path: str, *, rest: bool) -> bool:
     `/`): no import.
     """
     if rest:
-        return not path.startswith(_REST) and not any(each.startswith(path) for each in REST)
+        folder, _ = ON_POSTGRESQL
+        names_some = any(each.startswith(path) for each in (*REST, folder))
+        return not path.startswith((*_REST, folder)) and not names_some
     return path.startswith(_REST)
 
 

@@ -44,8 +44,12 @@ class Database(Protocol):
     def read(self) -> AbstractContextManager[Transaction]:
         """Read, all from one moment."""
 
-    def write(self) -> AbstractContextManager[Transaction]:
-        """Change: on disk before the block ends."""
+    def write(self, *, alone: str | None = None) -> AbstractContextManager[Transaction]:
+        """Change: on disk before the block ends.
+
+        Those that are `alone` under the same name do not run at the same time: what decides about
+        rows that are not there yet.
+        """
 
     def write_quickly(self) -> AbstractContextManager[Transaction]:
         """Change what a failing machine may lose (rates, marks), without waiting for disks."""
@@ -61,6 +65,22 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close it."""
+
+
+class DatabaseError(Exception):
+    """The database cannot be used. Its text holds no address, password or value."""
+
+
+class AddressError(DatabaseError):
+    """The address is not one of a database."""
+
+
+class SchemaError(DatabaseError):
+    """The database has no tables of ours, or those of another version."""
+
+
+class UnavailableError(DatabaseError):
+    """The database does not answer for now, or lets nobody in."""
 
 
 class InFlightError(Exception):

@@ -109,7 +109,7 @@ class Store:
         present ones. All processes see it from the same moment.
         """
         names = [name for name in default if name not in ("name", "seen_from")]
-        with self._database.write() as transaction:
+        with self._database.write(alone=f"account {name}") as transaction:
             now = _time_of(transaction)
             row = transaction.row("account", account=name)
             if row is None:
@@ -154,7 +154,7 @@ class Store:
         `most` is the allowance of keys in the plan of its space (None: no limit), or raises. Raises
         QuotaError; CompromisedError for a secret of a key that was compromised.
         """
-        with self._database.write() as transaction:
+        with self._database.write(alone="keys") as transaction:
             self._refuse_compromised(transaction, values)
             allowed = most(transaction.row("account", account=values["space"]))
             used = transaction.row("active_keys", in_space=values["space"])
@@ -164,7 +164,7 @@ class Store:
 
     def register_custody(self, key_id: str, public_key: str) -> Row | None:
         """Register a key's custody public key, and return the key. Raises CompromisedError."""
-        with self._database.write() as transaction:
+        with self._database.write(alone="keys") as transaction:
             key = transaction.row("key", key=key_id)
             if key is not None:
                 same = {name: key[name] for name in ("auth_sha256", "custody_sha256")}
@@ -193,10 +193,10 @@ class Store:
 
     def compromise(self, key_id: str) -> bool:
         """Record that a key's custody secret arrived; return whether that is new."""
-        return self._mark(key_id, "mark_compromised")
+        return self._mark(key_id, "mark_compromised", alone="keys")
 
-    def _mark(self, key_id: str, statement: str) -> bool:
-        with self._database.write() as transaction:
+    def _mark(self, key_id: str, statement: str, *, alone: str | None = None) -> bool:
+        with self._database.write(alone=alone) as transaction:
             return transaction.change(statement, key=key_id) > 0
 
     def key(self, key_id: str) -> Row | None:
@@ -385,7 +385,7 @@ class Store:
 
         `most` says of the account's plan how many it may have.
         """
-        with self._database.write() as transaction:
+        with self._database.write(alone=f"webhooks {account}") as transaction:
             allowed = most(transaction.row("account", account=account))
             if len(transaction.rows("webhooks_of", of_account=account)) >= allowed:
                 raise QuotaError(allowed)

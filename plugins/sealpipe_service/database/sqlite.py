@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .access import InFlightError, Row, Transaction
+from .access import DatabaseError, InFlightError, Row, Transaction
 from .owners import Owners
 from .sqlite_text import SCHEMA, STATEMENTS
 
@@ -25,7 +25,7 @@ VERSION = 1
 BUSY_SECONDS = 5.0
 
 
-class DatabaseFileError(Exception):
+class DatabaseFileError(DatabaseError):
     """The file cannot be used: it is another program's, or of another version."""
 
 
@@ -152,8 +152,8 @@ class Sqlite:
             yield transaction
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """Change: on disk before the block ends."""
+    def write(self, *, alone: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
+        """Change: on disk before the block ends. All changes take turns."""
         with self._writing.transaction("BEGIN IMMEDIATE") as transaction:
             yield transaction
 

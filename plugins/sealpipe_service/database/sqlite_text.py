@@ -267,10 +267,11 @@ STATEMENTS: Mapping[str, str] = {
         "(rates.tokens + CASE WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) "
         "* :per_second ELSE 0.0 END < :burst) THEN rates.tokens + CASE WHEN (:now "
         "- rates.at > 0.0) THEN (:now - rates.at) * :per_second ELSE 0.0 END ELSE "
-        ":burst END - 1.0), at = :now WHERE CASE WHEN (rates.tokens + CASE WHEN "
-        "(:now - rates.at > 0.0) THEN (:now - rates.at) * :per_second ELSE 0.0 "
-        "END < :burst) THEN rates.tokens + CASE WHEN (:now - rates.at > 0.0) THEN "
-        "(:now - rates.at) * :per_second ELSE 0.0 END ELSE :burst END >= "
+        ":burst END - 1.0), at = CASE WHEN (:now - rates.at BETWEEN -60.0 AND "
+        "0.0) THEN rates.at ELSE :now END WHERE CASE WHEN (rates.tokens + CASE "
+        "WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) * :per_second ELSE "
+        "0.0 END < :burst) THEN rates.tokens + CASE WHEN (:now - rates.at > 0.0) "
+        "THEN (:now - rates.at) * :per_second ELSE 0.0 END ELSE :burst END >= "
         "0.9999995 RETURNING tokens"
     ),
     "tokens": (

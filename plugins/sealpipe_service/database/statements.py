@@ -63,6 +63,8 @@ RECORD_SECONDS = IDEMPOTENCY_SECONDS + 60 * 60
 CIPHERTEXT_SECONDS = 30 * 60
 """How long an ended share keeps its ciphertext: the rest of an hour is for whoever sweeps late."""
 LAST_USED_SECONDS = 60
+LATE_SECONDS = 60
+"""A bucket's time that is more than so much ahead is of a clock that was set back."""
 LEASE_SECONDS = 30
 PER_SWEEP = 1_000
 FINISHED_DELIVERIES = 2_000
@@ -211,6 +213,9 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
     switches = [column for column in accounts.c if column.name not in ("number", "name")]
     burst, per_second, now = (typed(name, Double()) for name in ("burst", "per_second", "now"))
     passed = now - rates.c.at
+    # A call that comes late was handled slowly: its time would be given once more to the next one.
+    is_late = passed.between(fixed(-float(LATE_SECONDS)), fixed(0.0))
+    at = case((is_late, rates.c.at), else_=now)
     # A clock that was set back takes no tokens.
     refilled = rates.c.tokens + case((passed > fixed(0.0), passed * per_second), else_=fixed(0.0))
     filled = case((refilled < burst, refilled), else_=burst)
@@ -275,7 +280,7 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
             .values(values)
             .on_conflict_do_update(
                 index_elements=["key_id"],
-                set_={"tokens": filled - fixed(1.0), "at": now},
+                set_={"tokens": filled - fixed(1.0), "at": at},
                 where=filled >= fixed(ENOUGH),
             )
             .returning(rates.c.tokens)

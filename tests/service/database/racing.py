@@ -1,22 +1,23 @@
-"""A process of its own at a store's file: says that it is ready, waits for a line, does what its
-arguments say as often and in as many threads as they say, and prints what came of each as JSON.
+"""A process of its own at a store: says that it is ready, waits for a line, does what its
+arguments say in as many threads as they say, each with the next of the codes, and prints what came
+of each as JSON.
 
-    python racing.py FILE WHAT CODE THREADS
+    python racing.py ADDRESS WHAT "CODE ..." THREADS
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import secrets
 import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from sealpipe_service.database.access import InFlightError
-from service.database.stores import World, digest
-
-NOW = 1_800_000_000.0
+from sealpipe_service.database.decisions import QuotaError
+from service.database.stores import NOON, PLAN, World, digest
 
 
 def opened(world: World, code: str) -> object:
@@ -40,7 +41,7 @@ def deleted(world: World, code: str) -> object:
 
 
 def taken(world: World, code: str) -> object:
-    return world.store.take(code, 30, NOW) == 0
+    return world.store.take(code, 30, NOON) == 0
 
 
 def created(world: World, name: str) -> object:
@@ -57,6 +58,21 @@ def allowed(world: World, _: str) -> object:
         return type(error).__name__
 
 
+def keyed(world: World, _: str) -> object:
+    try:
+        return world.key(secrets.token_hex(1))
+    except QuotaError:
+        return "QuotaError"
+
+
+def planned(world: World, _: str) -> object:
+    """Write one more in an account's plan than there was."""
+    world.store.change_account(
+        "acme", PLAN, lambda row: {**row, "plan": f"{row['plan']}+"}, at_once=True
+    )
+    return None
+
+
 def held(world: World, name: str) -> object:
     """Claim a key, say so, and never end."""
     with world.store.claim("k" * 16, name, digest("body")):
@@ -67,18 +83,31 @@ def held(world: World, name: str) -> object:
 
 WHAT: dict[str, Callable[[World, str], object]] = {
     each.__name__: each
-    for each in (opened, guessed, submitted, ended, deleted, taken, created, allowed, held)
+    for each in (
+        opened,
+        guessed,
+        submitted,
+        ended,
+        deleted,
+        taken,
+        created,
+        allowed,
+        keyed,
+        planned,
+        held,
+    )
 }
 
 
-def main(file: str, what: str, code: str, threads: str) -> None:
-    world = World(Path(file), lambda: NOW)
+def main(address: str, what: str, code: str, threads: str) -> None:
+    world = World(address)
     if what == "held":
         held(world, code)
     print("ready", flush=True)
     sys.stdin.readline()
     with ThreadPoolExecutor(int(threads)) as pool:
-        done = list(pool.map(lambda _: WHAT[what](world, code), range(int(threads))))
+        codes = itertools.islice(itertools.cycle(code.split()), int(threads))
+        done = list(pool.map(lambda each: WHAT[what](world, each), codes))
     world.store.close()
     print(json.dumps(done))
 

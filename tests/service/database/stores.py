@@ -1,15 +1,17 @@
-"""A store on SQLite whose clock the test moves, and what is put into it."""
+"""A store on either database whose clock the test moves, and what is put into it."""
 
 from __future__ import annotations
 
 import itertools
 import secrets
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sealpipe_service.database.access import Row
+from sealpipe_service.database.access import Database, Row
 from sealpipe_service.database.decisions import Opening, Store
 from sealpipe_service.database.sqlite import Sqlite
 
@@ -22,25 +24,71 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-class Clock:
-    """The machine's time, as the test says."""
+NOON = 1_800_000_000.0
 
-    def __init__(self, now: float = 1_800_000_000.0) -> None:
-        self.now = now
+
+class Clock:
+    """The machine's time, as the test says; `tell` is called with each change."""
+
+    def __init__(self, tell: Callable[[float], None] = lambda _: None) -> None:
+        self.now = NOON
+        self._tell = tell
 
     def __call__(self) -> float:
         return self.now
 
     def pass_by(self, seconds: float) -> None:
         self.now += seconds
+        self._tell(self.now)
+
+
+def open_database(address: str, clock: Clock) -> Database:
+    """The database at PostgreSQL's address, in a file, or (without an address) in memory."""
+    if address.startswith("postgresql:"):
+        # here, as in `run_text`: a process that races on SQLite need not wait for its import
+        from sealpipe_service.database.postgresql import Postgresql
+
+        return Postgresql(address)
+    return Sqlite(Path(address) if address else None, clock)
+
+
+def clock_of(address: str) -> Clock:
+    """A clock that moves the time of the database at an address (see `clusters`)."""
+    if not address.startswith("postgresql:"):
+        return Clock()
+
+    return Clock(lambda now: run_text(address, f"UPDATE clocks.moment SET at = {now!r}"))  # noqa: S608
+
+
+def run_text(address: str, text: str) -> None:
+    """Run a statement of a test's own."""
+    if address.startswith("postgresql:"):
+        import psycopg  # as above
+
+        with psycopg.connect(address) as connection:
+            connection.execute(text.encode())
+    else:
+        with closing(sqlite3.connect(address)) as connection, connection:
+            connection.execute(text)
+
+
+PLAN = {
+    "plan": "business",
+    "numbers": "{}",
+    "view_protection": 1,
+    "zero_knowledge_enrolled": 1,
+    "zero_knowledge_feature": 1,
+}
 
 
 class World:
-    """A store, in a file or in memory, with shares and requests of one space."""
+    """A store, at an address or in memory, with shares and requests of one space."""
 
-    def __init__(self, file: Path | None = None, source: Callable[[], float] | None = None) -> None:
-        self.clock = Clock()
-        self.store = Store(Sqlite(file, source or self.clock))
+    def __init__(self, address: str = "") -> None:
+        self.clock = clock_of(address)
+        self.store = Store(
+            open_database(address, self.clock) if address else Sqlite(None, self.clock)
+        )
         self._numbers = itertools.count()
         self._salt = secrets.token_hex(4)
 
@@ -97,6 +145,25 @@ class World:
         }
         with self.store.claim("k" * 16, self.code(), digest("body")) as creating:
             return creating.create("requests", row, str.encode, self.code).decode()
+
+    def key(self, name: str = "k", **values: object) -> bool:
+        """Add a key, of which a space may have two; return whether its id is new."""
+        row = {
+            "key_id": name * 16,
+            "account": "acme",
+            "organization": None,
+            "space": "acme",
+            "name": "key",
+            "auth_sha256": digest(name),
+            "scopes": "[]",
+            "custody_requested": 1,
+            "custody_public_key": None,
+            "created_at": self.clock.now,
+            "custody_sha256": None,
+            **dict.fromkeys(("last_used_at", "revoked_at", "compromised_at", "granted_at")),
+            **values,
+        }
+        return self.store.add_key(row, lambda _: 2)
 
     def request_row(self, code: str) -> Row:
         row, _ = self.store.request("acme", code)

@@ -6,12 +6,7 @@ import pytest
 
 from sealpipe_service.database.access import InFlightError
 from sealpipe_service.database.decisions import OtherBodyError, QuotaError
-from service.database.stores import CIPHERTEXT, HOUR, TOKEN, VERIFIER, World, digest
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
+from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest
 
 
 def test_a_share_of_two_views_opens_twice_and_has_ended_then(world: World) -> None:
@@ -206,32 +201,10 @@ def test_a_bucket_holds_two_minutes_and_refills_at_its_rate(world: World) -> Non
     assert [take() for _ in range(121)] == [0] * 120 + [1]
 
 
-PLAN = {
-    "plan": "business",
-    "numbers": "{}",
-    "view_protection": 1,
-    "zero_knowledge_enrolled": 1,
-    "zero_knowledge_feature": 1,
-}
-
-
-def add_key(world: World, name: str = "k", **values: object) -> bool:
-    row = {
-        "key_id": name * 16,
-        "account": "acme",
-        "organization": None,
-        "space": "acme",
-        "name": "key",
-        "auth_sha256": digest(name),
-        "scopes": "[]",
-        "custody_requested": 1,
-        "custody_public_key": None,
-        "created_at": world.clock.now,
-        "custody_sha256": None,
-        **dict.fromkeys(("last_used_at", "revoked_at", "compromised_at", "granted_at")),
-        **values,
-    }
-    return world.store.add_key(row, lambda _: 2)
+def test_a_call_that_comes_late_gives_no_time_back_to_a_bucket(world: World) -> None:
+    now = world.clock.now
+    taken = [world.store.take("k" * 16, 60, at) for at in (*[now] * 120, now + 2, now + 1, now + 2)]
+    assert taken == [*[0] * 122, 1]
 
 
 def plan_of(world: World) -> object:
@@ -245,7 +218,7 @@ def change_plan(world: World, plan: str, *, at_once: bool = False) -> None:
 
 
 def test_calls_see_another_plan_after_thirty_seconds_and_no_later(world: World) -> None:
-    add_key(world)
+    world.key()
     assert plan_of(world) is None  # never set
     change_plan(world, "none")
     assert plan_of(world) == "business"
@@ -260,7 +233,7 @@ def test_calls_see_another_plan_after_thirty_seconds_and_no_later(world: World) 
 
 
 def test_a_plan_can_be_seen_at_once_and_stays_so(world: World) -> None:
-    add_key(world)
+    world.key()
     change_plan(world, "none")
     change_plan(world, "enterprise", at_once=True)
     assert plan_of(world) == "enterprise"
@@ -269,18 +242,18 @@ def test_a_plan_can_be_seen_at_once_and_stays_so(world: World) -> None:
 
 
 def test_a_plan_allows_so_many_keys_and_a_revoked_one_is_free_at_once(world: World) -> None:
-    assert add_key(world, "a")
-    assert not add_key(world, "a")
-    assert add_key(world, "b")
+    assert world.key("a")
+    assert not world.key("a")
+    assert world.key("b")
     with pytest.raises(QuotaError):
-        add_key(world, "c")
+        world.key("c")
     assert world.store.revoke("a" * 16)
     assert not world.store.revoke("a" * 16)
-    assert add_key(world, "c")
+    assert world.key("c")
 
 
 def test_a_key_says_once_a_minute_when_it_was_used(world: World) -> None:
-    add_key(world)
+    world.key()
 
     def use() -> object:
         caller = world.store.caller("k" * 16)

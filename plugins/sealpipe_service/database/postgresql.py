@@ -1,0 +1,284 @@
+"""The database on PostgreSQL, which any number of processes and machines share.
+
+psycopg runs the text that the statements compile to. An engine of SQLAlchemy's would add its own
+transactions, rows and cache of texts to each call, and nothing that is used here.
+
+A pooler may stand between that gives a connection to each transaction (pgbouncer): nothing is set
+for a session, prepared, listened to or locked beyond a transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+from psycopg import conninfo, pq
+from psycopg.abc import PQGen
+from psycopg.rows import DictRow, dict_row
+from sqlalchemy.dialects import postgresql
+
+from .access import AddressError, DatabaseError, InFlightError, Row, Transaction, UnavailableError
+from .compiling import compile_statements
+from .pool import Pool
+from .statements import make
+
+SIZE = 10
+"""How many connections a process has at most."""
+ANSWER_SECONDS = 5.0
+"""After so long without an answer the database is unavailable."""
+
+STATEMENTS: Final[Mapping[str, bytes]] = {
+    name: text.encode()
+    for name, text in compile_statements(
+        make(postgresql.insert),
+        postgresql.dialect(paramstyle="pyformat"),  # type: ignore[no-untyped-call]
+    ).items()
+}
+
+_CONNECTION: Final[Mapping[str, Any]] = {
+    "application_name": "sealpipe server",
+    "connect_timeout": int(ANSWER_SECONDS),
+    "keepalives_idle": int(ANSWER_SECONDS),
+    "tcp_user_timeout": int(ANSWER_SECONDS * 1000),
+    "client_encoding": "utf8",
+}
+# A client that is stopped or cut off with a transaction open holds up others only for so long.
+_LIMITS = "SET LOCAL statement_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '8s'"
+_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_LIMITS}".encode()
+# Whatever the server's default: what was answered is on disk.
+_WRITE = (
+    f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_LIMITS}; SET LOCAL synchronous_commit = on"
+).encode()
+_WRITE_QUICKLY = (
+    f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_LIMITS}; "
+    "SET LOCAL synchronous_commit = off"
+).encode()
+_CLAIM = (
+    b"SELECT pg_try_advisory_xact_lock(%(with_body)s) AS is_only, "
+    b"pg_try_advisory_xact_lock(%(any_body)s) AS is_only_body"
+)
+_ALONE = b"SELECT pg_advisory_xact_lock(%(name)s)"
+
+_PASSING: Final = frozenset({"08", "25", "28", "40", "53", "55", "57"})
+"""Classes of errors that pass: connection, a standby, login, transactions that waited for each
+other, no room, locks, a server that stops.
+"""
+
+
+class Connection(psycopg.Connection[DictRow]):
+    """A connection that waits for no answer longer than ANSWER_SECONDS."""
+
+    def wait(self, gen: PQGen[Any], *words: Any, **options: Any) -> Any:
+        return super().wait(_limit(gen), *words, **options)
+
+    def is_idle(self) -> bool:
+        return self.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+
+def _limit(gen: PQGen[Any]) -> PQGen[Any]:
+    """Wait as `gen` does, which is told now and then that nothing has come, but not for ever."""
+    until = time.monotonic() + ANSWER_SECONDS
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > until:
+                raise psycopg.OperationalError("no answer")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
+class _Transaction:
+    def __init__(self, connection: Connection, where: str) -> None:
+        self._connection = connection
+        self._where = where
+
+    def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
+        return self.execute(STATEMENTS[statement], values).fetchall()
+
+    def row(self, statement: str, /, **values: object) -> Row | None:
+        return self.execute(STATEMENTS[statement], values).fetchone()
+
+    def change(self, statement: str, /, **values: object) -> int:
+        return self.execute(STATEMENTS[statement], values).rowcount
+
+    def execute(
+        self, text: bytes, values: Mapping[str, object] | None = None
+    ) -> psycopg.Cursor[DictRow]:
+        try:
+            return self._connection.execute(text, values)
+        except psycopg.Error as error:
+            failure = explain(error, self._where)
+        raise failure
+
+    def commit(self) -> None:
+        # A transaction that has failed answers ROLLBACK to it, and no error.
+        if self.execute(b"COMMIT").statusmessage != "COMMIT":
+            raise DatabaseError(f"the {self._where} did not commit")
+
+    def end(self) -> None:
+        """Take back what was not committed. A connection that cannot do it is closed."""
+        status = self._connection.pgconn.transaction_status
+        if status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+            with suppress(psycopg.Error):
+                self._connection.execute(b"ROLLBACK")
+
+
+@dataclass(frozen=True)
+class _Claim:
+    transaction: _Transaction
+    replay: Row | None
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        yield self.transaction
+        self.transaction.commit()
+
+
+class Postgresql:
+    """A `Database` at an address, `postgresql://...`, which may hold a password.
+
+    A connection is made when it is first needed, and in the process that needs it. Raises
+    AddressError; its methods raise UnavailableError, and DatabaseError for what a role may not do.
+    """
+
+    def __init__(self, address: str, size: int = SIZE) -> None:
+        self._settings = read_address(address)
+        self.description = describe(self._settings)
+        self._pool = Pool(self._connect, size, ANSWER_SECONDS)
+
+    def _connect(self) -> Connection:
+        try:
+            return Connection.connect(
+                autocommit=True,
+                prepare_threshold=None,
+                row_factory=dict_row,
+                **self._settings,
+            )
+        except psycopg.Error as error:
+            failure = explain(error, self.description)
+        raise failure
+
+    @contextmanager
+    def _transaction(self, begin: bytes) -> Iterator[_Transaction]:
+        """A transaction that whoever asks for it commits, or that is taken back."""
+
+        def start(connection: Connection) -> None:
+            _Transaction(connection, self.description).execute(begin)
+
+        with self._pool.take(start) as connection:
+            transaction = _Transaction(connection, self.description)
+            try:
+                yield transaction
+            finally:
+                transaction.end()
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Read, all from one moment."""
+        with self._transaction(_READ) as transaction:
+            yield transaction
+
+    @contextmanager
+    def write(self, *, alone: str | None = None) -> Iterator[Transaction]:
+        """Change: on disk before the block ends. Those that are `alone` under a name take turns."""
+        with self._transaction(_WRITE) as transaction:
+            if alone is not None:
+                transaction.execute(_ALONE, {"name": number_of("alone", alone)})
+            yield transaction
+            transaction.commit()
+
+    @contextmanager
+    def write_quickly(self) -> Iterator[Transaction]:
+        """Change what may be lost when the machine fails, without waiting for disks."""
+        with self._transaction(_WRITE_QUICKLY) as transaction:
+            yield transaction
+            transaction.commit()
+
+    @contextmanager
+    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[_Claim]:
+        """Claim an idempotency key while its create is handled, unless that was done already.
+
+        The claim is two locks of the create's transaction, which end with it: also when the process
+        is killed. Raises InFlightError.
+        """
+        with self._transaction(_WRITE) as transaction:
+            numbers = {
+                "with_body": number_of("create", key_id, name, body_sha256),
+                "any_body": number_of("create", key_id, name),
+            }
+            had = transaction.execute(_CLAIM, numbers).fetchone()
+            if had is None or not all(had.values()):
+                raise InFlightError(same_body=had is None or not had["is_only"])
+            # After the locks, and in a statement of its own, so that it sees what was done before.
+            yield _Claim(transaction, transaction.row("replay", key=key_id, under=name))
+
+    def scrub(self) -> None:
+        """Do nothing: PostgreSQL's log and what VACUUM has not removed are its operator's."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+
+def number_of(*words: str) -> int:
+    """Return 64 bits of the hash of words, as the number of an advisory lock."""
+    digest = hashlib.sha256("\0".join(words).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def explain(error: psycopg.Error, where: str) -> DatabaseError:
+    """Return an error of psycopg as ours: its text could hold the address or values."""
+    state, kind = error.sqlstate, type(error).__name__.lstrip("_")
+    passes = (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        if state is None
+        else state[:2] in _PASSING
+    )
+    if passes:
+        return UnavailableError(f"the {where} does not answer ({state or kind})")
+    return DatabaseError(f"the {where} refused a statement: {kind} ({state})")
+
+
+def read_address(address: str) -> dict[str, Any]:
+    """Return the parts of an address. Raises AddressError.
+
+    Over a network TLS is verified, unless the address says otherwise (`sslmode`).
+    """
+    try:
+        settings = conninfo.conninfo_to_dict(address)
+    except (psycopg.Error, UnicodeError):  # its text quotes the address
+        settings = {}
+    if not settings.get("host") or not address.startswith(("postgresql://", "postgres://")):
+        raise AddressError("give the database as postgresql://USER:PASSWORD@HOST/NAME")
+    hosts = str(settings["host"]).split(",")
+    if not all(map(_is_here, hosts)) and settings.setdefault("sslmode", "verify-full") in (
+        "verify-full",
+        "verify-ca",
+    ):
+        bundle = ssl.get_default_verify_paths().cafile
+        settings.setdefault("sslrootcert", bundle or "system")
+    return {**settings, **_CONNECTION}
+
+
+def _is_here(host: str) -> bool:
+    if host.startswith(("/", "@")) or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """Return which database settings are of, without user and password."""
+    name = settings.get("dbname") or settings.get("user") or ""
+    return f"PostgreSQL database {name} at {settings['host']}"

@@ -1,0 +1,59 @@
+"""PostgreSQL for tests of the store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+from sqlalchemy.dialects import postgresql
+
+from sealpipe_service.database.compiling import compile_schema
+from support.parts import run_postgres
+
+# Before PostgreSQL's own function of this name, by the role's search_path.
+_CLOCK = """
+CREATE SCHEMA clocks;
+CREATE TABLE clocks.moment (at) AS VALUES (CAST(1800000000 AS DOUBLE PRECISION));
+CREATE FUNCTION clocks.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS 'SELECT to_timestamp(at) FROM clocks.moment';
+"""
+
+
+class Cluster:
+    """A PostgreSQL on which each test has a database of its own, with a clock that it moves."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._numbers = itertools.count()
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("ALTER ROLE tests SET search_path = public, clocks, pg_catalog")
+            connection.execute("CREATE DATABASE empty")
+        with psycopg.connect(self._at("empty"), autocommit=True) as connection:
+            connection.execute(_CLOCK)
+        self._copy("empty", "made")
+        with psycopg.connect(self._at("made"), autocommit=True) as connection:
+            for text in compile_schema(postgresql.dialect()):
+                connection.execute(text.encode())
+            connection.execute("INSERT INTO clock VALUES (1, 0)")
+
+    def _at(self, name: str) -> str:
+        return self._address.replace("/postgres?", f"/{name}?")
+
+    def _copy(self, template: str, name: str) -> str:
+        text = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(template))
+        with psycopg.connect(self._address, autocommit=True) as connection:
+            connection.execute(text)
+        return self._at(name)
+
+    def address(self, template: str = "made") -> str:
+        """A database with the tables; one without them is `empty`."""
+        return self._copy(template, f"test_{next(self._numbers)}")
+
+
+@contextmanager
+def run_cluster() -> Iterator[Cluster]:
+    with run_postgres() as server:
+        yield Cluster(server.address)
