@@ -4,6 +4,8 @@ rotated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +85,54 @@ def test_only_the_named_rows_are_run(world: BatchWorld) -> None:
         world.run(path, only=["bolz"], approved=world.plan(path))
     world.run(path, only=["acme"], approved=world.plan(path))
     assert world.states(path) == {"acme": "waiting", "bolt": "waiting", "core": "new"}
+
+
+def refuse_to_create(world: BatchWorld, path: Path) -> None:
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
+    world.run(path)
+    del world.before
+
+
+def refuse_the_message(world: BatchWorld, path: Path) -> None:
+    world.loft.down["*"] = DOWN
+    world.run(path)
+    world.loft.down.clear()
+
+
+def refuse_the_reminder(world: BatchWorld, path: Path) -> None:
+    world.run(path)
+    world.wait(4 * DAY)
+    refuse_the_message(world, path)
+
+
+def refuse_the_values(world: BatchWorld, path: Path) -> None:
+    world.run(path)
+    world.submit(world.code_of("acme.example"))
+    world.wait(DAY)
+    refuse_the_message(world, path)
+
+
+@pytest.mark.parametrize(
+    ("fail", "action", "after"),
+    [
+        (refuse_to_create, "create", "waiting"),
+        (refuse_the_message, "create", "waiting"),
+        (refuse_the_reminder, "remind", "waiting"),
+        (refuse_the_values, "wait", "done"),
+    ],
+)
+@pytest.mark.parametrize("way", ["all", "only", "approved"])
+def test_a_run_repeats_at_once_what_failed(
+    world: BatchWorld, fail: Callable[[BatchWorld, Path], None], action: str, after: str, way: str
+) -> None:
+    """Nobody has to wait for the time of the next try, which is for workers."""
+    path = world.write(FILE, ROWS[:1])
+    fail(world, path)
+    assert (world.states(path), world.actions(path)) == ({"acme": "failed"}, {"acme": action})
+    ways = {"only": {"only": ["acme"]}, "approved": {"approved": world.plan(path)}}
+    world.run(path, **ways.get(way, {}))
+    is_left = way == "approved" and action == "wait"  # a look is no action that is approved
+    assert world.states(path) == {"acme": "failed" if is_left else after}
 
 
 def test_a_row_is_named_in_either_form_of_its_letters(world: BatchWorld) -> None:

@@ -101,7 +101,7 @@ def _make_tasks(
         return [Task(row_id) for row_id in named]
     actions = {find_row(engine, row.key).id: row.action for row in approved.approvable}
     return [
-        Task(row_id, ALLOWED_STEPS[action], is_forced=True)
+        Task(row_id, ALLOWED_STEPS[action])
         for row_id, action in actions.items()
         if not named or row_id in named
     ]
