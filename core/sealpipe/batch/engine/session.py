@@ -16,7 +16,7 @@ from sealpipe.batch.engine.run import Runner, RunResult, Task
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import suggest_name
-from sealpipe.errors import UsageError
+from sealpipe.errors import UsageError, quote_input
 from sealpipe.session import Session
 
 
@@ -34,7 +34,7 @@ def open_engine(session: Session, store: BatchStore, name: str) -> Engine:
             else "`sealpipe batch run FILE` makes one"
         )
         raise UsageError(
-            f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy
+            f"there is no batch {quote_input(name)} in the {store.description}", remedy=remedy
         )
     rated = session.with_transport(RatedTransport(session.transport, store.rate))
     return Engine(rated, store, batch, restore_definition(batch))
