@@ -203,6 +203,21 @@ def test_an_outage_leaves_most_rows_for_later(world: BatchWorld) -> None:
     assert world.run(path).counts == {"waiting": 20}
 
 
+def test_a_success_begins_the_count_of_failures_anew(world: BatchWorld) -> None:
+    path = world.write(FILE, MANY)
+    sent: list[bytes] = []
+
+    def answer_the_third_only(operation: Operation[Any]) -> Failure | None:
+        if operation.method != "POST":
+            return None
+        body = bytes(operation.body or b"")
+        sent.extend([body] if body not in sent else [])  # each is sent several times
+        return None if sent.index(body) == 2 else UNREACHABLE
+
+    world.before = answer_the_third_only  # type: ignore[method-assign]
+    assert world.run(path).counts == {"failed": 2 + 3, "waiting": 1, "new": 14}
+
+
 def test_a_key_that_may_not_create_still_collects(world: BatchWorld) -> None:
     path = world.write(FILE, ROWS)
     world.run(path)
