@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.parsing import format_time, parse_time
+from sealpipe.parsing import format_optional_time, parse_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import LITERAL, UNKNOWN
 from sealpipe.reference import Reference, parse
@@ -41,7 +41,7 @@ def describe_raw(session: Session, kind: str, **known: Any) -> OutgoingAction:
 
 def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
     """Return the part of a plan that an outbox entry keeps, so that policies can be asked again."""
-    ends = None if plan.expires_at is None else format_time(plan.expires_at)
+    ends = format_optional_time(plan.expires_at)
     names = {"labels": plan.labels, "sources": plan.sources, "sinks": plan.sinks}
     return {**names, "expires_at": ends, "views": plan.views}
 

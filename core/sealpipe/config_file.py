@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe import parsing
 from sealpipe.command_settings import COMMANDS, OWN_TABLES
-from sealpipe.errors import PolicyError, SettingError, UsageError, find_similar
+from sealpipe.errors import PolicyError, SettingError, UsageError, find_similar, quote_input
 from sealpipe.settings import GLOBAL, Setting
 
 _MAX_SHOWN = 50
@@ -268,7 +268,7 @@ def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
         if name not in _FIXED:
             known = ", ".join(_FIXED)
             raise SettingError(
-                f"the machine's enforce.service sets {name[:60]!r}, which is not a setting",
+                f"the machine's enforce.service sets {quote_input(name)}, which is not a setting",
                 remedy=f"choose from {known}",
             )
         problem = "the value is not a string"
@@ -314,10 +314,10 @@ def _strip_quotes(text: str, message: str) -> str:
 
     Others read reports, and the value may be a misplaced secret.
     """
-    quoted = text[:20]
-    for form in (repr(quoted), quoted):
+    for form in (quote_input(text), text):
         if message.startswith(form):
             message = f"the value{message.removeprefix(form)}"
+    quoted = text[:20]
     return "the value is not valid" if len(quoted) > 3 and quoted in message else message
 
 

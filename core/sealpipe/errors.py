@@ -48,7 +48,7 @@ line's contract.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 
 def find_similar(
@@ -58,6 +58,14 @@ def find_similar(
     from difflib import get_close_matches  # for an error only
 
     return get_close_matches(word, list(known), count, similarity)
+
+
+_MAX_QUOTED: Final = 60
+
+
+def quote_input(text: str) -> str:
+    """Quote what somebody wrote for an error: shortened, and without control characters."""
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "...")
 
 
 class Remedy(str):

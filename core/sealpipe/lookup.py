@@ -265,8 +265,7 @@ def find_created_request(
 ) -> CreatedRequest:
     """Find the request whose response was lost.
 
-    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the
-    credential's key is in every request.
+    A fresh key identifies it; the credential's key is in every request.
     """
     rows: list[RequestInfo] = []
     budget = session.start_budget()
@@ -276,7 +275,7 @@ def find_created_request(
         )
         while not pages.is_done:
             rows += [row for row in pages.fetch_next() if row.public_key == meta["public_key"]]
-    if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
+    if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(
             rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True
         )

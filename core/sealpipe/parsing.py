@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sealpipe.errors import Remedy, SettingError, UsageError, find_similar
+from sealpipe.errors import Remedy, SettingError, UsageError, find_similar, quote_input
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
@@ -85,7 +85,7 @@ def parse_duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"{_shorten(text)} is not a duration",
+            f"{quote_input(text)} is not a duration",
             remedy="write a whole number and one of s m h d w, such as 72h",
         )
     seconds = int(match[1]) * _SECONDS[match[2]]
@@ -93,7 +93,7 @@ def parse_duration(text: str) -> timedelta:
         raise UsageError("a duration cannot be zero", remedy="write at least 1s")
     if seconds > 100 * 366 * 86400:
         raise UsageError(
-            f"{_shorten(text)} is more than a hundred years",
+            f"{quote_input(text)} is more than a hundred years",
             remedy=Remedy("use --no-expiry for no end", python="write expires_in=None for no end"),
         )
     return timedelta(seconds=seconds)
@@ -114,15 +114,15 @@ def parse_time(text: str) -> datetime:
     match = _RFC3339.fullmatch(text)
     remedy = "write it as 2026-12-31T12:00:00Z or 2026-12-31T12:00:00+01:00"
     if match is None:
-        raise UsageError(f"{_shorten(text)} is not an RFC 3339 time", remedy=remedy)
+        raise UsageError(f"{quote_input(text)} is not an RFC 3339 time", remedy=remedy)
     if match["zone"] is None:
-        raise UsageError(f"{_shorten(text)} has no time zone", remedy=remedy)
+        raise UsageError(f"{quote_input(text)} has no time zone", remedy=remedy)
     try:
         moment = datetime.fromisoformat(text.upper())
         moment.astimezone(UTC)  # near the first and the last year, it may overflow
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{_shorten(text)} is not an existing date or time", remedy=remedy
+            f"{quote_input(text)} is not an existing date or time", remedy=remedy
         ) from None
     return moment
 
@@ -140,9 +140,9 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def _shorten(text: str) -> str:
-    """Quote the input, shortened and without control characters."""
-    return repr(text if len(text) <= 60 else text[:60] + "...")
+def format_optional_time(moment: datetime | None) -> str | None:
+    """Format a time as `format_time` does; None for none, such as an expiry that never comes."""
+    return None if moment is None else format_time(moment)
 
 
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -266,12 +266,12 @@ def parse_count(text: str) -> int:
     """Parse a whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
         raise UsageError(
-            f"{text[:60]!r} is not a whole number", remedy="write a whole number, 1 or more"
+            f"{quote_input(text)} is not a whole number", remedy="write a whole number, 1 or more"
         )
     if int(text) < 1:
-        raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
+        raise UsageError(f"{text} is too small", remedy="use 1 or more")
     if int(text) > _MAX_COUNT:
-        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MAX_COUNT}")
+        raise UsageError(f"{text} is too large", remedy=f"use at most {_MAX_COUNT}")
     return int(text)
 
 
@@ -349,7 +349,8 @@ def parse_events(text: str) -> tuple[str, ...]:
     for event in events:
         if event not in NOTIFY_ON:
             raise UsageError(
-                f"{event[:60]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}"
+                f"{quote_input(event)} is not an event",
+                remedy=f"choose from {', '.join(NOTIFY_ON)}",
             )
     if len(set(events)) < len(events):
         raise UsageError("the list repeats an event", remedy="list each event once")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVa
 from sealpipe.custody_gate import REDACTED
 from sealpipe.custody_gate import credential_leak_error as refused_by_gate
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
-from sealpipe.parsing import format_time, redact_address
+from sealpipe.parsing import format_optional_time, format_time, redact_address
 from sealpipe.plugin import OutgoingAction
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
         "sinks": list(plan.sinks),
         "recipients": [redact_address(each) for each in plan.recipients],
         "channels": list(plan.channels),
-        "expires_at": None if plan.expires_at is None else format_time(plan.expires_at),
+        "expires_at": format_optional_time(plan.expires_at),
         "views": plan.views,
         "title": plan.title,
         "tools": list(plan.tools),

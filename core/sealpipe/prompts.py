@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sealpipe.errors import Remedy, UsageError
+from sealpipe.errors import Remedy, UsageError, quote_input
 from sealpipe.wire.fields import TYPES, suggest_type
 
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -39,12 +39,10 @@ def parse_prompt(text: str) -> Prompt:
     has_id = bool(equals) and _ID.fullmatch(name) is not None
     prompt_text, kind = split_type(rest if has_id else text)
     if kind is not None and kind not in TYPES:
-        shown = kind[:60]
         remedy = (
-            f"{suggest_type(kind)}; a prompt that ends in :{shown} is written "
-            f"PROMPT:{shown}:password"
+            f"{suggest_type(kind)}; a prompt that ends in :{kind} is written PROMPT:{kind}:password"
         )
-        raise UsageError(f"{shown!r} is not a field type", remedy=remedy)
+        raise UsageError(f"{quote_input(kind)} is not a field type", remedy=remedy)
     return check_prompt(
         Prompt(name if has_id else _derive_id(prompt_text), prompt_text, kind or "password")
     )
@@ -82,14 +80,15 @@ def check_prompt(prompt: Prompt) -> Prompt:
         )
     if prompt.type not in TYPES:
         raise UsageError(
-            f"{prompt.type[:60]!r} is not a field type", remedy="known are " + ", ".join(TYPES)
+            f"{quote_input(prompt.type)} is not a field type",
+            remedy="known are " + ", ".join(TYPES),
         )
     if not _ID.fullmatch(prompt.id):
         raise UsageError(
-            f"the prompt {prompt.text[:60]!r} does not give a valid id",
+            f"the prompt {quote_input(prompt.text)} does not give a valid id",
             remedy=Remedy(
                 f"give it an id: --ask 'password={prompt.text[:60]}'",
-                python=f"give it an id: {'password=' + prompt.text[:60]!r}",
+                python=f"give it an id: {quote_input('password=' + prompt.text)}",
             ),
         )
     return prompt
@@ -115,7 +114,7 @@ def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(
-                    f"two prompts have the {property_name} {name[:60]!r}",
+                    f"two prompts have the {property_name} {quote_input(name)}",
                     remedy=Remedy(
                         "give each its own: --ask 'ID=PROMPT:TYPE'",
                         python='give each its own: "ID=PROMPT:TYPE"',

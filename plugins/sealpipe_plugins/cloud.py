@@ -66,7 +66,7 @@ class LoginSender:
         endpoint = Endpoint(
             self._context, self.system, address, setting=self.setting, timeout=self._timeout
         )
-        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        target = parts._replace(scheme="", netloc="", fragment="").geturl()
         lower = {name.lower(): value for name, value in (headers or {}).items()}
         reply = require_answer(endpoint.request(method, target, body, headers=lower))
         if reply.status != 200:

@@ -167,11 +167,23 @@ def _start(argv: Sequence[str], environ: Mapping[str, str], stdin: int) -> subpr
     return started[0]
 
 
+class _Errors:
+    """What a program wrote to stderr: only the beginning is kept."""
+
+    def __init__(self) -> None:
+        self.beginning = bytearray()
+        self.length = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.length += len(chunk)
+        self.beginning += chunk[: _MAX_STDERR - len(self.beginning)]
+
+
 def _exchange(
     process: subprocess.Popen[bytes], name: str, end: float, stdin: bytes
 ) -> ProgramResult:
     """Write the program's standard input, and read its output."""
-    out, errors, length, unwritten = bytearray(), bytearray(), 0, memoryview(stdin)
+    out, errors, unwritten = bytearray(), _Errors(), memoryview(stdin)
     with selectors.DefaultSelector() as selector:
         for stream in (process.stdout, process.stderr):
             selector.register(_require_pipe(stream), selectors.EVENT_READ)
@@ -200,8 +212,7 @@ def _exchange(
                 elif key.fileobj is process.stdout:
                     out += chunk
                 else:
-                    length += len(chunk)
-                    errors += chunk[: _MAX_STDERR - len(errors)]
+                    errors.add(chunk)
             if len(out) > PLAINTEXT_LIMIT:
                 raise PayloadTooLargeError(
                     f"{name} wrote more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB"
@@ -215,9 +226,8 @@ def _exchange(
             while time.monotonic() < end and (
                 chunk := os.read(_require_pipe(process.stderr).fileno(), _CHUNK)
             ):
-                length += len(chunk)
-                errors += chunk[: _MAX_STDERR - len(errors)]
-    return ProgramResult(status, bytes(out), bytes(errors), length)
+                errors.add(chunk)
+    return ProgramResult(status, bytes(out), bytes(errors.beginning), errors.length)
 
 
 def _write_some(descriptor: int, content: memoryview) -> memoryview:

@@ -29,7 +29,7 @@ class _Kmock:
         return {**self.at(self.cluster.base_url), f"{SETTING}TIMEOUT": "20"}
 
     def at(self, url: str) -> Mapping[str, str]:
-        settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "1"}
+        settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "0.3"}
         return {f"{SETTING}{name}": value for name, value in settings.items()}
 
     def secrets(self) -> Sequence[str]:

@@ -209,4 +209,5 @@ class Unconditional(SinkContract):
         self, mode: Mode, environ: Mapping[str, str], proxy: FaultyProxy
     ) -> None:
         self.is_alone = False
+        self._rehearsed = {}  # without a number of writes
         super().test_the_same_submission_on_two_machines_is_stored_once(mode, environ, proxy)

@@ -177,7 +177,7 @@ class Mailbox:
         _options: list[str],
     ) -> str:
         answer = await self._stage("rcpt", server)
-        if not answer:
+        if not answer or answer.startswith("25"):
             envelope.rcpt_tos.append(to)
         return answer or "250 2.1.5 OK"
 

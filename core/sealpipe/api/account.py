@@ -17,7 +17,7 @@ from sealpipe.api import responses
 from sealpipe.api.operation import Operation, Resend, Response, is_success
 from sealpipe.api.responses import read_error_code
 from sealpipe.errors import ProtocolError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.wire.link import called
 
 T = TypeVar("T")
@@ -105,8 +105,8 @@ def get_access_log(
     filters = {
         "limit": None if limit is None else str(limit),
         "cursor": cursor,
-        "from": None if since is None else format_time(since),
-        "to": None if until is None else format_time(until),
+        "from": format_optional_time(since),
+        "to": format_optional_time(until),
     }
     return Operation(
         name="read the access log",

@@ -11,7 +11,7 @@ from sealpipe.api import responses
 from sealpipe.api.operation import Operation, Resend, Response, encode_members
 from sealpipe.api.pages import Page, read_page
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.secret import Secret, as_secret
 from sealpipe.wire.encoding import encode_base64url, encoded
 from sealpipe.wire.link import called
@@ -150,7 +150,7 @@ def build_body(sent: RequestMembers) -> bytes:
             "public_key": encode_base64url(sent.public_key),
             "fields": [{"item": item, "type": kind} for item, kind in sent.fields],
             "description": sent.description,
-            "expired_at": None if sent.expires_at is None else format_time(sent.expires_at),
+            "expired_at": format_optional_time(sent.expires_at),
             "max_submission": sent.max_submissions,
             "access_counts_left": sent.views,
             "passcode": None if sent.passcode is None else as_secret(sent.passcode).reveal(),

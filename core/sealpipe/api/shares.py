@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from sealpipe.api import responses
 from sealpipe.api.operation import Operation, Resend, Response, encode_members
 from sealpipe.errors import ProtocolError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
@@ -73,7 +73,7 @@ def build_body(
         "passcode_verifier": sent.passcode_verifier,
         "title": sent.title,
         "description": sent.description,
-        "expired_at": None if sent.expires_at is None else format_time(sent.expires_at),
+        "expired_at": format_optional_time(sent.expires_at),
         "access_counts_left": sent.views,
         "timed_view": sent.timed_view,
         "notify_on": None if sent.notify_on is None else list(sent.notify_on),

@@ -15,7 +15,7 @@ from sealpipe.cli.disclosure import Disclosure
 from sealpipe.collect.options import CollectPlan
 from sealpipe.collect.results import CollectResult, OpenedSubmission, Progress
 from sealpipe.errors import SealpipeError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.wire.fields import printable, revealed
@@ -227,7 +227,7 @@ def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
         "unreadable": [
             {
                 "short_code": each.short_code,
-                "created_at": _format_created(each),
+                "created_at": format_optional_time(each.created_at),
                 "reason": each.reason,
             }
             for each in result.unreadable
@@ -257,7 +257,7 @@ def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> 
         else {"key": field.key, "type": field.type}
         for field in submission.fields
     ]
-    created_at = None if submission.created_at is None else format_time(submission.created_at)
+    created_at = format_optional_time(submission.created_at)
     return {
         "short_code": submission.short_code,
         "created_at": created_at,
@@ -301,10 +301,6 @@ def _find_texts(extra: object) -> Iterator[str]:
             yield from _find_texts(each)
     elif not isinstance(extra, bool | None):
         yield json.dumps(extra)
-
-
-def _format_created(submission: Any) -> str | None:
-    return None if submission.created_at is None else format_time(submission.created_at)
 
 
 def _format_duration(seconds: float) -> str:

@@ -64,12 +64,11 @@ class Command(click.Command):
             if error.option_name == "--json" and "--output" in names:  # as other tools have it
                 longer = ["--output json"]
             if not longer:
-                error.ctx = error.ctx or ctx
                 raise
             message = f"No such option {error.option_name!r}. Did you mean {' or '.join(longer)}?"
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx
+            error.ctx = ctx
             raise
         single = [
             each

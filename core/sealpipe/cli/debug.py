@@ -77,7 +77,7 @@ def _watch_step(step: Operation[Any] | float) -> budget.Finish | None:
 def _print_response(
     target: str, sent: int, began: float, result: Any, error: BaseException | None
 ) -> None:
-    took = f"in {1000 * (time.monotonic() - began):.0f} ms, {sent} bytes sent"
+    took = f"in {_format_seconds(time.monotonic() - began)}, {sent} bytes sent"
     if isinstance(result, Response):
         _print(f"{target}: {result.status} {took}, {len(result.body)} received")
     elif isinstance(result, Failure):
@@ -91,7 +91,7 @@ def _print_response(
 
 def _print_work(name: str, began: float, _: object, error: BaseException | None) -> None:
     outcome = "" if error is None else f": {type(error).__name__}"
-    _print(f"{name} took {1000 * (time.monotonic() - began):.0f} ms{outcome}")
+    _print(f"{name} took {_format_seconds(time.monotonic() - began)}{outcome}")
 
 
 def _watch_plugin(what: str, call: Callable[[], T]) -> T:
@@ -110,4 +110,8 @@ def _watch_plugin(what: str, call: Callable[[], T]) -> T:
 
 def _print_exchange(method: str, host: str, status: int, seconds: float, sent: int) -> None:
     """Print a plugin's request. Its path may be a secret, as a webhook's is."""
-    _print(f"{method} at {host}: {status} in {1000 * seconds:.0f} ms, {sent} bytes sent")
+    _print(f"{method} at {host}: {status} in {_format_seconds(seconds)}, {sent} bytes sent")
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sealpipe.cli import disclosure, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.parsing import fill_name, format_time
+from sealpipe.parsing import fill_name, format_optional_time, format_time
 from sealpipe.permissions import has_content
 from sealpipe.plugin import open_file
 from sealpipe.session import Session
@@ -170,7 +170,7 @@ def describe_share(share: Created, to: Targets) -> dict[str, Any]:
         if prints_link(share, to)
         else None,
         "short_code": share.short_code,
-        "expires_at": None if share.expires_at is None else format_time(share.expires_at),
+        "expires_at": format_optional_time(share.expires_at),
         **{
             name: getattr(share, name)
             for name in _KIND_MEMBERS[share.kind]
@@ -283,7 +283,7 @@ def _print_text(session: Session, share: Created, to: Targets, *, as_json: bool)
 
 
 def _describe_outputs(share: Created) -> dict[str, str]:
-    expires_at = "" if share.expires_at is None else format_time(share.expires_at)
+    expires_at = format_optional_time(share.expires_at) or ""
     return {"short-code": encoded(share.short_code), "expires-at": expires_at}
 
 

@@ -19,7 +19,7 @@ from sealpipe.collect.results import choose_worst_error
 from sealpipe.errors import NotFoundError, SealpipeError, UsageError
 from sealpipe.expire.request import EndedRequest
 from sealpipe.expire.share import was_expired
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.state.creations import Kind, KnownLink, list_creations
 from sealpipe.state.receipt import read_receipt, read_share_receipt
 from sealpipe.wildcards import matches_name
@@ -268,7 +268,7 @@ def _expire_request(client: Client, code: str, keep: Path | None) -> dict[str, A
 def report_ended(ended: EndedRequest) -> dict[str, Any]:
     """Print how a request ended, and return it as JSON members."""
     code, count = render.escape(ended.short_code), len(ended.submissions)
-    expires_at = None if ended.expires_at is None else format_time(ended.expires_at)
+    expires_at = format_optional_time(ended.expires_at)
     description = {
         "expired": f"expired {code}",
         "already-expired": f"{code} was already expired",

@@ -18,7 +18,7 @@ from sealpipe.cli.local import find_state_folder
 from sealpipe.cli.opening import make_session, open_outbox
 from sealpipe.client_base import connect
 from sealpipe.errors import UsageError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.request import create as requesting
 from sealpipe.request.create import PlannedRequest
 from sealpipe.request.options import RequestJob, plan_request
@@ -101,7 +101,7 @@ def _describe_plan(
         "body_bytes": planned.body_size,
         "prompts": [each._asdict() for each in job.prompts],
         **sent,
-        "expires_at": None if job.expires_at is None else format_time(job.expires_at),
+        "expires_at": format_optional_time(job.expires_at),
         "passcode": job.passcode is not None,
         "key": job.key,
         "seed_to": None if job.seed_target is None else job.seed_target.text,

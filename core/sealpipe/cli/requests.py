@@ -13,7 +13,7 @@ from sealpipe.cli.local import find_state_folder
 from sealpipe.cli.opening import open_client
 from sealpipe.cli.requests_list import COLUMNS, KnownRequests
 from sealpipe.lookup import confirm_code
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.wire.encoding import names
 
 
@@ -57,7 +57,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
 
 def _describe_submission(row: Submission) -> dict[str, Any]:
-    created = None if row.created_at is None else format_time(row.created_at)
+    created = format_optional_time(row.created_at)
     members = {
         "short_code": row.short_code,
         "created_at": created,
@@ -68,7 +68,7 @@ def _describe_submission(row: Submission) -> dict[str, Any]:
 
 
 def _format_submission(row: Submission) -> str:
-    created = UNKNOWN if row.created_at is None else format_time(row.created_at)
+    created = format_optional_time(row.created_at) or UNKNOWN
     return "\t".join(
         (render.escape(row.short_code or UNKNOWN), created, f"{_measure_box(row)} bytes")
     )

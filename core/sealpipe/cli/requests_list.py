@@ -16,7 +16,7 @@ from sealpipe.client import Client
 from sealpipe.collect.open import OpeningKey, load_keys, open_submission
 from sealpipe.collect.results import OpenedSubmission
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 
 COLUMNS = ("CODE", "EXPIRES", "KEY", "STATE", "NAME", "TITLE")
 
@@ -61,7 +61,7 @@ class KnownRequests:
 
     def describe(self, row: RequestInfo) -> dict[str, Any]:
         """Return a request as JSON members."""
-        expires_at = None if row.expires_at is None else format_time(row.expires_at)
+        expires_at = format_optional_time(row.expires_at)
         members = {
             "short_code": row.short_code,
             "expires_at": expires_at,
@@ -72,7 +72,7 @@ class KnownRequests:
 
     def list_cells(self, row: RequestInfo) -> list[str]:
         """Return a request as the cells of a line (`COLUMNS`)."""
-        expires_at = "expired" if row.expires_at is None else format_time(row.expires_at)
+        expires_at = format_optional_time(row.expires_at) or "expired"
         cells = [render.escape(row.short_code), expires_at, self._name_key(row) or UNKNOWN]
         return [*cells, *self._names.list_cells(row.short_code, _find_state(row))]
 

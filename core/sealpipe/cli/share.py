@@ -18,7 +18,7 @@ from sealpipe.cli.local import find_state_folder
 from sealpipe.cli.opening import make_session, open_outbox
 from sealpipe.client_base import connect
 from sealpipe.errors import UsageError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.reference import FieldSpec
 from sealpipe.session import Session
 from sealpipe.share import post as sharing
@@ -126,7 +126,7 @@ def _describe_plan(
         "body_bytes": len(sealed.body),
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
         **{name: getattr(job, name) for name in _list_sent_options(job)},
-        "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
+        "expires_at": format_optional_time(sealed.expires_at),
         "views": "unlimited" if job.views is None else job.views,
         "passcode": sealed.passcode is not None,
         "custody": job.custody if sealed.wrap_at is not None else "none",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from sealpipe.api.account import Access, AccessLog, ShareInfo
@@ -11,7 +10,7 @@ from sealpipe.cli.code_lists import fetch_page, print_page, resolve_share_code
 from sealpipe.cli.known_names import KnownNames, find_state
 from sealpipe.cli.opening import open_client
 from sealpipe.lookup import walk_share_log
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 
 
 def list_(**values: Any) -> None:
@@ -66,7 +65,7 @@ def log(code: str, **values: Any) -> None:
 
 
 def _to_members(row: ShareInfo, names: KnownNames, state: str | None) -> dict[str, Any]:
-    expires_at = None if row.expires_at is None else format_time(row.expires_at)
+    expires_at = format_optional_time(row.expires_at)
     unknown = {} if row.expiry_known else {"expiry_known": False}
     members = {"short_code": row.short_code, "expires_at": expires_at, **unknown}
     return {**row.extra, **members, **names.describe(row.short_code, state)}
@@ -90,28 +89,24 @@ def _describe_log(code: str, first: AccessLog | None, entries: list[Access]) -> 
         "short_code": first.short_code,
         "entries": [_describe_access(entry) for entry in entries],
         "retention_days": first.retention_days,
-        "effective_from": _format_time(first.effective_from),
-        "effective_to": _format_time(first.effective_to),
+        "effective_from": format_optional_time(first.effective_from),
+        "effective_to": format_optional_time(first.effective_to),
     }
 
 
 def _describe_access(entry: Access) -> dict[str, Any]:
     names = ("accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
     members = {name: getattr(entry, name) for name in names}
-    return {**entry.extra, "accessed_at": _format_time(entry.accessed_at), **members}
+    return {**entry.extra, "accessed_at": format_optional_time(entry.accessed_at), **members}
 
 
 def _format_access(entry: Access) -> str:
     event = "failed passcode" if entry.failed_passcode else "opened"
     cells = (
-        _format_time(entry.accessed_at),
+        format_optional_time(entry.accessed_at),
         event,
         entry.accessed_ip,
         entry.platform,
         entry.user_agent,
     )
     return "\t".join("-" if cell is None else render.escape(cell) for cell in cells)
-
-
-def _format_time(moment: datetime | None) -> str | None:
-    return None if moment is None else format_time(moment)

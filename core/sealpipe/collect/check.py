@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from sealpipe.collect.open import name_fields
 from sealpipe.collect.options import CollectJob, SubmissionCheck
 from sealpipe.collect.results import OpenedSubmission
-from sealpipe.errors import CheckError, SealpipeError, SettingError, UsageError
-from sealpipe.parsing import format_time
+from sealpipe.errors import CheckError, SealpipeError, SettingError, UsageError, quote_input
+from sealpipe.parsing import format_optional_time
 from sealpipe.plugin import Context
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import read_tables
@@ -107,7 +107,7 @@ def _describe_submission(job: CollectJob, submission: OpenedSubmission) -> bytes
         "schema": 1,
         "request": job.short_code,
         "submission": submission.marker,
-        "created_at": None if submission.created_at is None else format_time(submission.created_at),
+        "created_at": format_optional_time(submission.created_at),
         "fields": rows,
     }
     return json.dumps(members).encode()
@@ -135,6 +135,7 @@ def _read_table(name: str, table: Mapping[str, Any]) -> tuple[tuple[str, ...], f
         )
     if unknown := sorted(table.keys() - {"argv", "timeout"}):
         raise SettingError(
-            f"checks.{name} sets {unknown[0][:40]!r}, which is not a setting", remedy="remove it"
+            f"checks.{name} sets {quote_input(unknown[0])}, which is not a setting",
+            remedy="remove it",
         )
     return tuple(argv), float(timeout)

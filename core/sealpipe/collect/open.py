@@ -27,7 +27,7 @@ from sealpipe.errors import (
     WireError,
     WrongKeyError,
 )
-from sealpipe.parsing import fill_name, format_time
+from sealpipe.parsing import fill_name, format_optional_time
 from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference, parse
@@ -334,7 +334,7 @@ def _write_to_folder(
         {"file": name, "key": field.key, "type": field.type}
         for name, field in zip(names, received.fields, strict=True)
     ]
-    created = None if received.created_at is None else format_time(received.created_at)
+    created = format_optional_time(received.created_at)
     index = {"schema": 1, "short_code": received.short_code, "created_at": created, "fields": rows}
     stored = [
         SinkField(name, field.value) for name, field in zip(names, received.fields, strict=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sealpipe.ci_systems import PLUGINS
-from sealpipe.errors import NotConfiguredError, SettingError, find_similar
+from sealpipe.errors import NotConfiguredError, SettingError, find_similar, quote_input
 from sealpipe.plugin.context import PLUGIN_PREFIX, STORE_PREFIX, name_variable, to_variable
 from sealpipe.reference.text import NAME
 
@@ -122,7 +122,7 @@ def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> No
             raise SettingError(
                 (
                     f"the store {store.name} has the name of the plugin {owner}, but uses the "
-                    f"plugin {store.plugin[:60]!r}"
+                    f"plugin {quote_input(store.plugin)}"
                 ),
                 remedy=f"rename it, or set its plugin to {owner}",
             )
@@ -158,7 +158,7 @@ def find_unknown_variables(
 
 def _make_store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not NAME.fullmatch(name):
-        raise SettingError(f"the store {name[:60]!r} has an invalid name", remedy="rename it")
+        raise SettingError(f"the store {quote_input(name)} has an invalid name", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
         raise SettingError(
             f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]'

@@ -21,7 +21,7 @@ from sealpipe.delivery.recipients import Recipient, resolve_recipients
 from sealpipe.delivery.send import Deliveries
 from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
 from sealpipe.lookup import find_created_request
-from sealpipe.parsing import format_time, parse_time
+from sealpipe.parsing import format_optional_time, parse_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.prompts import Prompt
 from sealpipe.request.options import ChosenKey, RequestJob, choose_key, store_seed
@@ -287,7 +287,7 @@ def _make_entry_meta(
 
 
 def _to_response(created: CreatedRequest) -> dict[str, Any]:
-    expires_at = None if created.expires_at is None else format_time(created.expires_at)
+    expires_at = format_optional_time(created.expires_at)
     return {
         "short_code": created.short_code,
         "expires_at": expires_at,

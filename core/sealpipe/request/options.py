@@ -14,7 +14,7 @@ from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 from sealpipe.delivery.recipients import DeliveryPlan, Params
-from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageError
+from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageError, quote_input
 from sealpipe.parsing import parse_name
 from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
@@ -145,7 +145,7 @@ def parse_domain(text: str) -> str:
     """Return a domain that submitters may sign in with, in lower case. Raises UsageError."""
     name = text.lower()
     if not _DOMAIN.fullmatch(name):
-        raise UsageError(f"{text[:60]!r} is not a domain", remedy="write it as example.com")
+        raise UsageError(f"{quote_input(text)} is not a domain", remedy="write it as example.com")
     return name
 
 
@@ -159,7 +159,7 @@ def parse_address(text: str) -> str:
         network = ip_network("" if "%" in text else text, strict=True)
     except ValueError:
         raise UsageError(
-            f"{text[:60]!r} is not an IP address or range",
+            f"{quote_input(text)} is not an IP address or range",
             remedy="write it as 192.0.2.7 or 192.0.2.0/24",
         ) from None
     return str(network.network_address) if network.num_addresses == 1 else str(network)

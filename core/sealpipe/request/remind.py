@@ -18,7 +18,7 @@ from sealpipe.api.requests import RequestInfo
 from sealpipe.budget import call
 from sealpipe.delivery.recipients import DeliveryPlan, Recipient, resolve_recipients
 from sealpipe.errors import NoSubmissionError, PolicyError, PublicKeyMismatchError, UsageError
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.request.create import SecureRequest, build_request, describe_outcome
 from sealpipe.session import Session
@@ -157,7 +157,7 @@ def _store(
     outbox: EntryStore,
 ) -> SecureRequest:
     """Journal the reminder before any of its messages is sent."""
-    expires_at = None if info.expires_at is None else format_time(info.expires_at)
+    expires_at = format_optional_time(info.expires_at)
     response = {"short_code": request.short_code, "expires_at": expires_at, "replayed": True}
     meta = {
         **session.make_entry_meta("request"),

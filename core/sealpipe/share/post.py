@@ -29,7 +29,7 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.parsing import format_time
+from sealpipe.parsing import format_optional_time
 from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
@@ -287,7 +287,7 @@ def _expire_without_custody(session: Session, created: CreatedShare) -> None:
 def _note_response(posting: Posting, created: CreatedShare) -> None:
     if posting.entry is None:
         return
-    expires_at = None if created.expires_at is None else format_time(created.expires_at)
+    expires_at = format_optional_time(created.expires_at)
     response = {
         "short_code": created.short_code,
         "expires_at": expires_at,

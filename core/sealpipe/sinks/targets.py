@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, get_args
 
-from sealpipe.errors import PluginError, UsageError
+from sealpipe.errors import PluginError, UsageError, quote_input
 from sealpipe.parsing import ADD_NAME, NAME_PLACEHOLDER
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.prompts import Prompt
@@ -201,7 +201,7 @@ def map_keys(
     for key in keys:
         if keys.count(key) > 1:
             raise UsageError(
-                f"{target.text} writes the key {key[:60]!r} twice",
+                f"{target.text} writes the key {quote_input(key)} twice",
                 remedy="give each its own: #KEY=PROMPT",
             )
     return mappings
@@ -219,7 +219,7 @@ def _find_prompt(
         if name == prompt.text:
             return prompt
     raise UsageError(
-        f"{target.text}: the {source.container} has no {source.part} {name[:60]!r}",
+        f"{target.text}: the {source.container} has no {source.part} {quote_input(name)}",
         remedy=f"its {source.part}s are " + ", ".join(_describe_prompt(each) for each in prompts),
     )
 

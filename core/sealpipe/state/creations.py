@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import StateError, UsageError
-from sealpipe.parsing import format_time, parse_time
+from sealpipe.parsing import format_optional_time, format_time, parse_time
 from sealpipe.state.files import create_file, make_private_directory, refuse_newer
 
 REPEAT_SECONDS: Final = 600.0
@@ -126,7 +126,7 @@ def _make_name(base_url: str, kind: Kind, short_code: str) -> str:
 
 
 def _to_members(creation: Creation) -> dict[str, Any]:
-    expires_at = None if creation.expires_at is None else format_time(creation.expires_at)
+    expires_at = format_optional_time(creation.expires_at)
     return {
         "kind": creation.kind,
         "base_url": creation.base_url,

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 from sealpipe.api.operation import Credential
 from sealpipe.cancellation import current
-from sealpipe.errors import CredentialError, StateError, UsageError
+from sealpipe.errors import CredentialError, StateError, UsageError, quote_input
 from sealpipe.parsing import format_time, parse_time
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.state.entry import Entry, EntryCommands, wrap_secrets
@@ -284,7 +284,7 @@ class Outbox:
     def _get_path(self, entry_id: str) -> Path:
         if not _ID.fullmatch(entry_id):
             raise StateError(
-                f"{entry_id[:60]!r} is not the id of an outbox entry",
+                f"{quote_input(entry_id)} is not the id of an outbox entry",
                 remedy="list all entries: `sealpipe resume --list --all`",
             )
         return self.folder / f"{entry_id}.sealed"

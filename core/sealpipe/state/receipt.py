@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.parsing import (
     find_nearest_file,
-    format_time,
+    format_optional_time,
     parse_link_base_url,
     parse_name,
     parse_time,
@@ -72,7 +72,7 @@ class Receipt:
             "kind": "request",
             "short_code": self.short_code,
             "public_key": self.public_key,
-            "expires_at": None if self.expires_at is None else format_time(self.expires_at),
+            "expires_at": format_optional_time(self.expires_at),
             "prompts": [each._asdict() for each in self.prompts],
             "key": self.key,
             "title": self.title,

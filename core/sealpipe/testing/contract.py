@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import pytest
 
@@ -147,6 +147,10 @@ class Variable(NamedTuple):
     address: str
     text: str
 
+    def replaced(self, environ: Mapping[str, str], url: str) -> Mapping[str, str]:
+        """Return the environment with another address."""
+        return {**environ, self.name: self.text.format(url)}
+
 
 def find_address(environ: Mapping[str, str], there: Mapping[str, str]) -> Variable | None:
     """Return the variable of `environ` that has the backend's address.
@@ -159,6 +163,19 @@ def find_address(environ: Mapping[str, str], there: Mapping[str, str]) -> Variab
             address = environ[name].removeprefix(before).removesuffix(after)
             return Variable(name, address, f"{before}{{}}{after}")
     return None
+
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def applies_if(fits: Callable[[Any], bool]) -> Callable[[Test], Test]:
+    """Mark a test of a contract that is left out of classes which do not fit."""
+
+    def mark(test: Test) -> Test:
+        test.fits = fits  # type: ignore[attr-defined]
+        return test
+
+    return mark
 
 
 # The last: Python 3.15's own.
@@ -175,6 +192,16 @@ class Contract:
     name: ClassVar[str]
     built_in: ClassVar[Sequence[str]] = BUILT_IN
     """Modules with hooks that the registry loads first; others are found by their entry points."""
+
+    def __init_subclass__(cls) -> None:
+        """Leave out the tests that do not apply to a class of a plugin."""
+        super().__init_subclass__()
+        is_of_all_plugins = Contract in cls.__bases__
+        for name in () if is_of_all_plugins else dir(cls):
+            ways = (each.__dict__.get(name) for each in cls.__mro__)
+            test = next(filter(None, ways), None)
+            if fits := getattr(test, "fits", None):
+                setattr(cls, name, test if fits(cls) else None)
 
     @pytest.fixture(autouse=True)
     def _close_registries(self) -> Iterator[None]:

@@ -79,12 +79,8 @@ def index_entries(tree: Any) -> dict[str, list[Any]]:
 
 
 def list_ids(tree: Any) -> set[str]:
-    """Return the ids of all groups and entries, without those in histories."""
-    return {
-        element.findtext("UUID") or ""
-        for element in _find_root(tree).iter("Group", "Entry")
-        if _is_current(element)
-    }
+    """Return the ids of all groups and entries. What an entry was has the entry's id."""
+    return {element.findtext("UUID") or "" for element in _find_root(tree).iter("Group", "Entry")}
 
 
 def read_fields(entry: Any) -> dict[str, str]:
@@ -194,10 +190,6 @@ def _find_root(tree: Any) -> Any:
     return tree.getroot().find("Root/Group")
 
 
-def _is_current(element: Any) -> bool:
-    return bool(element.getparent().tag != "History")
-
-
 def _new_id() -> str:
     return base64.b64encode(uuid.uuid4().bytes).decode()
 
@@ -210,10 +202,8 @@ def _new_times() -> Any:
         "ExpiryTime",
         "LocationChanged",
     )
-    times = E.Times(*(etree.Element(name) for name in names), E.Expires("False"), E.UsageCount("0"))
-    for name in names:
-        times.find(name).text = _now()
-    return times
+    now = _now()
+    return E.Times(*(E(name, now) for name in names), E.Expires("False"), E.UsageCount("0"))
 
 
 def _now() -> str:

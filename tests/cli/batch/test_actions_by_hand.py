@@ -243,9 +243,11 @@ def test_a_row_that_never_was_out_needs_the_columns_of_the_file(world: BatchWorl
 def test_a_request_that_is_about_to_end_is_told(world: BatchWorld, verb: Verb) -> None:
     """No DELETE is sent so late.
 
-    The command says that it is not over yet, and the next run ends it.
+    The command says that it is not over yet. Until then nobody asks for it, and the next run ends
+    it.
     """
     path = leave(world, "request")
+    code = world.code_of("acme.example")
     world.wait(30 * DAY - 660)
     outcome = ask(world, path, verb)
     participle = {"cancel": "cancelled", "reissue": "reissued"}[verb]
@@ -253,6 +255,9 @@ def test_a_request_that_is_about_to_end_is_told(world: BatchWorld, verb: Verb) -
     assert outcome.problem.endswith(" (its request ends by itself within two minutes)")
     assert outcome.remedy == "`sealpipe batch run FILE` or a worker does it then"
     assert "DELETE" not in [method for method, _ in world.network.log]
+    world.wait(45)
+    world.run(path)
+    assert not [path for _, path in world.network.log if code in path]
     world.wait(300)
     world.run(path)
     assert world.states(path)["acme"] == {"cancel": "cancelled", "reissue": "waiting"}[verb]

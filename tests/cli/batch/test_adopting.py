@@ -145,6 +145,21 @@ def test_a_later_generation_of_a_row_that_was_over_is_found(world: BatchWorld) -
     assert (world.states(path), world.loft.puts) == ({"acme": "done"}, ["vendors/acme"])
 
 
+def test_a_later_generation_is_what_the_file_says_now(world: BatchWorld) -> None:
+    """Its row in the backup is of the generation before, which the file described differently."""
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    back_up(world)
+    world.write(FILE.replace('"Access to {system}"', '"Login for {system}"'))
+    world.run(path)
+    world.act(path, "reissue", "acme")
+    restore(world)
+    (adopted,) = world.adopt(path)
+    assert adopted.generation == 2
+    world.act(path, "remind", "acme")
+    assert world.messages("acme.example")[-1].subject.endswith(": Login for CRM")
+
+
 def test_for_a_day_a_restored_backup_makes_no_second_share(world: BatchWorld) -> None:
     path = world.write(SHARES, ROWS)
     world.run(path, only=["acme"])

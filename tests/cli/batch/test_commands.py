@@ -95,6 +95,8 @@ def test_collect_by_hand_names_the_batch_that_collects_a_request(
             "batch status vendors` says when"
         ),
     ]
+    elsewhere = vendors.sealpipe("collect", code, SEALPIPE_BATCH_DATABASE="env:ELSEWHERE")
+    assert "encrypted to a key that is not available" in elsewhere.err
     folder = vendors.home / ".local/state/sealpipe/batch"
     folder.rename(vendors.home / "elsewhere")
     assert (

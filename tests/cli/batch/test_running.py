@@ -4,6 +4,8 @@ rotated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +87,54 @@ def test_only_the_named_rows_are_run(world: BatchWorld) -> None:
     assert world.states(path) == {"acme": "waiting", "bolt": "waiting", "core": "new"}
 
 
+def refuse_to_create(world: BatchWorld, path: Path) -> None:
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
+    world.run(path)
+    del world.before
+
+
+def refuse_the_message(world: BatchWorld, path: Path) -> None:
+    world.loft.down["*"] = DOWN
+    world.run(path)
+    world.loft.down.clear()
+
+
+def refuse_the_reminder(world: BatchWorld, path: Path) -> None:
+    world.run(path)
+    world.wait(4 * DAY)
+    refuse_the_message(world, path)
+
+
+def refuse_the_values(world: BatchWorld, path: Path) -> None:
+    world.run(path)
+    world.submit(world.code_of("acme.example"))
+    world.wait(DAY)
+    refuse_the_message(world, path)
+
+
+@pytest.mark.parametrize(
+    ("fail", "action", "after"),
+    [
+        (refuse_to_create, "create", "waiting"),
+        (refuse_the_message, "create", "waiting"),
+        (refuse_the_reminder, "remind", "waiting"),
+        (refuse_the_values, "wait", "done"),
+    ],
+)
+@pytest.mark.parametrize("way", ["all", "only", "approved"])
+def test_a_run_repeats_at_once_what_failed(
+    world: BatchWorld, fail: Callable[[BatchWorld, Path], None], action: str, after: str, way: str
+) -> None:
+    """Nobody has to wait for the time of the next try, which is for workers."""
+    path = world.write(FILE, ROWS[:1])
+    fail(world, path)
+    assert (world.states(path), world.actions(path)) == ({"acme": "failed"}, {"acme": action})
+    ways = {"only": {"only": ["acme"]}, "approved": {"approved": world.plan(path)}}
+    world.run(path, **ways.get(way, {}))
+    is_left = way == "approved" and action == "wait"  # a look is no action that is approved
+    assert world.states(path) == {"acme": "failed" if is_left else after}
+
+
 def test_a_row_is_named_in_either_form_of_its_letters(world: BatchWorld) -> None:
     """Some keyboards and file systems write an accent as a sign of its own."""
     path = world.write(
@@ -151,6 +201,21 @@ def test_an_outage_leaves_most_rows_for_later(world: BatchWorld) -> None:
     del world.before
     world.wait(3600)
     assert world.run(path).counts == {"waiting": 20}
+
+
+def test_a_success_begins_the_count_of_failures_anew(world: BatchWorld) -> None:
+    path = world.write(FILE, MANY)
+    sent: list[bytes] = []
+
+    def answer_the_third_only(operation: Operation[Any]) -> Failure | None:
+        if operation.method != "POST":
+            return None
+        body = bytes(operation.body or b"")
+        sent.extend([body] if body not in sent else [])  # each is sent several times
+        return None if sent.index(body) == 2 else UNREACHABLE
+
+    world.before = answer_the_third_only  # type: ignore[method-assign]
+    assert world.run(path).counts == {"failed": 2 + 3, "waiting": 1, "new": 14}
 
 
 def test_a_key_that_may_not_create_still_collects(world: BatchWorld) -> None:

@@ -9,6 +9,8 @@ import gc
 import json
 import logging
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,12 +33,13 @@ from sealpipe.batch.engine import worker as worker_module
 from sealpipe.batch.engine.actions import Outcome, Verb, act
 from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import sync
-from sealpipe.batch.engine.worker import Worker, prepare_queue
+from sealpipe.batch.engine.worker import HEARTBEAT_SECONDS, Worker, prepare_queue
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 from sealpipe.plugin import Document, Locator
 from sealpipe.secret import Secret
 from support.parts import ROOT, Postgres, run_postgres
+from support.stopwatch import stopwatch
 from support.terminal import Terminal
 
 PATIENCE = 60
@@ -543,11 +546,22 @@ def test_of_a_task_that_nobody_waits_for_every_error_but_the_databases_is_report
     assert "canary" not in caplog.text
 
 
+IMPATIENT = """
+from sealpipe.batch.engine import worker
+worker.SILENCE_SECONDS = 3
+from sealpipe.__main__ import main
+main()
+"""
+
+
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
 def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(
     user: Terminal, *, is_busy: bool
 ) -> None:
-    """And nothing that its libraries log, which is tracebacks. Afterwards another one goes on."""
+    """And nothing that its libraries log, which is tracebacks. Afterwards another one goes on.
+
+    It waits once, for three seconds here, whatever else wants the database.
+    """
     with run_postgres() as server:
         user.environ |= {
             "DATABASE_URL": server.address,
@@ -560,10 +574,21 @@ def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(
         )
         assert user.sealpipe("batch", "database", "init").code == 0
         assert user.sealpipe("batch", "run", "vendors.toml", "--only", "v0").code == 0
-        process = user.start("batch", "worker", "--output", "json")
+        process = subprocess.Popen(
+            [sys.executable, "-c", IMPATIENT, "batch", "worker", "--output", "json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=user.environ,
+            cwd=user.here,
+            text=True,
+        )
         wait_for(lambda: len(list(user.here.glob("*.link"))) >= (3 if is_busy else 60))
         server.kill()
-        out, told = process.communicate(timeout=2 * PATIENCE)
+        with stopwatch(process.pid) as passed:
+            out, told = process.communicate(timeout=2 * PATIENCE)
+            # It notices by its heartbeat, or its look for jobs, of five seconds each.
+            assert passed() < HEARTBEAT_SECONDS + 3 + 2.5
         assert out == ""
         lines = [
             line

@@ -208,6 +208,24 @@ def test_otherwise_it_is_stored_and_reported(
     assert (tmp_path / "pw").read_text() == "early"
 
 
+@pytest.mark.parametrize(
+    ("words", "effect"),
+    [
+        (("--pick", "each", "--dir", "out"), "collected, too"),
+        (("--to", "file:pw#staging_password"), "kept for `sealpipe collect --pick`"),
+    ],
+)
+def test_the_command_says_where_a_late_submission_is(
+    proxied: Proxied, job: Job, words: tuple[str, ...], effect: str
+) -> None:
+    asked = ask(job)
+    asked.answer("early")
+    job.terminal.environ["SEALPIPE_BASE_URL"] = proxied(then=late(asked)).base_url
+    done = job.run("collect", asked.file(), *words, "--after", "expire")
+    assert done.code == 0, done
+    assert f"{asked.code}: 1 submission arrived while the request expired: {effect}\n" in done.err
+
+
 def test_a_late_submission_that_cannot_be_stored_is_reported(
     call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
 ) -> None:

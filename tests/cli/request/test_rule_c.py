@@ -5,6 +5,7 @@ A fresh key is looked for; the credential's leaves candidates.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -127,6 +128,31 @@ def test_with_the_credentials_key_it_ends_with_9_the_candidates_and_how_to_go_on
         == len({each.header("idempotency-key") for each in sent})
         == 1
     )
+
+
+def test_a_fresh_key_that_is_in_two_requests_tells_neither(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    """Such a list is wrong, and nobody knows which of them has the link."""
+    posted: list[str] = []
+
+    def listed_twice(exchange: Exchange) -> None:
+        if exchange.received.method == "POST":
+            posted.append(json.loads(exchange.received.body)["public_key"])
+            lost()(exchange)
+            return
+        rows = [
+            {"short_code": code, "expired_at": None, "public_key": posted[0]}
+            for code in ("one", "two")
+        ]
+        pagination = {"page": 1, "limit": 100, "total_pages": 1}
+        faults.says(200, json.dumps({"requests": rows, "pagination": pagination}))(exchange)
+
+    job = job_at(proxied(then=listed_twice))
+    done = job.run(*NEW)
+    assert (done.code, done.out) == (9, ""), done
+    assert "it is one of these, newest first: one, two\n" in done.err
+    assert f"sealpipe resume {job.entries()[0]}" in done.err
 
 
 @pytest.mark.parametrize("words", [NEW, (*ASK, "--deadline", "30s")], ids=["new", "credential"])

@@ -122,14 +122,17 @@ class TestWhatIsStored:
         put_refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "does not exist")
 
     def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
-        tags = [{"Key": "team", "Value": "a"}]
+        tags = [{"Key": "a-team", "Value": "us"}, {"Key": "z-team", "Value": "them"}]
         vendor.create_secret(
             Name="db", SecretString="{}", Description="ours", Tags=tags, KmsKeyId="alias/k"
         )
-        put(environ, "aws-sm:db", {"a": "x"}, "replace")
+        put(environ, "aws-sm:db", {"a": "x"}, "replace", marker="a")
+        put(environ, "aws-sm:db", {"a": "y"}, "replace", marker="b")
         found = vendor.describe_secret(SecretId="db")
         assert (found["Description"], found["KmsKeyId"]) == ("ours", "alias/k")
-        assert tags[0] in found["Tags"]
+        assert [tag for tag in found["Tags"] if tag["Key"] != TAG] == tags
+        assert markers(vendor, "db") == ["a", "b"]
+        assert members(vendor, "db") == {"a": "y"}
 
 
 class TestMarkers:

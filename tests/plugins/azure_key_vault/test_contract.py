@@ -28,7 +28,7 @@ class _OnFake:
         return found
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "1"}
+        return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "0.3"}
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN, SECRET)
@@ -73,10 +73,8 @@ class TestAzureKvSinkWhole(_OnFake, SinkContract):
 
     keys = ("", "", "")
     single = True
+    at = SinkContract.at
     atomic = frozenset()
-
-    def at(self, url: str) -> None:
-        del url
 
     def target(self) -> str:
         return f"whole-{next(self.numbers)}"

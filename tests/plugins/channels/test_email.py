@@ -118,6 +118,7 @@ class TestTheMessage:
             "ops@acme.example",
             "A secret for you",
         )
+        assert b"\r\nSubject: A secret for you\r\n" in mailbox.received[0].content
         assert mail["Auto-Submitted"] == "auto-generated"
         assert mail["Message-ID"].endswith("@acme.example>")
         assert abs(mail["Date"].datetime.timestamp() - time.time()) < 60
@@ -409,6 +410,12 @@ class TestWhatTheServerAnswers:
                 AccessDeniedError,
                 f"does not accept mail for {TO} (550)",
             ),
+            *(
+                (stage, f"{code} login", BackendAuthError, f"requires a login first ({code})")
+                for stage in ("mail", "rcpt", "data")
+                for code in (530, 534, 535, 538)
+            ),
+            ("rcpt", "252 perhaps", AccessDeniedError, f"does not accept mail for {TO} (252)"),
             ("data", "452 4.3.1 full", UnavailableError, "asks to try again later (452)"),
             ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
@@ -421,6 +428,11 @@ class TestWhatTheServerAnswers:
         assert error.message == f"the mail server at 127.0.0.1:{mailbox.port} {says}"
         assert "Server-Words" not in told(error)
         assert not mailbox.received
+
+    def test_a_server_that_forwards_the_message_takes_it(self, mailbox: Mailbox) -> None:
+        mailbox.answers.rcpt = "251 it has moved, and I send it on"
+        email(mailbox).send(TO)
+        assert len(mailbox.received) == 1
 
     @pytest.mark.parametrize("stage", ["mail", "rcpt"])
     def test_a_connection_lost_before_the_last_dot_sent_nothing(

@@ -26,6 +26,7 @@ from sealpipe.registry import Registry
 from sealpipe.sources.resolve import resolve
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.local.exec_source import ExecSettings
+from sealpipe_plugins.program import run_program
 from support.backends import opened
 from support.parts import ROOT
 
@@ -298,6 +299,8 @@ def test_much_on_stderr_holds_nothing_up() -> None:
         "sys.stderr.write('f' * 9)"
     )
     assert opened(fetched("exec:loud", config=named(loud={"argv": python(code)}))[0]) == b"out\n"
+    done = run_program(python(code), "loud", environ={}, timeout=60)
+    assert (len(done.errors), done.errors_length) == (64 * 1024, 3_000_009)
 
 
 def test_a_command_gets_no_input_no_terminal_and_nothing_of_ours() -> None:

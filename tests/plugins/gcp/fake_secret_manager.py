@@ -145,6 +145,8 @@ class FakeSecretManager(FakeWeb):
         match asked.path.split("/")[1:]:
             case ["token"]:
                 return self._grant(asked)
+            case ["id-token"] if asked.query == {"api-version": "2.0", "audience": "a"}:
+                return Reply(200, {"value": job_token(f"https://iam.googleapis.com/{PROVIDER}")})
             case ["expired"]:
                 return _refuse("invalid_grant", "Token has been expired or revoked.")
             case ["v1", "token"]:

@@ -36,7 +36,7 @@ class _OnFake:
         return found
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "1"}
+        return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "0.3"}
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN, REFRESH_TOKEN, "Canary-client")
@@ -78,9 +78,7 @@ class TestGcpSmSinkWhole(_OnFake, SinkContract):
 
     keys = ("", "", "")
     single = True
-
-    def at(self, url: str) -> None:
-        del url
+    at = SinkContract.at
 
     def target(self) -> str:
         return f"whole-{next(self.numbers)}"

@@ -84,10 +84,24 @@ class TestFiles:
         assert values(environ, "gcp-sm:db") == [b"x"]
         assert google.asked[-1].headers["x-goog-user-project"] == "billed"
 
+    @pytest.mark.parametrize(("source", "asked"), [("file", []), ("url", ["/id-token"])])
     def test_the_file_that_a_federated_job_is_given(
-        self, google: FakeSecretManager, environ: dict[str, str], file: Path, tmp_path: Path
+        self,
+        google: FakeSecretManager,
+        environ: dict[str, str],
+        file: Path,
+        tmp_path: Path,
+        source: str,
+        asked: list[str],
     ) -> None:
+        """It names where the job's own token is: a file, or an address with a query."""
         (tmp_path / "token").write_text(job_token(f"https://iam.googleapis.com/{PROVIDER}"))
+        url = f"{google.base_url}/id-token?api-version=2.0&audience=a"
+        token_format = {"type": "json", "subject_token_field_name": "value"}
+        sources = {
+            "file": {"file": str(tmp_path / "token")},
+            "url": {"url": url, "format": token_format},
+        }
         members = {
             "audience": f"//iam.googleapis.com/{PROVIDER}",
             "token_url": f"{google.base_url}/v1/token",
@@ -96,11 +110,9 @@ class TestFiles:
             "type": "external_account",
             "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
         }
-        file.write_text(
-            json.dumps({**kind, **members, "credential_source": {"file": str(tmp_path / "token")}})
-        )
+        file.write_text(json.dumps({**kind, **members, "credential_source": sources[source]}))
         assert values(environ, "gcp-sm:db") == [b"x"]
-        assert paths(google) == ["/v1/token"]
+        assert paths(google) == [*asked, "/v1/token"]
 
     def test_an_impersonated_account(
         self, google: FakeSecretManager, environ: dict[str, str], file: Path

@@ -33,7 +33,7 @@ class GitHubSecret(SinkContract):
             self.numbers = itertools.count()
             yield {"GITHUB_API_URL": self.fake.base_url, "GITHUB_TOKEN": fake_github.TOKEN}
 
-    def at(self, url: str) -> Mapping[str, str] | None:
+    def at(self, url: str) -> Mapping[str, str]:
         return {"GITHUB_API_URL": url, "GITHUB_TOKEN": fake_github.TOKEN}
 
     def place(self, number: int) -> tuple[str, ...]:
@@ -59,8 +59,7 @@ class TestGitHubRepository(GitHubSecret):
 class WithoutFaults:
     """The requests are those of a repository's secrets, or a project's variables."""
 
-    def at(self, url: str) -> None:
-        """No address: nothing to show again."""
+    at = SinkContract.at
 
 
 class TestGitHubEnvironment(WithoutFaults, GitHubSecret):
@@ -85,7 +84,7 @@ class GitLabVariable(SinkContract):
             self.numbers = itertools.count()
             yield {"CI_SERVER_URL": self.fake.base_url, "GITLAB_TOKEN": fake_gitlab.TOKEN}
 
-    def at(self, url: str) -> Mapping[str, str] | None:
+    def at(self, url: str) -> Mapping[str, str]:
         return {"CI_SERVER_URL": url, "GITLAB_TOKEN": fake_gitlab.TOKEN}
 
     def target(self) -> str:

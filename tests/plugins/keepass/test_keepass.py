@@ -4,6 +4,7 @@ is written here.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,15 @@ class TestWriting:
         ]
         assert keepassxc(*words, "Servers/db").splitlines() == ["db", "app", VALUE, ""]
         assert team.file.stat().st_mode & 0o777 == 0o600
+
+    def test_what_is_made_has_the_time_of_its_making(self, team: Databases) -> None:
+        begin = datetime.now(UTC).replace(microsecond=0)
+        put(team.environ(), "keepass:Vendors/db", {"": VALUE})
+        entry = team.entry("Vendors/db")
+        for made in (entry, entry.group):
+            for moment in (made.ctime, made.mtime, made.atime, made.expiry_time):
+                assert begin <= moment.replace(tzinfo=UTC) <= datetime.now(UTC)
+            assert not made.expires
 
     def test_what_it_was_stays_in_the_history(self, team: Databases) -> None:
         team.add("db", "value 0", username="app", files={"tls.pem": b"x"})

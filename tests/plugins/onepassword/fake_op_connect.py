@@ -225,6 +225,7 @@ def filled(fake: FakeConnect) -> FakeConnect:
         },
         {"id": made_id(3, "f"), "type": "STRING", "label": "twin", "value": "1"},
         {"id": made_id(4, "f"), "type": "STRING", "label": "twin", "value": "2"},
+        {"id": made_id(5, "f"), "type": "STRING", "label": "", "value": "nameless"},
     ]
     file = {"id": made_id(1, "d"), "name": "tls.pem", "size": 8, "content_path": "v1/anything"}
     fake.contents[file["id"]] = b"-----\r\n\x00"

@@ -94,6 +94,7 @@ class TestConnect:
             ("Admin/password", b"root's"),
             ("Admin/host", b"db.example"),
             ("twin", b"1"),
+            (made_id(5, "f"), b"nameless"),
         ]
         assert values(registry, "op://Prod env/db#Word=Admin/password") == [("Word", b"root's")]
 
@@ -118,7 +119,7 @@ class TestConnect:
         theirs = {
             field.label: field.value
             for field in item.fields
-            if field.section is None and field.label != "twin"
+            if field.section is None and field.label not in ("twin", "")
         }
         ours = dict(values(connected(fake), "op://Prod env/db#username,password"))
         assert theirs == {

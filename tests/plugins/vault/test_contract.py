@@ -53,7 +53,7 @@ class TestVersionedKeys(OnTheWay, Vault):
     mount = "secret"
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1"}
+        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "0.3"}
 
     def written(self, members: dict[str, Any]) -> str:
         path = f"contract/{next(self.numbers)}"
@@ -96,7 +96,7 @@ class VaultSink(SinkContract):
         return {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": self.token}
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {"VAULT_ADDR": url, "VAULT_TOKEN": self.token, "VAULT_CLIENT_TIMEOUT": "1"}
+        return {"VAULT_ADDR": url, "VAULT_TOKEN": self.token, "VAULT_CLIENT_TIMEOUT": "0.3"}
 
     def target(self) -> str:
         return f"{self.mount}/contract/{self.mount}-{next(self.numbers)}"

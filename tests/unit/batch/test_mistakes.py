@@ -45,6 +45,12 @@ def test_a_mistake_of_every_row_is_told_once(tmp_path: Path) -> None:
     assert line.startswith("batch.toml:7:20: restrict-domain: '{email}' is not a domain; write")
 
 
+def test_values_that_contradict_each_other_are_told_at_the_first(tmp_path: Path) -> None:
+    tables = '[request]\nask = [\n  "Password",\n  "User",\n  "Password",\n]\n'
+    (line,) = lines(tmp_path, tables)
+    assert line.startswith("batch.toml:7:3: two prompts have the id 'password'")
+
+
 def test_a_mistake_of_one_row_names_row_and_column(tmp_path: Path) -> None:
     (line,) = lines(tmp_path, REQUEST, 'name,email\nacme,"a\nb"\nbeta,bob@example.com\n')
     assert line.startswith("rows.csv:2, email: send: the cell contains a line break")

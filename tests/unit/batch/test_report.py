@@ -7,10 +7,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -295,6 +297,18 @@ def test_the_chart_has_a_text_with_its_numbers() -> None:
     told = report()
     assert describe_chart(told) in draw_chart(told)
     assert describe_chart(told).endswith("1 of 5 at the end. Delivered: 4 of 5.")
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 11, 40, 400])
+def test_the_chart_names_a_few_moments_from_the_first_to_near_the_last(days: int) -> None:
+    told = make_report("v", "request", "https://api.example/v1", ROWS, REMINDED, BEGIN + days * DAY)
+    moments = [float(x) for x in re.findall(r'<text x="([0-9.]+)" y="248"', draw_chart(told))]
+    assert 3 <= len(moments) <= 5
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert min(gaps) > 0
+    assert max(gaps) - min(gaps) < 1
+    assert moments[0] == 44
+    assert moments[-1] + gaps[0] > 704
 
 
 def test_a_batch_without_deliveries_has_no_chart() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe import errors
 from sealpipe.api import responses
-from sealpipe.errors import SealpipeError, WireError
+from sealpipe.errors import SealpipeError, WireError, quote_input
 
 CLASSES = {
     name: kind
@@ -46,6 +46,20 @@ CONTRACT = {
     "FailedRowsError": 18,
 }
 """Exit codes by class; those below a class have its code unless they stand here themselves."""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 60, repr("x" * 60)),
+        ("x" * 61, repr("x" * 60 + "...")),
+        ("a\nb\x1b[31m", r"'a\nb\x1b[31m'"),
+    ],
+)
+def test_what_somebody_wrote_is_quoted_in_a_bounded_length_on_one_line(
+    text: str, shown: str
+) -> None:
+    assert quote_input(text) == shown
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -51,12 +51,26 @@ def test_a_credential_that_others_can_write_is_refused(tmp_path: Path, mode: int
     assert read_key(file) == KEY
 
 
-def test_a_group_that_is_not_the_users_own_is_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("user", "group", "is_own"),
+    [
+        (0, 0, True),
+        (0, 12345, False),
+        (12345, 12345, True),  # neither has a name: the user's own group has the user's number
+        (12345, 12346, False),
+        (12346, 12345, False),
+    ],
+)
+def test_a_group_that_is_not_the_users_own_is_others(
+    tmp_path: Path, user: int, group: int, *, is_own: bool
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
     file = key_in(tmp_path, 0o660)
-    assert read_key(file) == KEY  # root's group is root
-    os.chown(file, 0, 12345)
+    os.chown(file, user, group)
+    if is_own:
+        assert read_key(file) == KEY
+        return
     with pytest.raises(CredentialError, match="a group can write"):
         read_key(file)
 

@@ -364,6 +364,20 @@ def test_verify_without_a_head_says_what_it_cannot_find(user: Terminal) -> None:
     log.write_bytes(lines(log)[0])
     done = user.sealpipe("audit", "verify", "audit.jsonl", **config)
     assert (done.code, done.err) == (0, "lines cut off at the end do not show without --head\n")
+    head = re.search(r"[0-9]+:[0-9a-f]{64}", done.out)
+    assert head is not None
+    again = user.sealpipe("audit", "verify", "audit.jsonl", "--head", head[0], **config)
+    assert (again.code, again.err) == (0, "")
+
+
+def test_verify_says_what_is_wrong_and_nothing_of_what_it_cannot_find(user: Terminal) -> None:
+    config = audited(user, key="env:AUDIT_KEY")
+    assert user.sealpipe("share", "-f", "text:x", **config).code == 0
+    log = user.here / "audit.jsonl"
+    log.write_bytes(lines(log)[1])
+    done = user.sealpipe("audit", "verify", "audit.jsonl", **config)
+    assert done.code == 13
+    assert "--head" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -53,3 +53,22 @@ class TestDrawer(SinkContract):
         given = {"registry": registry, "caplog": caplog}
         with pytest.raises((AssertionError, pytest.fail.Exception, WriteConflictError)):
             test(**{name: given[name] for name in inspect.signature(test).parameters})
+
+
+def test_a_class_has_the_tests_that_apply_to_it() -> None:
+    class Far(TestDrawer):
+        def at(self, url: str) -> Mapping[str, str]:
+            return {"DRAWER": url}
+
+    class Near(Far):
+        at = SinkContract.at
+        marks = False
+
+    def has(kind: type[SinkContract], test: str) -> bool:
+        return getattr(kind, test) is not None
+
+    kinds = (TestDrawer, Far, Near)
+    refused = "test_a_refused_write_is_an_error_that_quotes_nothing"
+    assert [has(kind, refused) for kind in kinds] == [False, True, False]
+    rotated = "test_what_was_rotated_since_is_left_alone"
+    assert [has(kind, rotated) for kind in kinds] == [True, True, False]

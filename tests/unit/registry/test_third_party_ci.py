@@ -75,6 +75,15 @@ def test_it_is_found_among_distributions_without_entry_points(site: Site) -> Non
     assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
 
 
+def test_it_is_found_in_the_last_folder_behind_one_that_does_not_exist(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(site, "buildfarm", "ACME_FARM")
+    others = [folder for folder in sys.path if folder != str(site.folder)]
+    monkeypatch.setattr(sys, "path", [*others, str(tmp_path / "gone"), str(site.folder)])
+    assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
+
+
 def test_it_is_the_same_one_after_any_look_up(site: Site) -> None:
     install(site, "second", "ACME_FARM", "one")
     install(site, "first", "ACME_FARM", "two")

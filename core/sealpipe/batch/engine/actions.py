@@ -38,7 +38,7 @@ from sealpipe.batch.steps.states import (
     is_troubled,
     move,
 )
-from sealpipe.errors import NotFoundError, UsageError
+from sealpipe.errors import NotFoundError, UsageError, quote_input
 from sealpipe.parsing import format_time
 from sealpipe.wire import link
 
@@ -104,7 +104,7 @@ def find_row(engine: Engine, key: str) -> Row:
         return row
     known = sorted(each.key or "" for each in engine.store.list_rows(engine.batch, contents=True))
     problem = (
-        f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done"
+        f"batch {engine.batch.name} has no row {quote_input(key)}; nothing was done"
         if key
         else "give the KEY of a row"
     )

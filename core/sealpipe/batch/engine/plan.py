@@ -167,7 +167,8 @@ def _choose_action(
         return "reissue" if progress.wish == "reissue" else "done"
     if phase is not State.WAITING:
         return "create"
-    is_due = due.at is not None and due.at <= now
+    # A run repeats at once what failed.
+    is_due = due.at is not None and (due.at <= now or state is State.FAILED)
     is_over_now = progress.expires_at is not None and progress.expires_at <= now
     if is_due and is_over_now and progress.reissued < schedule.reissues:
         return "reissue"  # unless the look that comes first finds that it was opened

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -75,13 +75,11 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row to take whether or not it is due: because it failed, is named, or was approved."""
+    """A row to take: because it failed, is named, or was approved."""
 
     row_id: str
     steps: tuple[Step, ...] = ()
     """The steps that are approved; empty for all."""
-    is_forced: bool = False
-    """Whether its next step is done now, even if it is due later."""
 
 
 class Runner:
@@ -101,8 +99,10 @@ class Runner:
         self._engine = engine
         self._is_round = is_round
         self._ends_at = None if seconds is None else time.monotonic() + seconds
-        self._tasks = None if tasks is None else list(tasks)
+        self._tasks = [] if tasks is None else list(tasks)
         self._takes_due = tasks is None
+        self._failed: Mapping[str, None] = {}
+        """The rows that failed before this run: it repeats their step, even if it is due later."""
         self._threads = threads
         self._on_change = on_change
         self._lock = threading.Lock()
@@ -121,9 +121,11 @@ class Runner:
         counts = store.count_states(engine.batch)
         engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
         engine.breaker = Breaker()
-        if self._tasks is None and not self._is_round:
+        if not self._is_round:
             failed = store.list_rows(engine.batch, states=[State.FAILED])
-            self._tasks = [Task(row.id, is_forced=True) for row in failed]
+            self._failed = dict.fromkeys(row.id for row in failed)
+        if self._takes_due:
+            self._tasks = [Task(row_id) for row_id in self._failed]
         next_due = store.find_next_due(engine.batch)
         has_due = self._takes_due and next_due is not None and next_due <= store.now()
         if (self._tasks or has_due) and not self._is_round:
@@ -188,11 +190,12 @@ class Runner:
             return False
         task = self._pop_task()
         if task is not None:
+            repeats = task.row_id in self._failed
             row = store.claim_row(
-                engine.batch, task.row_id, self._name_claim(), LEASE, due=not task.is_forced
+                engine.batch, task.row_id, self._name_claim(), LEASE, due=not repeats
             )
             if row is not None:
-                self._report(engine.advance(row, force=task.is_forced, steps=task.steps))
+                self._report(engine.advance(row, force=repeats, steps=task.steps))
             return True
         if not self._takes_due:
             return False

@@ -16,7 +16,7 @@ from sealpipe.batch.engine.run import Runner, RunResult, Task
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import suggest_name
-from sealpipe.errors import UsageError
+from sealpipe.errors import UsageError, quote_input
 from sealpipe.session import Session
 
 
@@ -34,7 +34,7 @@ def open_engine(session: Session, store: BatchStore, name: str) -> Engine:
             else "`sealpipe batch run FILE` makes one"
         )
         raise UsageError(
-            f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy
+            f"there is no batch {quote_input(name)} in the {store.description}", remedy=remedy
         )
     rated = session.with_transport(RatedTransport(session.transport, store.rate))
     return Engine(rated, store, batch, restore_definition(batch))
@@ -101,7 +101,7 @@ def _make_tasks(
         return [Task(row_id) for row_id in named]
     actions = {find_row(engine, row.key).id: row.action for row in approved.approvable}
     return [
-        Task(row_id, ALLOWED_STEPS[action], is_forced=True)
+        Task(row_id, ALLOWED_STEPS[action])
         for row_id, action in actions.items()
         if not named or row_id in named
     ]

@@ -27,6 +27,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
 from psycopg.errors import UndefinedFunction, UndefinedTable
+from psycopg_pool import AsyncConnectionPool
 
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.postgres import REFUSED_REMEDY, check_address, is_passing
@@ -54,6 +55,8 @@ MAX_JOBS: Final = 100
 HEARTBEAT_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
+SILENCE_SECONDS: Final = 30.0
+"""A worker ends if its database has not answered for so long, which is longer than a restart."""
 _GRACE_SECONDS: Final = 90.0  # a step that has begun may end
 _CHANGE_SECONDS: Final = 5.0
 """Seconds that a change may take that is under way even then."""
@@ -80,8 +83,25 @@ async def _apply_schema(address: Secret, ca_file: Path | None) -> None:
 
 
 def _make_app(address: Secret, ca_file: Path | None, size: int = 2) -> App:
-    connector = PsycopgConnector(kwargs=check_address(address, ca_file), min_size=1, max_size=size)
+    settings = check_address(address, ca_file)
+    connector = PsycopgConnector(pool_factory=_Pool, kwargs=settings, min_size=1, max_size=size)
     return App(connector=connector)
+
+
+class _Pool(AsyncConnectionPool):
+    """Waits once for a database that does not answer: a worker that ends for it has more calls."""
+
+    _since: float | None = None
+    """When the first of the calls began that wait for it."""
+
+    async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:
+        now = time.monotonic()
+        self._since = self._since or now
+        # Nothing at all would refuse a connection that is ready, too.
+        left = max(self._since + SILENCE_SECONDS - now, 0.1)
+        connection = await super().getconn(left if timeout is None else min(timeout, left))
+        self._since = None
+        return connection
 
 
 def _is_passing(error: ConnectorException) -> bool:
