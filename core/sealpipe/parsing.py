@@ -164,7 +164,11 @@ def is_cleartext(scheme: str, host: str) -> bool:
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
-def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
+def check_http_url(name: str, text: str, allow_cleartext: str) -> str:
+    """Check a URL called `name` in errors, and return it in its one spelling.
+
+    `allow_cleartext` is what http:// would send unencrypted.
+    """
     try:
         parts = urlsplit(text)
         number = parts.port  # raises ValueError for an invalid port
@@ -203,7 +207,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 def parse_base_url(text: str) -> str:
     """Check the API's URL. It must end in /v1, which is never added."""
-    url = _check_http_url("the base URL", text, "the credential")
+    url = check_http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
         raise SettingError(
             "the base URL does not end in /v1", remedy="add /v1 at the end of SEALPIPE_BASE_URL"
@@ -213,7 +217,7 @@ def parse_base_url(text: str) -> str:
 
 def parse_link_base_url(text: str) -> str:
     """Check the URL that links start with."""
-    return _check_http_url("the link base URL", text, "the page that opens the link")
+    return check_http_url("the link base URL", text, "the page that opens the link")
 
 
 def parse_service_tag(text: str) -> str:

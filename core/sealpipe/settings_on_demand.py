@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sealpipe import parsing
+from sealpipe import addresses, parsing
 from sealpipe.errors import UsageError
-from sealpipe.reference import parse, parse_target
+from sealpipe.reference import Reference, parse, parse_target
 from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
 
 
@@ -19,6 +19,12 @@ def parse_choice(text: str) -> str:
     if not text.strip():
         raise UsageError("the value is empty", remedy="check the variable that it comes from")
     return text
+
+
+def parse_database(text: str) -> str | Reference:
+    """Parse the address of a server's database, or a reference to it."""
+    is_address = text.startswith(("sqlite:", "postgresql:", "postgres:"))
+    return text if is_address else parse(text, "the database")
 
 
 _REQUEST_NAME = Setting(
@@ -274,6 +280,90 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             "Whether the plan includes custody wraps.",
             choices=("on", "off"),
         ),
+    ),
+    "custody": (make_print_setting("custody secret"),),
+    "server": (
+        Setting(
+            "database",
+            "The service's database, or a reference to its address.",
+            parse_database,
+            metavar="URL|REF",
+        ),
+        Setting(
+            "public_url",
+            "Where the service is reached: https, or http on this machine.",
+            addresses.parse_public_url,
+            metavar="URL",
+        ),
+        Setting(
+            "tag", "The service's short tag, for good.", parsing.parse_service_tag, "svc", "TAG"
+        ),
+        Setting(
+            "workers", "How many processes serve.", parsing.parse_count, default="1", metavar="N"
+        ),
+        Setting(
+            "listen",
+            "Where to listen. Beyond loopback it takes TLS, or --trusted-proxy.",
+            addresses.parse_listen_address,
+            default="127.0.0.1:8080",
+            metavar="ADDRESS:PORT",
+        ),
+        Setting("socket", "Unix socket to listen at, instead of --listen.", metavar="PATH"),
+        Setting("tls_cert", "Certificate with its chain (PEM).", metavar="FILE"),
+        Setting("tls_key", "The certificate's key (PEM).", metavar="FILE"),
+        repeatable(
+            "trusted_proxy",
+            "Network of proxies: only they may call without TLS, and say who calls them",
+            "CIDR",
+            addresses.parse_network,
+        ),
+        Setting("account", "The account.", default="default", metavar="NAME"),
+        Setting("org", "The organisation that the key acts for.", metavar="NAME"),
+        Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),
+        Setting(
+            "scope",
+            "A scope, or `all`; may be repeated. Default: shares:write.",
+            multiple=True,
+            metavar="SCOPE",
+        ),
+        Setting(
+            "custody",
+            "Which shares the key can read.",
+            default="self",
+            choices=("none", "self", "account"),
+        ),
+        Setting(
+            "custody_public_key",
+            "Register this key, whose secret `sealpipe custody new` printed on the client.",
+            metavar="PUBLIC_KEY",
+        ),
+        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
+        Setting(
+            "rate",
+            "Requests per minute: a number, `plan`, or `unset` (no access).",
+            parsing.parse_limit,
+            metavar="N",
+        ),
+        Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
+        Setting(
+            "shares",
+            "Active shares at a time: a number, or `plan` (no limit).",
+            parsing.parse_limit,
+            metavar="N",
+        ),
+        Setting(
+            "webhooks", "Webhook endpoints: a number, or `plan`.", parsing.parse_limit, metavar="N"
+        ),
+        Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
+        Setting("zero_knowledge", "Whether custody wraps are stored.", choices=("on", "off")),
+        Setting(
+            "older_than",
+            "Delete what ended this long ago; at least 30d.",
+            parsing.parse_duration,
+            metavar="DURATION",
+        ),
+        Setting("force", "Delete also what ended less than 30 days ago.", flag=True),
+        make_print_setting("secret"),
     ),
     "webhook": (
         Setting("account", "The account whose events to send.", default="default", metavar="NAME"),

@@ -5,12 +5,9 @@ Plain HTTP to loopback, never through a proxy: http.client is enough.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import http.client
 import json
-import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit
@@ -83,49 +80,6 @@ def call_control_api(base: str, method: str, path: str, members: object = None) 
     return value
 
 
-@dataclass(frozen=True)
-class MintedKey:
-    """A new credential, and the values derived from it that a service may know.
-
-    The last one only a rehearsal.
-    """
-
-    credential: Secret
-    key_id: str
-    auth_sha256: str
-    custody_public_key: str
-    custody_sha256: str
-
-
-def mint(
-    tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes
-) -> MintedKey:
-    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes.
-
-    Specification: Credential.
-
-    The service gets only the key id, the SHA-256 (hex) of both secrets (of the custody secret only
-    a rehearsal, which keeps it out of its log), and the custody public key (base64url of 65 bytes).
-    The credential itself exists only in the return value.
-    """
-    from sealpipe.wire import keys  # here, so that other calls do not load cryptography
-
-    key_id, auth_secret, custody_secret = (
-        _base64url(token_bytes(length)) for length in (12, 32, 32)
-    )
-    return MintedKey(
-        credential=Secret(f"{tag}_sk_live_{key_id}.{auth_secret}.{custody_secret}"),
-        key_id=key_id,
-        auth_sha256=hashlib.sha256(auth_secret.encode("ascii")).hexdigest(),
-        custody_public_key=_base64url(keys.from_custody_secret(custody_secret, tag=tag).public_key),
-        custody_sha256=hashlib.sha256(custody_secret.encode("ascii")).hexdigest(),
-    )
-
-
-def _base64url(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
-
-
 class KeyOptions(TypedDict, total=False):
     """The options of `register_key`, for functions that pass them on."""
 
@@ -154,6 +108,8 @@ def register_key(
     this process. Raises RehearsalError, with `error_code` 98 or 100 if the plan does not allow
     another key.
     """
+    from sealpipe.minting import mint  # here, so that other calls do not load cryptography
+
     about = call_control_api(base, "GET", "")
     minted = mint(about["service_tag"])
     call_control_api(

@@ -8,6 +8,7 @@ would print.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
-from .control_client import call_control_api, send_request
+from .control_client import send_request
 
 
 class LinkRefusedError(SealpipeError):
@@ -102,10 +103,13 @@ class Submitter:
 
     @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
-        """Return the service tag for a link."""
-        origin, _, _ = _split_link(collect_link, self.origin, "requests")
-        tag: str = call_control_api(origin, "GET", "")["service_tag"]
-        return tag
+        """Return the service tag for a link, as its page has it."""
+        origin, path, _ = _split_link(collect_link, self.origin, "requests")
+        _, page = send_request(origin, "GET", f"/s/r/{path.rpartition('/')[2]}")
+        found = re.search(r'data-service-tag="([a-z0-9]+)"', page if isinstance(page, str) else "")
+        if found is None:
+            raise LinkRefusedError("not-found", "no service responds there")
+        return found[1]
 
     @strips_frames
     def open_form(self, collect_link: str | Secret, **identity: Any) -> dict[str, Any]:

@@ -29,6 +29,9 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     pages.py           the files of page/ and their headers
     page/              the web pages at its links: a third reading, in WebCrypto
     context.py         Service, HTTP request and call
+    supervising.py     starts the processes of a server; `worker.py` is one of them
+    front.py           who calls a server, behind proxies or not
+    logs.py            what a server tells
     administration.py  keys, accounts and custody, for whoever runs it
     database/          the data: what is decided is decided there
     journal.py, clock.py   the base

@@ -124,7 +124,7 @@ def capabilities(call: Call) -> Response:
     key, account, service = call.key, call.account, call.service
     limits = account.limits
     live, _, _ = service.store.stats(key.space)
-    body = {
+    body: dict[str, object] = {
         "api_version": API_VERSION,
         "key": {
             "key_id": key.key_id,
@@ -153,6 +153,8 @@ def capabilities(call: Call) -> Response:
         "field_types": list(service.field_types),
         "notify_on_events": list(NOTIFY_ON),
     }
+    if not service.is_rehearsal:
+        body["service"] = {"name": "sealpipe server", "version": service.version}
     return respond_with_etag(call, body)
 
 

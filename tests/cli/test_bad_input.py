@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from sealpipe_rehearsal.control_client import mint
+from sealpipe.minting import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.parts import program

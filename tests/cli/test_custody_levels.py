@@ -13,9 +13,9 @@ import pytest
 
 from sealpipe import Client
 from sealpipe.api.account import Capabilities
+from sealpipe.minting import mint
 from sealpipe.state.custody import REMEMBERED, CustodyLevels
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty
 from support.terminal import Terminal, created, opened

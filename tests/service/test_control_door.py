@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from sealpipe.minting import mint
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.log import Log, LoggedRequest
 from sealpipe_rehearsal.running_service import RunningService
 from service.callers import NO_TLS, Api, rows

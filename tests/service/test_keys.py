@@ -13,8 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from sealpipe.minting import mint
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import RehearsalError, mint
+from sealpipe_rehearsal.control_client import RehearsalError
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_service.credentials import SCOPES

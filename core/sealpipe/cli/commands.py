@@ -47,7 +47,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "plugins": ("sealpipe.cli.usage.plugins:plugins", "List installed plugins."),
     "audit": ("sealpipe.cli.usage.audit:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.usage.custody:custody", "Print the credential's custody public key."),
+    "custody": (
+        "sealpipe.cli.usage.custody:custody",
+        "Make a custody secret; print the credential's public key.",
+    ),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
         "Take a tour, or run a command, against a local service.",
@@ -55,6 +58,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rehearsal": (
         "sealpipe_rehearsal.commands:rehearsal",
         "Run the local service and manage its keys and accounts.",
+    ),
+    "server": (
+        "sealpipe.cli.usage.server:server",
+        "Run a service of your own, and manage it.",
     ),
     "completion": (
         "sealpipe.cli.completion_scripts:completion",

@@ -129,6 +129,7 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
         return
     if found is not None:
         connection.session.note_custody(has_custody=found.has_custody)
+        yield from _describe_own_service(found.extra.get("service"))
         yield report_ok(
             "plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it"
         )
@@ -137,6 +138,15 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
                 "compromise", "compromised: revoke", "create a new API key, and revoke this one"
             )
     yield from check_custody(connection.session.credential, {} if found is None else found.key)
+
+
+def _describe_own_service(told: object) -> Iterator[Finding]:
+    """Report which service of the user's own it is; the vendor's says nothing of the kind."""
+    if isinstance(told, dict):
+        names = [told.get(member) for member in ("name", "version")]
+        yield report_ok(
+            "service", " ".join(["your own service:", *(str(each) for each in names if each)])
+        )
 
 
 def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
-from sealpipe_rehearsal.control_client import mint
+from sealpipe.minting import mint
 
 KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()
 

@@ -26,11 +26,11 @@ from sealpipe.api import shares
 from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import AccessDeniedError
+from sealpipe.minting import mint
 from sealpipe.network.exchange import CHUNK_SIZE
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.network.sockets import connect
 from sealpipe.wire import envelope, keys, tokens
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.faulty import Faulty

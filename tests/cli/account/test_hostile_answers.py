@@ -13,8 +13,8 @@ import pytest
 from sealpipe.api.operation import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
 from sealpipe.custody_gate import CustodyGate
+from sealpipe.minting import mint
 from sealpipe.network.exchange import Redactor, ResponseBuffer
-from sealpipe_rehearsal.control_client import mint
 from support.faults import envelope, says
 from support.faulty import Fault, Faulty
 from support.outside_text import commands

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from sealpipe import AsyncClient, Client, NotFoundError, SealpipeError
 from sealpipe.api.operation import Credential, Failure, Response
 from sealpipe.custody_gate import CustodyGate
+from sealpipe.minting import mint
 from sealpipe.network.exchange import Redactor
-from sealpipe_rehearsal.control_client import mint
 from support.faults import echoes, message
 from support.faulty import Exchange, Fault, Faulty
 from support.terminal import Terminal

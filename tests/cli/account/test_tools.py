@@ -21,7 +21,7 @@ from sealpipe import (
     ToolError,
 )
 from sealpipe.api.mcp import REVISIONS, initialize
-from sealpipe_rehearsal.control_client import mint
+from sealpipe.minting import mint
 from support.fake_web import Reply, drop
 from support.terminal import Terminal
 

@@ -36,8 +36,8 @@ from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.sqlite import FILE_NAME
 from sealpipe.batch.database.statements import SCHEMA_VERSION
+from sealpipe.minting import mint
 from sealpipe.secret import Secret
-from sealpipe_rehearsal.control_client import mint
 from support.parts import Postgres, run_postgres
 
 HERE = Path(__file__).parent

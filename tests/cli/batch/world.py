@@ -31,6 +31,7 @@ from sealpipe.batch.engine.sync import make_plan
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
+from sealpipe.minting import mint
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.network.rate_limiter import RateLimiter
 from sealpipe.plugin import Message
@@ -45,7 +46,6 @@ from sealpipe.wire.fields import Field
 from sealpipe_rehearsal import control
 from sealpipe_rehearsal.application import is_control
 from sealpipe_rehearsal.clock import MovableClock
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.database import RehearsalDatabase
 from sealpipe_rehearsal.log import Log
 from sealpipe_rehearsal.rehearsed import RehearsedService

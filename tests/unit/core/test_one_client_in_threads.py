@@ -9,8 +9,8 @@ import pytest
 
 import sealpipe.network.service_network
 from sealpipe import Client, SealpipeError
+from sealpipe.minting import mint
 from sealpipe.network.service_network import ServiceNetwork
-from sealpipe_rehearsal.control_client import mint
 from support.ports import silent_port
 
 THREADS = 4

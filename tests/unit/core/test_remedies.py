@@ -25,8 +25,8 @@ from sealpipe import (
     resolve,
 )
 from sealpipe.errors import Note, note_remedy
+from sealpipe.minting import mint
 from sealpipe.secret import strips_frames
-from sealpipe_rehearsal.control_client import mint
 from support.commands import SEALPIPE
 
 CORE = Path(__file__).parents[3] / "core" / "sealpipe"

@@ -40,9 +40,9 @@ from sealpipe import (
 )
 from sealpipe.api.operation import Operation
 from sealpipe.arguments import RULES, Rule, check_argument, find_rule
+from sealpipe.minting import mint
 from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.playing import PlayedNetwork
 from support.terminal import PATIENCE, one_service, service

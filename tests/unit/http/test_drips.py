@@ -24,10 +24,10 @@ import trustme
 
 from sealpipe import Client
 from sealpipe.errors import ConnectError, UnavailableError, UnknownOutcomeError
+from sealpipe.minting import mint
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe_plugins import program
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.stopwatch import stopwatch
 from support.terminal import Done, Terminal

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from sealpipe import Client, SealpipeError
+from sealpipe.minting import mint
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
 
 KEY = mint().credential.reveal()

@@ -12,8 +12,8 @@ import pytest
 
 from sealpipe import Client
 from sealpipe.errors import AuthenticationError
+from sealpipe.minting import mint
 from sealpipe.wire.tokens import access_token
-from sealpipe_rehearsal.control_client import mint
 
 DATA_SEGMENTS_AT = 152
 """Where Linux's `struct tcp_info` has the number of segments that brought data."""

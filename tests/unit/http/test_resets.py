@@ -16,8 +16,8 @@ import pytest
 
 from sealpipe import AsyncClient
 from sealpipe.errors import ConnectError, RetriesExhaustedError
+from sealpipe.minting import mint
 from sealpipe.network.plugin_network import PluginNetwork
-from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
 
 KEY = mint().credential.reveal()

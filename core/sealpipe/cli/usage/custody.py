@@ -1,4 +1,4 @@
-"""`sealpipe custody public-key`: options and help."""
+"""`sealpipe custody`: options and help."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ import click
 from sealpipe.cli.command import Command, SettingsGroup, options
 
 
+def _run(function: str, **values: Any) -> None:
+    from sealpipe.cli import custody
+
+    getattr(custody, function)(**values)
+
+
 @click.group(cls=SettingsGroup)
 def custody() -> None:
-    """Print the credential's custody public key."""
+    """Make a custody secret; print the credential's custody public key."""
 
 
 @custody.command("public-key", cls=Command)
@@ -21,6 +27,15 @@ def public_key(**values: Any) -> None:
 
     The service's app registers this key; compare the two by the fingerprint in --output json.
     """
-    from sealpipe.cli import custody
+    _run("public_key", **values)
 
-    custody.public_key(**values)
+
+@custody.command(cls=Command)
+@options("custody", common=("service_tag", "output"))
+def new(**values: Any) -> None:
+    """Make a custody secret and print it, and its public key on the next line. Makes no connection.
+
+    The service's operator registers the public key: `sealpipe server key create
+    --custody-public-key`. Its credential has two parts: append a dot and this secret.
+    """
+    _run("new", **values)

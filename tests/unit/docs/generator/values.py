@@ -12,8 +12,10 @@ METAVARS: Mapping[str, str] = {
     "[LABEL[:TYPE]=]REF": "a [reference](references.md), with the label that the recipient sees, "
     "and its type: `Login page:url=env:PAGE`",
     "127.0.0.1:PORT": "a free port of this machine's own address",
+    "ADDRESS:PORT": "an IP address of this machine and a port: `0.0.0.0:8080`, `[::1]:8080`",
     "ADDRESS": "an IP address or a range in CIDR notation",
     "CHANNEL": "a [channel](channels.md) and its recipient: `email:ann@example.com`",
+    "CIDR": "a network: `10.0.0.0/8`, or one address",
     "CODE": "a short code, as `share`, `request` and the lists print it",
     "DIR": "a folder",
     "DOMAIN": "a domain: `example.com`",
@@ -25,10 +27,13 @@ METAVARS: Mapping[str, str] = {
     "N": "a whole number from 1; where the option says so, also a word",
     "NAME": "a name",
     "NAME=REF": "a name and the [reference](references.md) of its value: `to=env:RECIPIENT`",
+    "PATH": "a path",
     "PATTERN": "a name in which `*` stands for any characters, and `?` for one",
     "PROMPT=REF": "a prompt as the form shows it, and the [reference](references.md) of its value",
+    "PUBLIC_KEY": "a custody public key, as `sealpipe custody new` prints it",
     "REF": "a [reference](references.md), never the secret itself: `vault:secret/app#password`",
     "RUN": "a CI run as the [audit log](../products/audit.md) names it, or its beginning",
+    "SCOPE": "a scope, such as `shares:write`, or `all`",
     "SECONDS": "a whole number of seconds",
     "SEQ:MARK": "a head as a command printed it",
     "SINK": "a [sink](sinks.md) and what it stores: `vault:secret/vendor/acme#password`",
@@ -36,6 +41,8 @@ METAVARS: Mapping[str, str] = {
     "TEXT": "a line of text",
     "TIME": "RFC 3339, with a time zone: `2026-12-31T12:00:00Z`",
     "URL": "an address: https, or http on this machine",
+    "URL|REF": "`sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or a "
+    "[reference](references.md) to that",
     "WHICH": "`only`, `newest`, `oldest`, `each`, or a submission's code",
     "credential|REF": "`credential`, or a [reference](references.md)",
 }
@@ -71,6 +78,13 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     },
     "resume": {"[ID]": "the id of an entry, as `--list` and errors print it"},
     "run": {"-- COMMAND ...": "a command and its arguments"},
+    "server": {
+        "FILE": "a new file",
+        "KEY_ID": "the id of a key, as `key list` prints it",
+        "NAME": "the account's name, or `org:NAME` for an organisation",
+        "URL": "where events are sent: https",
+        "WEBHOOK_ID": "the id of an endpoint, as `webhook list` prints it",
+    },
     "shares": {
         "CODE": "the share's short code",
         "[CODE|RECEIPT]...": "short codes or receipts of shares",

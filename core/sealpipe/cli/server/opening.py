@@ -1,0 +1,123 @@
+"""The database that `--database` names, and errors about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from click.core import ParameterSource
+
+from sealpipe.cli import render
+from sealpipe.cli.disclosure import Disclosure, plan_disclosure
+from sealpipe.cli.local import make_registry
+from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+from sealpipe.sources.resolve import resolve_secret
+from sealpipe_service.database.access import AddressError, DatabaseError, SchemaError
+from sealpipe_service.database.decisions import Store
+from sealpipe_service.database.opening import open_database
+
+DATABASE = ("database",)
+
+
+def read_database(values: Mapping[str, Any]) -> Secret:
+    """Return the address of the database. Raises UsageError, and the errors of its source."""
+    given = values["database"]
+    if given is None:
+        raise UsageError(
+            "no database is named",
+            remedy="add --database sqlite:///FILE, or set SEALPIPE_SERVER_DATABASE",
+        )
+    if not isinstance(given, Reference):
+        _refuse_password(given)
+        return Secret(given)
+    registry = make_registry(values["ca_file"], None, values["deadline"])
+    try:
+        address = resolve_secret(given, "the address of a database", lambda: registry)
+    finally:
+        registry.close()
+    if address is None:
+        raise SettingError(
+            f"{given} has no value", remedy="set it to postgresql://USER@HOST/DATABASE"
+        )
+    return address
+
+
+def _refuse_password(address: str) -> None:
+    """Raise UsageError for a password in arguments, which other users of the machine can read."""
+    source = click.get_current_context().get_parameter_source("database")
+    try:
+        has_password = urlsplit(address).password is not None
+    except ValueError:
+        has_password = "@" in address
+    if has_password and source is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            "--database: the address holds a password, and arguments are for others to read",
+            remedy="put it in a variable and write its reference: --database env:DBURL",
+        )
+
+
+@contextmanager
+def told_in_our_words() -> Iterator[None]:
+    """Turn errors of the service's database into those that the user should see."""
+    try:
+        yield
+    except AddressError as error:
+        failure: UsageError = SettingError(
+            f"--database: {error}",
+            remedy="write it as sqlite:///FILE or postgresql://USER@HOST/DATABASE",
+        )
+    except SchemaError as error:
+        failure = StateError(f"the database cannot be used: {error}", remedy=_SCHEMA_REMEDY)
+    except DatabaseError as error:
+        failure = StateError(
+            f"the database cannot be used: {error}",
+            remedy="check that it runs, and that --database has its address and a login",
+        )
+    else:
+        return
+    raise failure
+
+
+_SCHEMA_REMEDY = (
+    "`sealpipe server init` makes a new one, `sealpipe server database upgrade` upgrades an older "
+    "one"
+)
+
+
+@contextmanager
+def open_store(values: Mapping[str, Any]) -> Iterator[Store]:
+    """Open the service's data for a command."""
+    address = read_database(values)
+    with told_in_our_words():
+        store = Store(open_database(address.reveal()))
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def plan_printing(what: str, values: Mapping[str, Any]) -> Disclosure:
+    """Decide, before anything is changed, whether a new secret may go to stdout."""
+    return plan_disclosure(
+        what, "run this on the service's machine, by hand", printing=values["print"]
+    )
+
+
+def print_secrets(
+    gate: Disclosure, hidden: Sequence[Secret], members: Mapping[str, Any], lines: Sequence[str]
+) -> None:
+    """Print new secrets, as JSON if there are `members`, else the lines."""
+    spelled = [Secret(render.escape_json(each.reveal())) for each in hidden] if members else hidden
+
+    def write() -> None:
+        if members:
+            render.print_json(members)
+        else:
+            render.print_result("".join(f"{line}\n" for line in lines))
+
+    gate.write(make_registry, spelled, write)

@@ -1,0 +1,205 @@
+"""`sealpipe server init` and `sealpipe server run`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sealpipe.addresses import is_any_loopback
+from sealpipe.cli import render
+from sealpipe.cli.server.accounts import add_account, check_name
+from sealpipe.cli.server.keys import ALL_SCOPES, add_key, check_scopes
+from sealpipe.cli.server.opening import (
+    plan_printing,
+    print_secrets,
+    read_database,
+    told_in_our_words,
+)
+from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.plugin.context import drop_own_variables
+from sealpipe.secret import Secret
+from sealpipe.version import __version__
+from sealpipe_service import supervising
+from sealpipe_service.database import migrating, opening
+from sealpipe_service.database.decisions import Store
+
+BACKLOG = 2048
+
+
+def init(**values: Any) -> None:
+    """Run `sealpipe server init`."""
+    url = _check_url(values)
+    check_name(values["account"])
+    gate = plan_printing("the credential", values)
+    address = read_database(values).reveal()
+    with told_in_our_words():
+        migrating.make(address)
+        store = Store(opening.open_database(address))
+        try:
+            store.set_tag(values["tag"])
+            add_account(store, values["account"], values["plan"])
+            credential = add_key(
+                store,
+                name=values["name"],
+                scopes=check_scopes((ALL_SCOPES,)),
+                custody="self",
+                account=values["account"],
+            )
+        finally:
+            store.close()
+        render.print_note(f"made the {render.escape(opening.describe(address))}")
+    exports = {
+        "SEALPIPE_BASE_URL": f"{url}/v1",
+        "SEALPIPE_LINK_BASE_URL": f"{url}/s",
+        "SEALPIPE_API_KEY": credential.reveal(),
+    }
+    render.print_note("for a client; the credential is shown only once:")
+    members = {name.removeprefix("SEALPIPE_").lower(): value for name, value in exports.items()}
+    print_secrets(
+        gate,
+        [credential],
+        members if values["output"] == "json" else {},
+        [f"export {name}={value}" for name, value in exports.items()],
+    )
+    render.print_note("now serve it: `sealpipe server run`, with the same two options")
+
+
+def _check_url(values: Mapping[str, Any]) -> str:
+    url: str | None = values["public_url"]
+    if url is None:
+        raise UsageError(
+            "no public URL is given",
+            remedy="add --public-url https://HOST, or set SEALPIPE_SERVER_PUBLIC_URL",
+        )
+    return url
+
+
+def run(**values: Any) -> None:
+    """Run `sealpipe server run`."""
+    url = _check_url(values)
+    tls = _check_tls(values)
+    _check_listening(values, has_tls=tls is not None)
+    address = read_database(values)
+    with told_in_our_words():
+        opening.check(address.reveal())
+        name = opening.describe(address.reveal())
+    settings = supervising.ServerSettings(
+        database=address.reveal(),
+        public_url=url,
+        version=__version__,
+        tls=tls,
+        proxies=values["trusted_proxy"],
+    )
+
+    def announce() -> None:
+        count = render.count(values["workers"], "process").replace("processs", "processes")
+        render.print_note(f"serving {url} from the {render.escape(name)}, {count}")
+
+    with _listen(values) as listening:
+        try:
+            supervising.serve(
+                settings, listening, values["workers"], _make_environment(address), announce
+            )
+        except supervising.WorkerError as error:
+            raise StateError(f"the service did not start: {render.escape(str(error))}") from None
+    render.print_note("stopped")
+
+
+def _make_environment(address: Secret) -> dict[str, str]:
+    """Return the environment of processes that serve: without ours, and without the address."""
+    environ = drop_own_variables(os.environ)
+    return {name: value for name, value in environ.items() if value != address.reveal()}
+
+
+def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the files of certificate and key, absolute. Raises SettingError."""
+    certificate, key = values["tls_cert"], values["tls_key"]
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--tls-cert and --tls-key belong together", remedy="give both")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: b"")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "unusable"
+        problem = reason if not isinstance(error, ssl.SSLError) else "they do not belong together"
+        raise SettingError(
+            f"--tls-cert, --tls-key: the certificate and its key cannot be read: {problem}",
+            remedy="give PEM files that this user can read, the key without a passphrase",
+        ) from None
+    return str(Path(certificate).absolute()), str(Path(key).absolute())
+
+
+def _check_listening(values: Mapping[str, Any], *, has_tls: bool) -> None:
+    """Raise UsageError if secrets would be served without TLS to whoever listens on the way."""
+    host, _ = values["listen"]
+    if has_tls or values["socket"] or is_any_loopback(host) or values["trusted_proxy"]:
+        return
+    raise UsageError(
+        f"--listen {host}: without TLS the service listens on this machine only",
+        remedy="give --tls-cert and --tls-key, or name the proxy before it with --trusted-proxy",
+    )
+
+
+@contextlib.contextmanager
+def _listen(values: Mapping[str, Any]) -> Iterator[socket.socket]:
+    """Bind the socket that all processes accept from. Raises SettingError."""
+    if values["socket"]:
+        with _listen_at_path(Path(values["socket"])) as sock:
+            yield sock
+        return
+    host, port = values["listen"]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each
+    # response on a reused connection waits 40 ms for an acknowledgement.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as sock:
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((host, port))
+            sock.listen(BACKLOG)
+        except OSError as error:
+            raise SettingError(
+                f"cannot listen on {host}:{port}: {error.strerror}",
+                remedy="choose another address with --listen",
+            ) from None
+        yield sock
+
+
+@contextlib.contextmanager
+def _listen_at_path(path: Path) -> Iterator[socket.socket]:
+    """Bind a socket at a path, in place of one that nobody listens at any longer.
+
+    Whoever can enter its folder can call, as on loopback.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        try:
+            _remove_dead(path)
+            sock.bind(os.fspath(path))
+            path.chmod(0o666)
+            sock.listen(BACKLOG)
+        except OSError as error:
+            raise SettingError(
+                f"cannot listen at {path}: {error.strerror or error}",
+                remedy="choose another path with --socket, in a folder that exists",
+            ) from None
+        try:
+            yield sock
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _remove_dead(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            return  # binding fails, and says so
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(os.fspath(path))
+            except ConnectionRefusedError:
+                path.unlink()

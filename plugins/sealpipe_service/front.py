@@ -1,0 +1,75 @@
+"""Who calls: the peer of the connection, or whom the proxy before the service names.
+
+Without TLS of our own nobody but a proxy that was named, or a program of this machine, is answered.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Front:
+    """An application behind proxies of these networks.
+
+    The peers of a `socket` of this machine (one with a path) are proxies, too.
+    """
+
+    def __init__(self, application: ASGIApp, proxies: Sequence[str], *, has_tls: bool) -> None:
+        self._application = application
+        self._proxies = [ipaddress.ip_network(each) for each in proxies]
+        self._has_tls = has_tls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            peer = read_address(scope["client"][0]) if scope["client"] else None
+            is_proxy = peer is None or is_inside(peer, self._proxies)
+            if not (self._has_tls or is_proxy or peer is None or peer.is_loopback):
+                refusal = PlainTextResponse("use https\n", 403, {"connection": "close"})
+                await refusal(scope, receive, send)
+                return
+            named = [
+                value.decode("latin-1")
+                for name, value in scope["headers"]
+                if is_proxy and name == b"x-forwarded-for"
+            ]
+            client = find_client(peer, ",".join(named), self._proxies)
+            scope = {**scope, "client": (str(client or "127.0.0.1"), 0)}
+        await self._application(scope, receive, send)
+
+
+def find_client(peer: Address | None, forwarded: str, proxies: Sequence[Network]) -> Address | None:
+    """Return who called a trusted peer: the last address in X-Forwarded-For that is no proxy's.
+
+    What stands before it was written by whoever that is, and may be made up.
+    """
+    client = peer
+    for text in reversed(forwarded.split(",")):
+        address = read_address(text.strip())
+        if address is None:
+            break
+        client = address
+        if not is_inside(address, proxies):
+            break
+    return client
+
+
+def is_inside(address: Address, networks: Sequence[Network]) -> bool:
+    """Return whether an address is in one of the networks."""
+    return any(address in network for network in networks)
+
+
+def read_address(text: str) -> Address | None:
+    """Parse an address, in IPv6 also one of IPv4; None if it is none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

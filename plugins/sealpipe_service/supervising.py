@@ -1,0 +1,160 @@
+"""Starts the processes that serve, starts another where one ends, and ends them all.
+
+It needs no package of others, and none of its processes gets an address of the database in its
+arguments or variables: see `worker`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import FrameType
+
+READY = b"ready\n"
+FAILED = b"failed "
+END_SECONDS = 35.0
+"""How long a worker may take to end: its own limit for open calls, and a bit."""
+AGAIN_SECONDS = 1.0
+"""How long to wait before another worker replaces one that did not even start."""
+
+
+class WorkerError(Exception):
+    """A worker did not start; its message says why, if that is known."""
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """What a worker has to know. `tls` are the files of certificate and key."""
+
+    database: str = field(repr=False)
+    public_url: str
+    version: str
+    tls: tuple[str, str] | None = None
+    proxies: Sequence[str] = ()
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    said: bytes = b""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.said.startswith(READY)
+
+    @property
+    def failure(self) -> str:
+        _, begun, reason = self.said.partition(FAILED)
+        return reason.decode().strip() if begun else "a process that should serve has ended"
+
+
+def serve(
+    settings: ServerSettings,
+    listening: socket.socket,
+    workers: int,
+    environ: Mapping[str, str],
+    announce: Callable[[], None],
+) -> None:
+    """Serve with some processes until SIGINT or SIGTERM, then let them finish open calls.
+
+    `environ` is their environment; `announce` is called once all of them serve. Raises WorkerError
+    if one does not start at first; later that is tried again and again.
+    """
+    line = json.dumps(asdict(settings)).encode() + b"\n"
+
+    def start() -> _Worker:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            numbers = [listening.fileno(), theirs.fileno()]
+            arguments = [sys.executable, "-P", "-m", __name__.replace("supervising", "worker")]
+            process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours, two numbers
+                [*arguments, *map(str, numbers)],
+                pass_fds=numbers,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+            )
+        ours.sendall(line)
+        return _Worker(process, ours)
+
+    team: list[_Worker] = []
+    with _told_to_stop() as stopped:
+        try:
+            team += [start() for _ in range(workers)]
+            is_announced = False
+            while not _wait(team, stopped, None):
+                for number, worker in enumerate(team):
+                    if worker.process.poll() is None:
+                        continue
+                    if not is_announced:
+                        raise WorkerError(worker.failure)
+                    worker.control.close()
+                    if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
+                        return
+                    team[number] = start()
+                if not is_announced and all(worker.is_ready for worker in team):
+                    is_announced = True
+                    announce()
+        finally:
+            _end(team)
+
+
+def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
+    """Wait until a worker said something or ended; return whether we were told to stop."""
+    sources: list[int | socket.socket] = [stopped, *(each.control for each in team)]
+    found, _, _ = select.select(sources, [], [], seconds)
+    for worker in team:
+        if worker.control in found:
+            said = worker.control.recv(4096)
+            worker.said += said
+            if not said:  # it has ended, or is about to
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    worker.process.wait(END_SECONDS)
+                worker.process.kill()
+                worker.process.wait()
+    return stopped in found
+
+
+def _end(team: Sequence[_Worker]) -> None:
+    for worker in team:
+        worker.process.terminate()
+    deadline = time.monotonic() + END_SECONDS
+    for worker in team:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(max(0.0, deadline - time.monotonic()))
+        worker.process.kill()
+        worker.process.wait()
+        worker.control.close()
+
+
+@contextlib.contextmanager
+def _told_to_stop() -> Iterator[int]:
+    """Give a descriptor that can be read from once SIGINT or SIGTERM came.
+
+    Outside of the main thread no signal comes.
+    """
+    reading, writing = os.pipe()
+
+    def note(number: int, _: FrameType | None) -> None:  # noqa: ARG001
+        os.write(writing, b".")
+
+    is_main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    previous = {number: signal.signal(number, note) for number in signals}
+    try:
+        yield reading
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        os.close(reading)
+        os.close(writing)

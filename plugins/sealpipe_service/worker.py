@@ -1,0 +1,137 @@
+"""A process that serves: `python -m sealpipe_service.worker LISTENING CONTROL`, see `supervising`.
+
+Its arguments are the numbers of two descriptors: the socket that all workers accept from, and one
+to the supervisor. There the settings arrive, as a line of JSON; the address of the database may
+hold a password, and arguments and variables are for all to read. A line goes back when it serves.
+When the other end closes, the supervisor has ended, and so does the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from .app import build
+from .clock import Clock
+from .context import Service
+from .database.access import DatabaseError
+from .database.decisions import Store
+from .database.opening import open_database
+from .front import Front
+from .logs import LoggedJournal, start_logging
+from .supervising import FAILED, READY, ServerSettings
+
+MAX_BODY = 20 * 1024 * 1024
+GRACE_SECONDS = 30
+_logger = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that says when it serves, and is ended by signals without dying of them."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        self._announce()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End after open calls are finished; after a second signal at once."""
+
+        def end(number: int, _: FrameType | None) -> None:  # noqa: ARG001
+            self.force_exit = self.should_exit
+            self.should_exit = True
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, end)
+        yield
+
+
+def make_config(service: Service, settings: ServerSettings) -> uvicorn.Config:
+    """Return uvicorn's configuration: HTTP/1.1 only, no server header, no access log."""
+    certificate, key = settings.tls or (None, None)
+    return uvicorn.Config(
+        Front(build(service), settings.proxies, has_tls=certificate is not None),
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,  # the service sets Date itself
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        # Longer than a client's pool keeps a connection, so that none is closed during a request.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+def make_service(settings: ServerSettings) -> Service:
+    """Open the database and return the service. Raises DatabaseError."""
+    store = Store(open_database(settings.database, is_checked=True))
+    return Service(
+        store,
+        Clock(),
+        LoggedJournal(),
+        store.tag() or "svc",
+        secrets.token_bytes,
+        max_body=MAX_BODY,
+        extended=True,
+        public_url=settings.public_url,
+        version=settings.version,
+    )
+
+
+def work(listening: socket.socket, control: socket.socket) -> int:
+    """Serve until a signal, or until the supervisor has ended; return the exit code."""
+    start_logging()
+    stream = control.makefile("rwb", buffering=0)
+    read: dict[str, Any] = json.loads(stream.readline())
+    settings = ServerSettings(**read)
+    try:
+        service = make_service(settings)
+    except DatabaseError as error:
+        stream.write(FAILED + f"{error}\n".encode())
+        return 1
+    try:
+        server = Server(make_config(service, settings), lambda: _announce(control))
+        server.run(sockets=[listening])
+    finally:
+        service.store.close()
+    return 0
+
+
+def _announce(control: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the supervisor has ended
+        control.sendall(READY)
+    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+
+
+def _end_with(control: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        control.recv(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(work(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3])))
