@@ -1,0 +1,114 @@
+"""Who calls a service of one's own: behind proxies, at a socket, with a certificate of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trustme
+
+from sealpipe_service.front import Front, find_client, read_address
+from support.own_service import make_own_service, stop
+
+PROXIES = [ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8")]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "192.0.2.7", "192.0.2.7"),
+        ("10.0.0.1", "198.51.100.1, 192.0.2.7", "192.0.2.7"),
+        ("10.0.0.1", "198.51.100.1, 192.0.2.7, 10.0.0.9", "192.0.2.7"),
+        ("10.0.0.1", "made up, 10.0.0.9", "10.0.0.9"),
+        ("10.0.0.1", "192.0.2.7, ", "10.0.0.1"),
+        ("10.0.0.1", "::ffff:192.0.2.7", "192.0.2.7"),
+        ("fd00::1", "2001:db8::7", "2001:db8::7"),
+        ("10.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.2"),
+    ],
+)
+def test_who_called_is_the_last_address_that_is_no_proxys(
+    peer: str, forwarded: str, client: str
+) -> None:
+    assert find_client(read_address(peer), forwarded, PROXIES) == ipaddress.ip_address(client)
+
+
+def ask(
+    peer: str | None, *, has_tls: bool = False, forwarded: str = "192.0.2.7"
+) -> tuple[int, str]:
+    """Ask an application behind a front from some address; return the status and who it saw."""
+    seen = []
+    sent: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
+        seen.append(scope["client"][0])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nobody reads")
+
+    scope = {
+        "type": "http",
+        "client": None if peer is None else (peer, 1),
+        "headers": [(b"x-forwarded-for", forwarded.encode())],
+        "method": "GET",
+        "path": "/",
+    }
+    front = Front(application, ["10.0.0.0/8"], has_tls=has_tls)
+    asyncio.run(front(scope, receive, send))
+    return sent[0]["status"], "".join(seen)
+
+
+def test_without_tls_only_this_machine_and_named_proxies_are_answered() -> None:
+    assert ask("10.0.0.1") == (200, "192.0.2.7")
+    assert ask("127.0.0.1") == (200, "127.0.0.1")
+    assert ask("::1") == (200, "::1")
+    assert ask("192.0.2.9") == (403, "")
+    assert ask("::ffff:192.0.2.9") == (403, "")
+    assert ask("192.0.2.9", has_tls=True) == (200, "192.0.2.9")
+    assert ask(None) == (200, "192.0.2.7"), "at a socket with a path the peer is the proxy"
+
+
+def test_it_serves_at_a_socket_which_is_gone_afterwards(tmp_path: Path) -> None:
+    own = make_own_service(tmp_path)
+    path = own.operator.here / "s.sock"
+    for _ in range(2):  # the second time in place of what a killed one left
+        process = own.start("--socket", str(path))
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+            answer = client.get(f"{own.public_url}/readyz")
+        assert answer.json() == {"status": "ok"}
+        process.kill()
+        process.communicate()
+        assert path.exists()
+    process = own.start("--socket", str(path))
+    assert stop(process) == 0
+    assert not path.exists()
+
+
+def test_it_serves_with_a_certificate_of_its_own(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    own = make_own_service(tmp_path)
+    own.public_url = own.public_url.replace("http://", "https://")
+    chain, key = (own.operator.here / name for name in ("chain.pem", "key.pem"))
+    chain.write_bytes(b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(key)
+    with own.running("--tls-cert", str(chain), "--tls-key", str(key)):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        authority.configure_trust(context)
+        with httpx.Client(verify=context, trust_env=False) as client:
+            assert client.get(f"{own.public_url}/readyz").json() == {"status": "ok"}
+            assert client.get(f"{own.public_url}/v1/stats").status_code == 401
+        client_side = own.client(tmp_path / "client")
+        authority.cert_pem.write_to_path(client_side.here / "ca.pem")
+        secure = {name: value.replace("http://", "https://") for name, value in own.exports.items()}
+        done = client_side.sealpipe("stats", SEALPIPE_CA_FILE="ca.pem", **secure)
+        assert done.code == 0, done
