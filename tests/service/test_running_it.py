@@ -235,7 +235,7 @@ def test_another_programs_database_is_left_unchanged(tmp_path: Path) -> None:
         database.execute("CREATE TABLE a (b)")
     other.chmod(0o644)
     before = other.read_bytes()
-    with pytest.raises(StateFileError, match="or to another program"):
+    with pytest.raises(StateFileError, match="another program"):
         start(state=other)
     assert (other.read_bytes(), stat.S_IMODE(other.stat().st_mode)) == (before, 0o644)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.db"]

@@ -1,21 +1,101 @@
-"""Makes and upgrades the tables of a database."""
+"""Makes and upgrades the tables by Alembic, for those who operate a server: nobody who serves or
+rehearses waits for this import.
+"""
 
 from __future__ import annotations
 
-from .access import SchemaError
-from .opening import describe, find_file
-from .sqlite import VERSION, Sqlite
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.pool import NullPool
+
+from . import versions
+from .access import DatabaseError, SchemaError, UnavailableError
+from .opening import describe, file_of, read_version
+from .postgresql import explain, number_of, read_address
+from .sqlite import Sqlite
+
+WAIT_SECONDS = 60
+"""How long an upgrade waits for another one, and for tables that are in use."""
+_BEGIN_ON_SQLITE = "BEGIN IMMEDIATE"
+_BEGIN_ON_POSTGRESQL = (
+    f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'; "
+    f"SELECT pg_advisory_xact_lock({number_of('upgrade')})"
+)
 
 
-def make(url: str) -> None:
-    """Make the tables in an empty database. Raises DatabaseError, also if there are some."""
-    file = find_file(url)
-    if file.exists():
-        raise SchemaError(f"the {describe(url)} has tables already")
-    Sqlite(file).close()
+def make(address: str) -> None:
+    """Make the tables in a database that has none. Raises DatabaseError."""
+    if read_version(address) is not None:
+        raise SchemaError(f"the {describe(address)} has tables of the service already")
+    upgrade(address)
 
 
-def upgrade(url: str) -> tuple[str | None, str]:
-    """Upgrade the tables; return the versions before and after. Raises DatabaseError."""
-    Sqlite(find_file(url)).close()
-    return str(VERSION), str(VERSION)
+def upgrade(address: str) -> tuple[str | None, str]:
+    """Upgrade the tables to this program's version, or make them: all or nothing.
+
+    Return the versions before (None: no tables) and after. Raises DatabaseError. Of two that run at
+    once one waits.
+    """
+    before, where = read_version(address), f"the {describe(address)}"
+    file = file_of(address)
+    if before is not None and before > versions.VERSION:
+        raise SchemaError(versions.refuse(before, where))
+    if before == versions.UNKNOWN:
+        raise SchemaError(f"{where} is older than what can be upgraded: begin with a new one")
+    if before is None and file is not None:
+        Sqlite(file).close()
+    elif before != versions.VERSION:
+        migrate(address)
+    return before, versions.VERSION
+
+
+def migrate(address: str) -> None:
+    """Let Alembic bring a database to the newest version."""
+    with _begin(address) as connection:
+        config = Config()
+        config.set_main_option("script_location", f"{__package__}:migrations")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+@contextmanager
+def _begin(address: str) -> Iterator[sqlalchemy.Connection]:
+    """A transaction in which no other upgrade runs."""
+    file = file_of(address)
+    if file is None:
+        begin, kind = _BEGIN_ON_POSTGRESQL, "postgresql+psycopg://"
+        settings = read_address(address)
+
+        def connect() -> object:
+            return psycopg.connect(prepare_threshold=None, **settings)
+    else:
+        begin, kind = _BEGIN_ON_SQLITE, "sqlite://"
+
+        def connect() -> object:
+            return sqlite3.connect(file, isolation_level=None, timeout=WAIT_SECONDS)
+
+    engine = sqlalchemy.create_engine(kind, creator=connect, poolclass=NullPool)
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(begin)
+            yield connection
+    except (psycopg.Error, sqlite3.Error, sqlalchemy.exc.DBAPIError) as error:
+        failure = _explain(error, describe(address))
+    else:
+        return
+    raise failure
+
+
+def _explain(error: Exception, where: str) -> DatabaseError:
+    cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+    if isinstance(cause, psycopg.errors.DuplicateTable | psycopg.errors.DuplicateObject):
+        return SchemaError(f"the {where} has other tables: give the service one of its own")
+    if isinstance(cause, psycopg.Error):
+        return explain(cause, where)
+    return UnavailableError(f"the {where} cannot be upgraded: {cause}")

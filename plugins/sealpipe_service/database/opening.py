@@ -1,41 +1,72 @@
-"""Opens the database at an address: `sqlite:///PATH`."""
+"""The database at an address, `sqlite:///FILE` or `postgresql://...`, for those who operate a
+server.
+"""
 
 from __future__ import annotations
 
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
+from . import postgresql, versions
 from .access import AddressError, Database, SchemaError
-from .sqlite import Sqlite
+from .postgresql import Postgresql
+from .sqlite import Connection, DatabaseFileError, Sqlite
+from .sqlite import read_version as read_file_version
 
 _SQLITE = "sqlite:///"
 
 
-def find_file(url: str) -> Path:
-    """Return the file of a database. Raises AddressError."""
-    path = url.removeprefix(_SQLITE)
-    if path == url or not path:
-        raise AddressError("the address is not sqlite:///PATH")
-    return Path(path)
+def open_database(address: str, *, is_checked: bool = False) -> Database:
+    """Open a database, and check its tables. Raises DatabaseError.
 
-
-def open_database(url: str, *, is_checked: bool = False) -> Database:
-    """Open a database that was made. Raises DatabaseError.
-
-    Unless `is_checked`, its schema is checked first.
+    `is_checked`: somebody has checked them, as who starts processes does for each of them; so one
+    that starts again while PostgreSQL's tables are upgraded goes on.
     """
     if not is_checked:
-        check(url)
-    return Sqlite(find_file(url))
+        check(address)
+    file = file_of(address)
+    return Postgresql(address) if file is None else Sqlite(file)
 
 
-def check(url: str) -> None:
-    """Check that the tables are there, and of this version. Raises DatabaseError."""
-    file = find_file(url)
+def check(address: str) -> None:
+    """Check that there are tables, of this program's version.
+
+    Raises SchemaError if not, AddressError, and UnavailableError.
+    """
+    if reason := versions.refuse(read_version(address), f"the {describe(address)}"):
+        raise SchemaError(reason)
+
+
+def describe(address: str) -> str:
+    """Return which database an address is of, without user and password. Raises AddressError."""
+    file = file_of(address)
+    if file is None:
+        return postgresql.describe(postgresql.read_address(address))
+    return f"SQLite file {file}"
+
+
+def read_version(address: str) -> str | None:
+    """Return the version of the tables; None if there are none. Raises DatabaseError."""
+    file = file_of(address)
+    if file is None:
+        with closing(Postgresql(address, size=1)) as database:
+            return database.version()
     if not file.exists():
-        raise SchemaError(f"there is no {describe(url)}")
-    Sqlite(file).close()
+        return None
+    try:
+        with closing(Connection(file, time.time)) as connection:
+            return read_file_version(connection)
+    except sqlite3.Error as error:
+        raise DatabaseFileError(f"{file}: {error}") from error
 
 
-def describe(url: str) -> str:
-    """Return what a message may say of a database."""
-    return f"SQLite file {find_file(url)}"
+def file_of(address: str) -> Path | None:
+    """Return the file of SQLite's address; None for another one. Raises AddressError."""
+    if not address.startswith("sqlite:"):
+        return None
+    name = address.removeprefix(_SQLITE)
+    if not name or not address.startswith(_SQLITE):
+        raise AddressError("give the database as sqlite:///FILE; an absolute FILE has four slashes")
+    return Path(name)

@@ -24,6 +24,7 @@ from psycopg.abc import PQGen
 from psycopg.rows import DictRow, dict_row
 from sqlalchemy.dialects import postgresql
 
+from . import versions
 from .access import AddressError, DatabaseError, InFlightError, Row, Transaction, UnavailableError
 from .compiling import compile_statements
 from .pool import Pool
@@ -64,6 +65,7 @@ _CLAIM = (
     b"SELECT pg_try_advisory_xact_lock(%(with_body)s) AS is_only, "
     b"pg_try_advisory_xact_lock(%(any_body)s) AS is_only_body"
 )
+_IS_VERSIONED = f"SELECT 1 WHERE to_regclass('{versions.TABLE}') IS NOT NULL".encode()
 _ALONE = b"SELECT pg_advisory_xact_lock(%(name)s)"
 
 _PASSING: Final = frozenset({"08", "25", "28", "40", "53", "55", "57"})
@@ -182,7 +184,7 @@ class Postgresql:
                 transaction.end()
 
     @contextmanager
-    def read(self) -> Iterator[Transaction]:
+    def read(self) -> Iterator[_Transaction]:
         """Read, all from one moment."""
         with self._transaction(_READ) as transaction:
             yield transaction
@@ -220,6 +222,14 @@ class Postgresql:
                 raise InFlightError(same_body=had is None or not had["is_only"])
             # After the locks, and in a statement of its own, so that it sees what was done before.
             yield _Claim(transaction, transaction.row("replay", key=key_id, under=name))
+
+    def version(self) -> str | None:
+        """Return the version of the tables; None if there are none."""
+        with self.read() as transaction:
+            if transaction.execute(_IS_VERSIONED).fetchone() is None:
+                return None
+            row = transaction.row("version")
+        return versions.UNKNOWN if row is None else str(row["version_num"])
 
     def scrub(self) -> None:
         """Do nothing: PostgreSQL's log and what VACUUM has not removed are its operator's."""

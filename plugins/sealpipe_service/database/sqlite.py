@@ -15,17 +15,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .access import DatabaseError, InFlightError, Row, Transaction
+from . import versions
+from .access import InFlightError, Row, SchemaError, Transaction
 from .owners import Owners
 from .sqlite_text import SCHEMA, STATEMENTS
 
 APPLICATION_ID = 0x5EA19195
 """Tells our files from those of other programs."""
-VERSION = 1
 BUSY_SECONDS = 5.0
 
 
-class DatabaseFileError(DatabaseError):
+class DatabaseFileError(SchemaError):
     """The file cannot be used: it is another program's, or of another version."""
 
 
@@ -88,6 +88,24 @@ class _Claim:
         return self.database.write()
 
 
+def read_version(connection: Connection) -> str | None:
+    """Return the version of the tables; None if there are none. Raises DatabaseError of sqlite3."""
+    (application,), (tables,), (versioned,) = (
+        connection.execute(query)[0]
+        for query in (
+            "PRAGMA application_id",
+            "SELECT COUNT(*) FROM sqlite_master",
+            "SELECT COUNT(*) FROM sqlite_master WHERE name = 'service_version'",
+        )
+    )
+    if not tables:
+        return None
+    if application != APPLICATION_ID:
+        raise sqlite3.DatabaseError("it belongs to another program")
+    row = connection.row("version") if versioned else None
+    return versions.UNKNOWN if row is None else str(row["version_num"])
+
+
 class Sqlite:
     """A `Database`. `source` is the time of its machine, in seconds since 1970.
 
@@ -107,7 +125,10 @@ class Sqlite:
     def _open(self, path: Path | None, source: Callable[[], float]) -> None:
         self._writing = Connection(path, source)
         try:
-            self._check_version()  # before anything is written: it may be another program's
+            # Before anything is written: it may be another program's.
+            found = read_version(self._writing)
+            if found is not None and (reason := versions.refuse(found, "it")):
+                raise sqlite3.DatabaseError(reason)
             if path is not None:
                 path.chmod(0o600)  # SQLite makes its journal with the same mode
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
@@ -123,26 +144,14 @@ class Sqlite:
             self._writing.close()
             raise
 
-    def _check_version(self) -> None:
-        (application,), (version,), (tables,) = (
-            self._writing.execute(query)[0]
-            for query in (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT COUNT(*) FROM sqlite_master",
-            )
-        )
-        if tables and (application, version) != (APPLICATION_ID, VERSION):
-            raise sqlite3.DatabaseError("it belongs to another version or to another program")
-
     def _make_tables(self) -> None:
         with self.write() as transaction:
-            if self._writing.execute("SELECT COUNT(*) FROM sqlite_master")[0][0]:
+            if read_version(self._writing) is not None:
                 return  # another process was first
             for each in SCHEMA:
                 self._writing.execute(each)
             self._writing.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            self._writing.execute(f"PRAGMA user_version={VERSION}")
+            transaction.change("set_version", version=versions.VERSION)
             transaction.change("start_clock")
 
     @contextmanager

@@ -72,6 +72,10 @@ SCHEMA: tuple[str, ...] = (
         "tag TEXT NOT NULL, CHECK (id = 1) )"
     ),
     (
+        "CREATE TABLE service_version ( version_num VARCHAR(32) NOT NULL, "
+        "CONSTRAINT service_version_pkc PRIMARY KEY (version_num) )"
+    ),
+    (
         "CREATE TABLE shares ( number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
         "short_code TEXT NOT NULL, space TEXT NOT NULL, owner TEXT NOT NULL, "
         "key_id TEXT NOT NULL, created_at DOUBLE NOT NULL, encryption_type TEXT "
@@ -150,6 +154,8 @@ SCHEMA: tuple[str, ...] = (
 )
 
 STATEMENTS: Mapping[str, str] = {
+    "version": "SELECT service_version.version_num FROM service_version",
+    "set_version": "INSERT INTO service_version (version_num) VALUES (:version)",
     "now": (
         "SELECT clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS "
         "now"

@@ -47,6 +47,7 @@ from .tables import (
     rates,
     requests,
     service,
+    service_version,
     shares,
     submissions,
     views,
@@ -175,6 +176,8 @@ def _time_and_accounts(insert: Insert) -> Mapping[str, Statement]:
     )
     seen = select(func.max(accounts.c.number)).where(name, accounts.c.seen_from <= NOW)
     return {
+        "version": Statement(select(service_version.c.version_num)),
+        "set_version": Statement(insert(service_version).values(version_num=bindparam("version"))),
         "now": Statement(select(NOW.label("now"))),
         "start_clock": Statement(
             insert(clock).values(id=fixed(1), offset_seconds=fixed(0.0)).on_conflict_do_nothing()

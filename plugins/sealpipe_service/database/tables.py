@@ -18,6 +18,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
+    String,
     Table,
     Text,
 )
@@ -46,6 +47,16 @@ def _time(name: str, **options: Any) -> Column[Any]:
 def _make(name: str, *parts: SchemaItem) -> Table:
     return Table(name, METADATA, *parts, sqlite_autoincrement=True)  # no number is given twice
 
+
+service_version = Table(
+    "service_version",
+    METADATA,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="service_version_pkc"),
+)
+"""One row: the version of these tables. Made as Alembic makes it, which upgrades them
+(`migrating`).
+"""
 
 clock = _make(
     "clock",

@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy.dialects import postgresql
 
 from sealpipe_service.database.compiling import compile_schema
+from sealpipe_service.database.versions import VERSION
 from support.parts import run_postgres
 
 # Before PostgreSQL's own function of this name, by the role's search_path.
@@ -38,6 +39,7 @@ class Cluster:
             for text in compile_schema(postgresql.dialect()):
                 connection.execute(text.encode())
             connection.execute("INSERT INTO clock VALUES (1, 0)")
+            connection.execute("INSERT INTO service_version VALUES (%s)", [VERSION])
 
     def _at(self, name: str) -> str:
         return self._address.replace("/postgres?", f"/{name}?")

@@ -22,6 +22,7 @@ WHOLE_TABLE = {
     "accounts": set(),
     "keys": {"keys", "compromised"},
     "webhooks": {"webhooks"},
+    "service_version": {"version"},
     "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
     "idempotency": {"drop_records"},
 }
