@@ -559,7 +559,7 @@ def test_an_unresponsive_service_is_reported_and_retried(
 ) -> None:
     address = send(service, [field("secret")])
     browser.cdp("Network.enable")
-    browser.cdp("Network.setBlockedURLs", urls=["*/rehearsal/*"])
+    browser.cdp("Network.setBlockedURLs", urls=["*/links/*"])
     try:
         browser.open(address)
         assert reason(browser) == "no-answer"
