@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _HEADING: Final = b"[sealpipe]"
 _ENDINGS: Final = (".dist-info", ".egg-info")
+_PATH_FINDERS: Final = ("_frozen_importlib", "importlib_metadata")
+"""Modules of finders that search `sys.path` alone: Python's own, and its backport's."""
 
 
 def are_declared() -> bool:
@@ -23,14 +25,13 @@ def are_declared() -> bool:
 
     If this cannot decide, it returns True.
     """
-    # Python's own finder searches sys.path; another finder may find distributions elsewhere.
-    own_finders = (
+    other_finders = (
         each
         for each in sys.meta_path
-        if "_frozen_importlib" not in str(getattr(each, "__module__", ""))
+        if not str(getattr(each, "__module__", "")).startswith(_PATH_FINDERS)
     )
-    if any(hasattr(finder, "find_distributions") for finder in own_finders):
-        return True
+    if any(hasattr(finder, "find_distributions") for finder in other_finders):
+        return True  # elsewhere
     return any(_HEADING in text for text in _declarations())
 
 

@@ -21,6 +21,7 @@ from sealpipe.errors import (
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.entry_points import are_declared
 from sealpipe.sources.resolve import resolve
 from support.backends import fetched, opened
 
@@ -349,3 +350,17 @@ def test_an_unknown_name_gets_the_nearest_known_ones() -> None:
     with pytest.raises(ReferenceSyntaxError) as caught:
         found.source_info("x" * 60)
     assert "xxx" not in f"{caught.value} {caught.value.remedy}"
+
+
+@pytest.mark.parametrize(
+    ("module", "may_be_elsewhere"),
+    [("_frozen_importlib_external", False), ("importlib_metadata", False), ("zoo", True)],
+)
+def test_only_a_finder_of_distributions_that_searches_elsewhere_costs_a_look(
+    monkeypatch: pytest.MonkeyPatch, module: str, *, may_be_elsewhere: bool
+) -> None:
+    """Python's own and its backport's search `sys.path`, whose folders are read sooner."""
+    finder = type("Finder", (), {"__module__": module, "find_distributions": list})
+    monkeypatch.setattr("sys.meta_path", [finder()])
+    monkeypatch.setattr("sys.path", [])
+    assert are_declared() is may_be_elsewhere
