@@ -293,7 +293,7 @@ class BatchWorld:
             ]
             data = sealed_box.seal(decode_base64url(row["public_key"]), fields.dump(filled))
         done = ask_control(
-            self.service, "POST", ("rehearsal", "requests", code, "submit"), {"data": data}
+            self.service, "POST", ("links", "requests", code, "submit"), {"data": data}
         )
         assert done.status == 201, done.body
         return str(json.loads(done.body)["short_code"])
