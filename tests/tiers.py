@@ -36,6 +36,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/collect/test_hostile_submissions.py": "hundreds of commands",
     "tests/cli/collect/test_model.py": "a model's random walks",
     "tests/cli/collect/test_second_machine.py": "hundreds of commands",
+    "tests/service/test_own_service.py": _SERVERS,
+    "tests/cli/server/test_first_share.py::test_a_clients_day_is_the_same_script": _PROCESSES,
+    "tests/cli/server/test_first_share.py::test_a_killed_process_is_replaced": _PROCESSES,
     "tests/cli/deliver/test_foreign_channels.py": "installs third-party plugins",
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
     "tests/mcp/test_ending.py": "servers that are ended, each a process",
@@ -77,6 +80,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/leaks/test_debug_leaks_nothing.py::test_no_command_tells_a_secret": (
         "each command, with all it names"
     ),
+    "tests/cli/leaks/test_operators_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_other_commands_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_running_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_sending_leaks_nothing.py": _STRACE,

@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from . import gateway, pages, request_link, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
+from .database.access import UnavailableError
 from .responses import GATEWAY, Response, json_response
 from .sweeping import Sweeper
 
@@ -97,6 +98,13 @@ class _Application:
             await response(scope, receive, send)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
+        try:
+            return await self._find_answer(http_request)
+        except UnavailableError as error:
+            _logger.warning("%s", error)
+            return to_starlette(GATEWAY["unavailable"])
+
+    async def _find_answer(self, http_request: HttpRequest) -> StarletteResponse:
         service = self._service
         if probe := PROBES.get(http_request.segments):  # whoever asks knows an address of ours only
             return await run_handler(probe, service, http_request)
@@ -120,9 +128,14 @@ PathHandler = Callable[[S, HttpRequest], Response]
 async def run_handler(
     handler: PathHandler[S], service: S, http_request: HttpRequest
 ) -> StarletteResponse:
-    """Run a handler in a thread. A bug in it is 500, and does not stop the service."""
+    """Run a handler in a thread. A bug in it is 500, and does not stop the service.
+
+    Raises UnavailableError.
+    """
     try:
         return to_starlette(await asyncio.to_thread(handler, service, http_request))
+    except UnavailableError:
+        raise
     except Exception:
         path = http_request.target.partition("?")[0]
         _logger.exception("%s %s failed", http_request.method, path)

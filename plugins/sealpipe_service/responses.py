@@ -70,6 +70,9 @@ GATEWAY: Mapping[str, Response] = {
     ),
     "no_route": json_response(404, {"message": "Not Found"}),
     "broken": json_response(500, {"message": "Internal Server Error"}),
+    "unavailable": Response(
+        503, as_json({"message": "Service Unavailable"}), (("retry-after", "1"),)
+    ),
     "too_long": json_response(413, {"message": "Request Too Long"}),
 }
 

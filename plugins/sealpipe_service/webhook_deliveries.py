@@ -8,19 +8,22 @@ delivery in progress when the service stops is sent again: at least once.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from dataclasses import dataclass
 
 from . import webhooks
 from .clock import Clock
-from .database.access import Row
+from .database.access import Row, UnavailableError
 from .database.decisions import Store
 from .journal import Journal, Note
 from .webhook_post import WebhookPost
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 """Seconds to wait after each failed attempt. After the last wait there is one more attempt."""
+
+_logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
@@ -60,7 +63,7 @@ class Deliverer:
 
     def wake(self) -> None:
         """Check soon for due deliveries. Returns at once."""
-        if self._thread is None and self._store.next_delivery() is None:
+        if self._thread is None and not self._has_work():
             return
         with self._changed:
             self._wake_requested = True
@@ -70,6 +73,12 @@ class Deliverer:
                     target=self._run, name="sealpipe-webhooks", daemon=True
                 )
                 self._thread.start()
+
+    def _has_work(self) -> bool:
+        try:
+            return self._store.next_delivery() is not None
+        except UnavailableError:  # what was done is done; who sweeps asks again
+            return False
 
     def stop(self) -> None:
         """Stop sending and abort what is in progress. Returns once no thread uses the store."""
@@ -119,9 +128,13 @@ class Deliverer:
 
     def _send_due(self) -> float | None:
         """Start due deliveries; return the seconds until the next one, None if none is waiting."""
-        while not self._stopping and (row := self._store.lease_delivery()) is not None:
-            self._start(row)
-        wait = self._store.next_delivery()
+        try:
+            while not self._stopping and (row := self._store.lease_delivery()) is not None:
+                self._start(row)
+            wait = self._store.next_delivery()
+        except UnavailableError as error:
+            _logger.warning("%s", error)
+            wait = _POLL_SECONDS
         return None if wait is None else min(wait, _POLL_SECONDS)
 
     def _start(self, row: Row) -> None:
@@ -151,6 +164,8 @@ class Deliverer:
                 self._record_attempt(endpoint, row, answered)
         except sqlite3.ProgrammingError:  # the store is closed
             return
+        except UnavailableError as error:  # it is sent again when its lease has ended
+            _logger.warning("%s", error)
         finally:
             with self._changed:
                 del self._in_progress[row["number"]]

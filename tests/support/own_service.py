@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
+from sealpipe.cli.server.keys import add_key
+from sealpipe.secret import Secret
+from sealpipe_rehearsal.database import TABLES
+from sealpipe_rehearsal.people import Recipient, Submitter
+from sealpipe_service import administration
+from sealpipe_service.clock import from_timestamp
+from sealpipe_service.credentials import EXTENDED_SCOPES
+from sealpipe_service.database.decisions import Store
+from sealpipe_service.database.opening import file_of, open_database
 from support.ports import free_port
 from support.terminal import PATIENCE, Done, Terminal
 
@@ -92,3 +103,80 @@ def wait_for(condition: object, seconds: float = PATIENCE) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.02)
+
+
+class OwnRunning:
+    """A service of one's own that runs, with the methods of a rehearsal that tests call.
+
+    What a server has no way to do (forget all, let time pass) the test does in its database.
+    """
+
+    def __init__(self, own: OwnService) -> None:
+        self.own = own
+        self.store = Store(open_database(own.database))
+        self.origin = own.public_url
+        self.base_url = f"{own.public_url}/v1"
+        self.link_base_url = f"{own.public_url}/s"
+        self.service_tag = self.store.tag()
+        clock = SimpleNamespace(now=lambda: from_timestamp(self.store.now()))
+        self.service = SimpleNamespace(extended=True, clock=clock)
+
+    def create_key(
+        self,
+        *,
+        name: str = "test",
+        scopes: Iterable[str] | None = None,
+        account: str = "default",
+        organization: str | None = None,
+        custody: str = "self",
+    ) -> Secret:
+        """Create a key, with every scope unless told, as `server key create` does."""
+        return add_key(
+            self.store,
+            name=name,
+            scopes=frozenset(EXTENDED_SCOPES if scopes is None else scopes),
+            custody=custody,
+            account=account,
+            organization=organization,
+        )
+
+    def set_account(
+        self, name: str = "default", *, at_once: bool = True, **changes: object
+    ) -> None:
+        """Change an account."""
+        administration.change_account(self.store, name, changes, at_once=at_once)
+
+    def revoke_key(self, credential: Secret) -> None:
+        """Revoke a key."""
+        assert self.store.revoke(credential.reveal().partition("_sk_live_")[2].partition(".")[0])
+
+    def recipient(self) -> Recipient:
+        """A person who has been sent a share's link."""
+        return Recipient(self.origin)
+
+    def submitter(self) -> Submitter:
+        """A person who has been sent a collect link."""
+        return Submitter(self.origin)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._run("UPDATE clock SET offset_seconds = offset_seconds + ?", seconds)
+
+    def reset(self) -> None:
+        """Forget all but the service's tag."""
+        for table in TABLES:
+            self._run(f"DELETE FROM {table}")  # noqa: S608
+        self._run("UPDATE clock SET offset_seconds = 0")
+
+    def mend(self) -> None:
+        """Do nothing: no fault is planned."""
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        self.store.close()
+
+    def _run(self, text: str, *values: object) -> None:
+        file = file_of(self.own.database)
+        assert file is not None
+        with closing(sqlite3.connect(file, timeout=PATIENCE)) as database, database:
+            database.execute(text, values)

@@ -24,6 +24,9 @@ CACHE_SECONDS = 30
 """How long calls may still see the plan as it was (specification: Limits, Plan cache delay)."""
 LAST_USED_SECONDS = 60
 
+_SWEEP = "sweep"
+"""Who changes many rows takes turns: two that meet in another order would wait for each other."""
+
 Values = Mapping[str, object]
 Codes = Callable[[], str]
 """Draws a short code."""
@@ -460,7 +463,7 @@ class Store:
         expired: list[Row] = []
         is_swept = due is None or not due["is_due"]
         while not is_swept:
-            with self._database.write() as transaction:
+            with self._database.write(alone=_SWEEP) as transaction:
                 is_swept = True
                 for what in ("shares", "requests"):
                     swept = transaction.rows(f"sweep_{what}")
@@ -470,7 +473,7 @@ class Store:
                     for space in sorted(set(spaces)):  # in one order: nobody waits in a ring
                         by = spaces.count(space)
                         transaction.change("count_ended", of=what, in_space=space, by=by)
-        with self._database.write() as transaction:
+        with self._database.write(alone=_SWEEP) as transaction:
             dropped = transaction.change("drop_records") + transaction.change("drop_deliveries")
             while some := transaction.change("drop_ciphertext"):
                 dropped += some
@@ -485,7 +488,7 @@ class Store:
         """
         requests = submissions = 0
         while True:
-            with self._database.write() as transaction:
+            with self._database.write(alone=_SWEEP) as transaction:
                 gone = transaction.rows("purge_requests", older_than=older_than)
                 for row in gone:
                     number = row["number"]

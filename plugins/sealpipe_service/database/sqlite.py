@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import versions
-from .access import InFlightError, Row, SchemaError, Transaction
+from .access import InFlightError, Row, SchemaError, Transaction, UnavailableError
 from .owners import Owners
 from .sqlite_text import SCHEMA, STATEMENTS
 
@@ -65,7 +65,10 @@ class Connection:
     @contextmanager
     def transaction(self, begin: str) -> Iterator[Transaction]:
         with self.lock:
-            self.execute(begin)
+            try:
+                self.execute(begin)
+            except sqlite3.OperationalError as error:
+                raise UnavailableError(f"the SQLite file: {error}") from error
             try:
                 yield self
                 self.execute("COMMIT")
@@ -118,7 +121,7 @@ class Sqlite:
             _make_private(path)
         try:
             self._open(path, source)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnavailableError) as error:
             raise DatabaseFileError(f"{path}: {error}") from error
         self._owners = Owners(path)
 

@@ -28,4 +28,6 @@ def race(address: str, what: str, code: str, threads: int, processes: int = 4) -
         assert each.stdin is not None
         each.stdin.write("go\n")
         each.stdin.flush()
-    return [result for each in started for result in json.loads(each.communicate(timeout=60)[0])]
+    written = [each.communicate(timeout=60)[0] for each in started]
+    assert [each.returncode for each in started] == [0] * processes
+    return [result for text in written for result in json.loads(text)]

@@ -73,6 +73,10 @@ def planned(world: World, _: str) -> object:
     return None
 
 
+def swept(world: World, _: str) -> object:
+    return len(world.store.sweep())
+
+
 def held(world: World, name: str) -> object:
     """Claim a key, say so, and never end."""
     with world.store.claim("k" * 16, name, digest("body")):
@@ -94,6 +98,7 @@ WHAT: dict[str, Callable[[World, str], object]] = {
         allowed,
         keyed,
         planned,
+        swept,
         held,
     )
 }

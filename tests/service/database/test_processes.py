@@ -75,6 +75,15 @@ def test_no_change_of_a_plan_is_lost(address: str, shared: World) -> None:
     assert plan["plan"] == "business" + "+" * 16
 
 
+def test_what_has_expired_is_ended_and_told_of_once(address: str, shared: World) -> None:
+    for number in range(60):
+        shared.share(space=f"space {number % 3}", expires=NOON + number)
+        shared.request(space=f"space {number % 3}", expires=NOON + number)
+    run_text(address, "UPDATE clock SET offset_seconds = 3600")
+    assert sum(int(str(each)) for each in race(address, "swept", "-", 4)) == 60
+    assert [shared.store.stats(f"space {number}")[:2] for number in range(3)] == [(0, 20)] * 3
+
+
 def test_one_create_is_done_once_whichever_process_is_asked(address: str, shared: World) -> None:
     done = Counter(race(address, "created", "key", 4))
     del done["in flight"]
