@@ -25,13 +25,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import docker
 import trustme
 
 from e2e.gitlab.gitlab_ci import BASE, IMAGE
 from environment import MACHINE
 from support.fake_web import Asked, FakeWeb, Reply
-from support.parts import ROOT, missing, program
+from support.parts import ROOT, library, missing, program
 
 SUITE, PYTHON = "bookworm", "3.11"
 PACKAGES = "python3,python3-venv,ca-certificates,rsync"
@@ -39,6 +38,13 @@ PACKAGES = "python3,python3-venv,ca-certificates,rsync"
 CANARY = "canary-of-the-index"
 """The password of the index that the image is built from: nothing of the image may hold it."""
 PATIENCE = 60
+
+
+def _connect(url: str, seconds: int) -> Any:
+    """The library is of the second tier; the tests of this folder that need no engine are run
+    without it.
+    """
+    return library("docker", "docker").DockerClient(base_url=url, timeout=seconds)
 
 
 class Engine:
@@ -49,7 +55,7 @@ class Engine:
 
     def __init__(self, url: str, seconds: Mapping[str, float], authority: trustme.CA) -> None:
         self.url, self.seconds, self.authority = url, seconds, authority
-        self.client = docker.DockerClient(base_url=url, timeout=PATIENCE)
+        self.client = _connect(url, PATIENCE)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -133,7 +139,7 @@ def _started(place: Path) -> dict[str, Any]:
             wheels = pool.submit(download, memory / "wheels", PYTHON)
             _bootstrap(memory)
             wheels.result()
-        client = docker.DockerClient(base_url=url, timeout=600)
+        client = _connect(url, 600)
         with _timed(seconds, "import"):
             client.api.import_image(
                 src=str(memory / "base.tar"), repository=BASE.partition(":")[0], tag="under-test"

@@ -110,7 +110,7 @@ class Worker:
     def request(self, *targets: str) -> Any:
         pair = derive_request_key(self.session.credential, "vendors", "row 0", 1)
         job = plan_request(["Password"], key=pair, send=targets)
-        creating = request(self.session, job, self.outbox, own_key=True)
+        creating = request(self.session, job, self.outbox)
         return send_messages(self.session, creating)
 
     def go_on(self, kind: str, *targets: str) -> Any:
@@ -277,14 +277,6 @@ def test_a_refused_create_can_be_begun_anew(worker: Worker) -> None:
     assert worker.outbox.open() is None
     made = worker.go_on("share")
     assert worker.live("share") == [made.short_code]
-
-
-def test_the_key_of_a_row_finds_its_request_when_the_answer_is_lost(worker: Worker) -> None:
-    worker.service.set_faults(
-        {"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"}
-    )
-    made = worker.request()
-    assert (made.outcome, worker.live("request")) == ("replayed", [made.short_code])
 
 
 def test_an_unclear_message_is_not_sent_again(worker: Worker, receiver: Receiver) -> None:

@@ -11,6 +11,7 @@ import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from email.parser import Parser
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def on_disk() -> set[str]:
             if path.is_file() and "__pycache__" not in path.parts:
                 found.add(str(Path(root.name) / path.relative_to(root)))
     return found
+
+
+packages_distributions = cache(metadata.packages_distributions)
 
 
 def names(wheel: zipfile.Path) -> set[str]:
@@ -140,7 +144,7 @@ def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
 
 def distributions_imported() -> dict[str, set[str]]:
     """The distributions that the packages import, each with the files that do."""
-    known, found = metadata.packages_distributions(), {}
+    known, found = packages_distributions(), {}
     for name in on_disk():
         (path,) = [
             ROOT / package.rpartition("/")[0] / name
@@ -228,7 +232,7 @@ def test_a_bare_run_imports_nothing_that_dev_all_alone_installs() -> None:
     alone = {Requirement(row).name for row in (*extras["dev-all"], *extras["docs"])} - {"sealpipe"}
     providers = {
         module: {name.lower() for name in names}
-        for module, names in metadata.packages_distributions().items()
+        for module, names in packages_distributions().items()
     }
     imported: dict[str, set[str]] = {}
     for file in (ROOT / "tests").rglob("*.py"):

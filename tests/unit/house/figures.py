@@ -61,10 +61,12 @@ def find_circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 def find_texts(pattern: str) -> Callable[[str], Lines]:
     """Return what finds a pattern: the number of its line, as often as it stands there."""
+    findall = re.compile(pattern).findall
 
     def find(source: str) -> Lines:
         for number, line in enumerate(source.splitlines(), 1):
-            yield from (number for _ in re.findall(pattern, line))
+            if found := findall(line):
+                yield from [number] * len(found)
 
     return find
 
@@ -123,18 +125,21 @@ def _nodes(source: str) -> Sequence[ast.AST]:
     return list(ast.walk(ast.parse(source)))
 
 
-def _functions(source: str) -> Iterator[Function]:
-    return (node for node in _nodes(source) if isinstance(node, Function))
+@cache
+def _functions(source: str) -> Sequence[Function]:
+    return [node for node in _nodes(source) if isinstance(node, Function)]
 
 
-def _own_nodes(function: Function) -> Iterator[ast.AST]:
-    """Yield what stands in the body of a function, without the functions and classes in it."""
-    waiting: list[ast.AST] = list(function.body)
+@cache
+def _own_nodes(function: Function) -> Sequence[ast.AST]:
+    """Return what stands in the body of a function, without the functions and classes in it."""
+    found, waiting = list[ast.AST](), list[ast.AST](function.body)
     while waiting:
         node = waiting.pop()
-        yield node
+        found.append(node)
         if not isinstance(node, Function | ast.Lambda | ast.ClassDef):
             waiting += ast.iter_child_nodes(node)
+    return found
 
 
 @cache
@@ -150,8 +155,9 @@ def _places(find: Callable[[str], Lines], *folders: str) -> Callable[[], Places]
     def find_all() -> Places:
         files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
         return [
-            f"{file.relative_to(ROOT)}:{line}"
+            f"{name}:{line}"
             for file in files
+            for name in [file.relative_to(ROOT)]
             for line in find(file.read_text(encoding="utf-8"))
         ]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -82,19 +82,21 @@ def _nodes(source: str) -> Sequence[ast.AST]:
     return list(ast.walk(ast.parse(source)))
 
 
-def _collect_own_names(source: str) -> Iterator[str]:
-    """Yield every private name that a file of ours defines, at any level."""
+@cache
+def _collect_own_names(source: str) -> Set[str]:
+    """Return every private name that a file of ours defines, at any level."""
+    found = set[str]()
     for node in _nodes(source):
         match node:
             case ast.ClassDef(name=name):
-                yield name
-                yield from (f"_{name.lstrip('_')}{each}" for each in _collect_mangled(node))
+                found |= {name, *(f"_{name.lstrip('_')}{each}" for each in _collect_mangled(node))}
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name
+                found.add(name)
             case ast.Name(id=name, ctx=ast.Store()):
-                yield name
+                found.add(name)
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
-                yield name
+                found.add(name)
+    return found
 
 
 def _collect_mangled(node: ast.ClassDef) -> set[str]:
@@ -128,11 +130,11 @@ def _resolve(node: ast.expr, imported: Mapping[str, str]) -> str | None:
     return None
 
 
-def find_private_names(source: str, own_names: set[str]) -> set[str]:
+def find_private_names(source: str, own_names: Set[str]) -> set[str]:
     """Return the private names of others that a file uses, and `sys.modules` if it may write
     there.
     """
-    imported, own = _collect_imports(source), own_names | set(_collect_own_names(source))
+    imported, own = _collect_imports(source), own_names | _collect_own_names(source)
     found: set[str] = set()
     for node in _nodes(source):
         match node:

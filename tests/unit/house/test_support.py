@@ -8,13 +8,18 @@ from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
+_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 @cache
 def imported(file: Path) -> Sequence[str]:
     """The modules of the tests that a file imports."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    waiting: list[ast.AST] = [ast.parse(file.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        for part in _PARTS:  # no expression has an import
+            waiting += getattr(node, part, ())
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
