@@ -28,8 +28,6 @@ def opened(world: BatchWorld, to: str) -> int:
     message = world.messages(to)[-1]
     content_key = link.decode_fragment(message.secret.reveal().partition("#")[2])
     body = {"access_token": tokens.access_token(content_key)}
-    done = ask_control(
-        world.service, "POST", ("links", "shares", message.short_code, "open"), body
-    )
+    done = ask_control(world.service, "POST", ("links", "shares", message.short_code, "open"), body)
     assert done.status != 200 or json.loads(done.body)["data"]
     return int(done.status)

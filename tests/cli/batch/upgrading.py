@@ -200,19 +200,21 @@ def read_world(world: UpgradeWorld, file: Path) -> Counter[str]:
     Returns how many messages each recipient got there.
     """
     members = json.loads(file.read_text())
+    database = world.service.database
+    received = Counter(row["request"] for row in members["service"]["submissions"])
     for name, rows in members["service"].items():
         for row in rows:
             values = {column: _load_value(value) for column, value in row.items()}
-            # Rows are counted as they are made and as they end.
-            ended_at = values.pop("ended_at", None)
+            if name == "requests":
+                values["received"] = received[values["number"]]
             names = ", ".join(values), ", ".join(f":{column}" for column in values)
-            world.service.database.rows(
-                f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})",  # noqa: S608
-                values,
-            )
-            if ended_at is not None:
-                end = f"UPDATE {name} SET ended_at = :at WHERE number = :number"  # noqa: S608
-                world.service.database.rows(end, {"at": ended_at, "number": values["number"]})
+            database.rows(f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})", values)  # noqa: S608
+    for name in ("requests", "shares"):
+        database.run_text(
+            "INSERT INTO counts (what, space, live, ended) "  # noqa: S608
+            f"SELECT '{name}', space, SUM(ended_at IS NULL), SUM(ended_at IS NOT NULL) "
+            f"FROM {name} GROUP BY space"
+        )
     world.wait_until(members["now"])
     world.loft.puts += members["puts"]
     world.loft.markers |= members["markers"]
