@@ -71,6 +71,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
     group.addoption(
+        "--store",
+        choices=["sqlite", "postgresql"],
+        default="sqlite",
+        help="what the service of tests/service stores in",
+    )
+    group.addoption(
         "--update",
         action="store_true",
         help="write scenarios, pictures and states, in place of comparing",

@@ -114,12 +114,12 @@ _EVERY_CALL = (
     "not_usable",
     "too_long",
     "broken",
+    "unavailable",
     "rate_limited",
     "scope_missing",
 )
-_HEADERS = {
-    "rate_limited": {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
-}
+_RETRY_AFTER = {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
+_HEADERS = {"rate_limited": _RETRY_AFTER, "unavailable": _RETRY_AFTER}
 _CODE = {
     "name": "shortCode",
     "in": "path",

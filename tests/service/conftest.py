@@ -17,6 +17,19 @@ from support.terminal import extended, one_service, service
 __all__ = ["extended", "one_service", "service"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def store(pytestconfig: pytest.Config) -> Iterator[None]:
+    """What the services of this folder store in: `--store`."""
+    if pytestconfig.getoption("--store") == "sqlite":
+        yield
+        return
+    # here, for its import of SQLAlchemy
+    from service.on_postgresql import rehearse_on_postgresql
+
+    with rehearse_on_postgresql():
+        yield
+
+
 @pytest.fixture(scope="module")
 def at_noon() -> Iterator[RunningService]:
     with start(clock=lambda: NOON) as running:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from sealpipe_rehearsal.pytest_plugin import Rehearsal
@@ -40,6 +41,7 @@ from service.sdk_cases import (
     test_what_is_not_sealed_is_counted_and_kept_back,
 )
 from support.own_service import OwnRunning, make_own_service
+from support.parts import Postgres, run_postgres
 
 __all__ = ["client"]
 __all__ += [
@@ -68,24 +70,44 @@ __all__ += [
 ]
 
 
-@pytest.fixture(scope="module", params=["1", "4"], ids=["one process", "four processes"])
-def processes(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with run_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["one process", "four processes", "four on PostgreSQL"])
+def how(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def of_the_sdk(tmp_path_factory: pytest.TempPathFactory, processes: str) -> Iterator[OwnRunning]:
-    yield from running(tmp_path_factory.mktemp("crs"), processes, "--tag", "crs")
+def of_the_sdk(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, how: str
+) -> Iterator[OwnRunning]:
+    address = make_database(request, "sdk") if "PostgreSQL" in how else None
+    yield from running(tmp_path_factory.mktemp("crs"), how, address, "--tag", "crs")
 
 
 @pytest.fixture(scope="module")
-def of_the_plugin(tmp_path_factory: pytest.TempPathFactory, processes: str) -> Iterator[OwnRunning]:
-    yield from running(tmp_path_factory.mktemp("svc"), processes)
+def of_the_plugin(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, how: str
+) -> Iterator[OwnRunning]:
+    address = make_database(request, "plugin") if "PostgreSQL" in how else None
+    yield from running(tmp_path_factory.mktemp("svc"), how, address)
 
 
-def running(place: Path, processes: str, *words: str) -> Iterator[OwnRunning]:
-    own = make_own_service(place / "service", None, *words)
-    with own.running("--workers", processes):
+def make_database(request: pytest.FixtureRequest, name: str) -> str:
+    """An empty database of its own, of nobody else."""
+    server: Postgres = request.getfixturevalue("postgres")
+    with psycopg.connect(server.address, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return server.address.replace("/postgres?", f"/{name}?")
+
+
+def running(place: Path, how: str, address: str | None, *words: str) -> Iterator[OwnRunning]:
+    own = make_own_service(place / "service", address, *words)
+    with own.running("--workers", "4" if "four" in how else "1"):
         service = OwnRunning(own)
         yield service
         service.close()

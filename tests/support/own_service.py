@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import psycopg
+
 from sealpipe.cli.server.keys import add_key
 from sealpipe.secret import Secret
 from sealpipe_rehearsal.database import TABLES
@@ -30,10 +32,14 @@ SERVING = "serving "
 
 @dataclass
 class OwnService:
-    """A service's machine: its operator's terminal, its database, and where it is reached."""
+    """A service's machine: its operator's terminal, its database, and where it is reached.
+
+    `database` is what its operator writes: the address, or a reference to it.
+    """
 
     operator: Terminal
     database: str
+    address: str
     public_url: str
     exports: dict[str, str]
 
@@ -72,15 +78,21 @@ def stop(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-def make_own_service(place: Path, database: str | None = None, *words: str) -> OwnService:
-    """Make the database of a service, and read what `init` prints."""
+def make_own_service(place: Path, address: str | None = None, *words: str) -> OwnService:
+    """Make the database of a service, and read what `init` prints.
+
+    An address of PostgreSQL is in the operator's environment, and named by reference.
+    """
     operator = Terminal(place)
-    database = database or f"sqlite:///{operator.here / 'service.db'}"
+    if address is None:
+        database = address = f"sqlite:///{operator.here / 'service.db'}"
+    else:
+        database, operator.environ["DBURL"] = "env:DBURL", address
     url = f"http://127.0.0.1:{free_port()}"
     where = ["--database", database, "--public-url", url]
     done = operator.sealpipe("server", "init", *where, *words)
     assert done.code == 0, done
-    return OwnService(operator, database, url, read_exports(done.out))
+    return OwnService(operator, database, address, url, read_exports(done.out))
 
 
 def read_exports(out: str) -> dict[str, str]:
@@ -113,7 +125,7 @@ class OwnRunning:
 
     def __init__(self, own: OwnService) -> None:
         self.own = own
-        self.store = Store(open_database(own.database))
+        self.store = Store(open_database(own.address))
         self.origin = own.public_url
         self.base_url = f"{own.public_url}/v1"
         self.link_base_url = f"{own.public_url}/s"
@@ -160,7 +172,8 @@ class OwnRunning:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self._run("UPDATE clock SET offset_seconds = offset_seconds + ?", seconds)
+        text = "UPDATE clock SET offset_seconds = offset_seconds + {!r}"
+        self._run(text.format(seconds))
 
     def reset(self) -> None:
         """Forget all but the service's tag."""
@@ -175,8 +188,11 @@ class OwnRunning:
         """Close the connections of this process."""
         self.store.close()
 
-    def _run(self, text: str, *values: object) -> None:
-        file = file_of(self.own.database)
-        assert file is not None
+    def _run(self, text: str) -> None:
+        file = file_of(self.own.address)
+        if file is None:
+            with psycopg.connect(self.own.address) as connection:
+                connection.execute(text.encode())
+            return
         with closing(sqlite3.connect(file, timeout=PATIENCE)) as database, database:
-            database.execute(text, values)
+            database.execute(text)

@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
-from psycopg import conninfo, pq
-from psycopg.abc import PQGen
+from psycopg import conninfo, postgres, pq
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import Dumper
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.string import StrDumperUnknown, TextLoader
 from sqlalchemy.dialects import postgresql
 
 from . import versions
@@ -34,6 +36,8 @@ SIZE = 10
 """How many connections a process has at most."""
 ANSWER_SECONDS = 5.0
 """After so long without an answer the database is unavailable."""
+
+ESCAPE: Final = "\x1a"
 
 STATEMENTS: Final[Mapping[str, bytes]] = {
     name: text.encode()
@@ -98,6 +102,36 @@ def _limit(gen: PQGen[Any]) -> PQGen[Any]:
         return end.value
 
 
+class _TextDumper(StrDumperUnknown):
+    """Writes text. PostgreSQL's has no NUL, which a title may have: ESCAPE stands before `0` for
+    it, and before `1` for itself.
+    """
+
+    def dump(self, obj: str) -> Buffer | None:
+        if "\0" in obj or ESCAPE in obj:
+            obj = obj.replace(ESCAPE, f"{ESCAPE}1").replace("\0", f"{ESCAPE}0")
+        return super().dump(obj)
+
+
+class _TruthDumper(Dumper):
+    """Writes True as 1, as it is in the tables."""
+
+    oid = postgres.types["int2"].oid
+
+    def dump(self, obj: bool) -> Buffer | None:  # noqa: FBT001
+        return b"1" if obj else b"0"
+
+
+class _TextLoader(TextLoader):
+    """Reads what _TextDumper wrote."""
+
+    def load(self, data: Buffer) -> str:
+        text = str(super().load(data))
+        if ESCAPE in text:
+            return text.replace(f"{ESCAPE}0", "\0").replace(f"{ESCAPE}1", ESCAPE)
+        return text
+
+
 class _Transaction:
     def __init__(self, connection: Connection, where: str) -> None:
         self._connection = connection
@@ -159,7 +193,7 @@ class Postgresql:
 
     def _connect(self) -> Connection:
         try:
-            return Connection.connect(
+            connection = Connection.connect(
                 autocommit=True,
                 prepare_threshold=None,
                 row_factory=dict_row,
@@ -167,6 +201,11 @@ class Postgresql:
             )
         except psycopg.Error as error:
             failure = explain(error, self.description)
+        else:
+            connection.adapters.register_dumper(str, _TextDumper)
+            connection.adapters.register_dumper(bool, _TruthDumper)
+            connection.adapters.register_loader("text", _TextLoader)
+            return connection
         raise failure
 
     @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,8 @@ import pytest
 from sealpipe_rehearsal.people import Recipient, Submitter
 from sealpipe_rehearsal.server import start
 from support.own_service import list_workers, make_own_service, stop, wait_for
+from support.parts import run_postgres
+from support.ports import free_port
 from support.terminal import Terminal, addresses
 
 DAY = """
@@ -49,17 +52,36 @@ def rehearsal(place: Path) -> Iterator[Terminal]:
 
 
 @contextmanager
-def own_service(place: Path, *words: str) -> Iterator[Terminal]:
+def server(place: Path) -> Iterator[Terminal]:
     own = make_own_service(place / "service")
-    with own.running(*words):
+    with own.running():
         yield own.client(place / "client")
 
 
-@pytest.mark.parametrize("where", ["rehearsal", "server", "four processes"])
-def test_a_clients_day_is_the_same_script(tmp_path: Path, where: str) -> None:
-    words = ["--workers", "4"] if where == "four processes" else []
-    service = rehearsal(tmp_path) if where == "rehearsal" else own_service(tmp_path, *words)
-    with service as client:
+@contextmanager
+def four_processes(place: Path) -> Iterator[Terminal]:
+    own = make_own_service(place / "service")
+    with own.running("--workers", "4"):
+        yield own.client(place / "client")
+
+
+@contextmanager
+def two_machines_on_postgresql(place: Path) -> Iterator[Terminal]:
+    """The client's calls go to one, and the people's to the other."""
+    with run_postgres() as database:
+        own = make_own_service(place / "service", database.address)
+        other = replace(own, public_url=f"http://127.0.0.1:{free_port()}")
+        client = own.client(place / "client")
+        client.environ["SEALPIPE_LINK_BASE_URL"] = f"{other.public_url}/s"
+        with own.running("--workers", "2"), other.running("--workers", "2"):
+            yield client
+
+
+@pytest.mark.parametrize("service", [rehearsal, server, four_processes, two_machines_on_postgresql])
+def test_a_clients_day_is_the_same_script(
+    tmp_path: Path, service: Callable[[Path], AbstractContextManager[Terminal]]
+) -> None:
+    with service(tmp_path) as client:
         client.environ["CANARY"] = "canary-of-the-day"
         done = client.run(["sh", "-c", DAY])
     assert done.code == 0, done

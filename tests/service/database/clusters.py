@@ -14,12 +14,13 @@ from sealpipe_service.database.compiling import compile_schema
 from sealpipe_service.database.versions import VERSION
 from support.parts import run_postgres
 
-# Before PostgreSQL's own function of this name, by the role's search_path.
+# Before PostgreSQL's own function of this name, by the role's search_path; until it is told a
+# moment it tells the same.
 _CLOCK = """
 CREATE SCHEMA clocks;
-CREATE TABLE clocks.moment (at) AS VALUES (CAST(1800000000 AS DOUBLE PRECISION));
+CREATE TABLE clocks.moment (at) AS VALUES (CAST(NULL AS DOUBLE PRECISION));
 CREATE FUNCTION clocks.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-    AS 'SELECT to_timestamp(at) FROM clocks.moment';
+    AS 'SELECT coalesce(to_timestamp(at), pg_catalog.clock_timestamp()) FROM clocks.moment';
 """
 
 

@@ -60,7 +60,9 @@ def clock_of(address: str) -> Clock:
     def tell(now: float) -> None:
         run_text(address, f"UPDATE clocks.moment SET at = {now!r}")  # noqa: S608
 
-    return Clock(tell)
+    clock = Clock(tell)
+    clock.pass_by(0)
+    return clock
 
 
 def run_text(address: str, text: str) -> None:

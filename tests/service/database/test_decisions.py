@@ -110,6 +110,18 @@ def test_what_refuses_at_the_last_moment_leaves_a_share_as_it_was(world: World) 
     assert world.open(code).reason is None
 
 
+@pytest.mark.parametrize("title", ["\0", "\x1a", "a\x1a0\0\x1a\x1a1b", "\U0001f511 %s %(x)s ' \\"])
+def test_text_is_kept_as_it_is(world: World, title: str) -> None:
+    row, _ = world.store.share_at_link(world.share(title=title))
+    assert row is not None
+    assert row["title"] == title
+
+
+def test_what_is_true_is_one(world: World) -> None:
+    row = world.request_row(world.request(requires_login=True, requires_mfa=False))
+    assert (row["requires_login"], row["requires_mfa"]) == (1, 0)
+
+
 def test_a_share_of_another_space_is_not_there(world: World) -> None:
     code = world.share(space="other")
     assert not world.delete(code)

@@ -185,7 +185,7 @@ def test_an_error_shows_neither_password_nor_user(address: str) -> None:
 
 def test_an_error_shows_no_value(world: World) -> None:
     with pytest.raises(DatabaseError) as refused:
-        world.share(title="canary \0")
+        world.share(title="canary", created_at="canary")
     assert "canary" not in repr(refused.value)
     assert refused.value.__context__ is None
 
