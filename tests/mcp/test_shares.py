@@ -5,6 +5,7 @@ repeated.
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import re
@@ -161,6 +162,22 @@ def test_a_damaged_record_stops_every_share_for_as_long_as_it_may_be_of_the_same
     os.utime(record, (earlier, earlier))
     for _ in range(2):  # the second finds the first
         assistant.call("share_secret", **ONE)
+    assert len(mailbox.received) == 2
+
+
+@pytest.mark.parametrize("notes", [[], {}, ["client"], {"client": 5}, None])
+def test_damaged_notes_stop_the_same_call_and_no_other(
+    assistant: Any, job: Job, mailbox: Mailbox, notes: Any
+) -> None:
+    """Its name tells that the record is of this call; what it sent to whom is not known."""
+    assistant.call("share_secret", **ONE)
+    (record,) = (job.state / "created").iterdir()
+    record.write_text(json.dumps({**json.loads(record.read_bytes()), "notes": notes}))
+    failed = str(assistant.fail("share_secret", **ONE))
+    assert "is damaged" in failed
+    assert "nothing was sent" in failed
+    assert (len(mailbox.received), job.entries()) == (1, [])
+    assistant.call("share_secret", **{**ONE, "title": "Another"})
     assert len(mailbox.received) == 2
 
 

@@ -102,6 +102,10 @@ def test_a_line_that_is_no_message_gets_an_error_and_the_next_one_is_answered(jo
         "{}": -32600,
         '["canary"]': -32600,
         '{"jsonrpc": "1.0", "id": "canary", "method": "ping"}': -32600,
+        **{
+            f'{{"jsonrpc": "2.0", "id": {wrong}, "method": "ping"}}': -32600
+            for wrong in ('{"canary": 1}', '["canary"]', "null", "true", "1.5")
+        },
     }
     text = "".join(f"{line}\n" for line in lines) + json.dumps(PING) + "\n"
     codes = [code for code in lines.values() if code]

@@ -51,7 +51,6 @@ PROGRAMS: Final[Mapping[str, str]] = {
 
 MODULES: Final[Mapping[str, str]] = {
     "PIL": "pillow",
-    "docker": "docker",
     "schemathesis": "schemathesis",
     "selenium": "selenium",
     "sphinx": "sphinx",

@@ -153,17 +153,19 @@ def find_record(
     )
 
 
-def list_created(base_url: str, folder: Path, *, is_strict: bool = False) -> Iterator[Record]:
-    """Yield what this server made and exists.
-
-    Raises StateError if `is_strict`, and a creation cannot be read.
-    """
-    for known in list_creations(folder.parent / "created", None, base_url, is_strict=is_strict):
+def list_created(base_url: str, folder: Path) -> Iterator[Record]:
+    """Yield what this server made and exists."""
+    for known in list_creations(folder.parent / "created", None, base_url):
         made_id = (known.name or "").removeprefix(_PREFIX)
-        if known.notes and known.name == make_name(made_id):
+        if known.name == make_name(made_id):
             with suppress(ValidationError):
-                is_left = (folder.parent / "outbox" / f"{made_id}.sealed").exists()
-                yield Record(known, Notes.model_validate(known.notes), is_finished=not is_left)
+                yield _make_record(folder, known, made_id)
+
+
+def _make_record(folder: Path, known: Creation, made_id: str) -> Record:
+    """Return the record of a creation. Raises ValidationError if its notes are not ours."""
+    is_left = (folder.parent / "outbox" / f"{made_id}.sealed").exists()
+    return Record(known, Notes.model_validate(known.notes), is_finished=not is_left)
 
 
 def list_records(session: Session, folder: Path) -> list[Record]:
@@ -312,8 +314,16 @@ def _find_created(session: Session, folder: Path, made_id: str) -> Record | None
 
     Raises StateError if a creation cannot be read: it may be this one.
     """
-    found = list_created(session.base_url, folder, is_strict=True)
-    return next((each for each in found if each.known.name == make_name(made_id)), None)
+    created, name = folder.parent / "created", make_name(made_id)
+    found = list_creations(created, None, session.base_url, is_strict=True)
+    known = next((each for each in found if each.name == name), None)
+    try:
+        return None if known is None else _make_record(folder, known, made_id)
+    except ValidationError:
+        raise StateError(
+            f"the record of this call in {created} is damaged ({name}); nothing was sent",
+            remedy="look whether what you want is in `list`; if not, wait ten minutes",
+        ) from None
 
 
 def _list_begun(session: Session, folder: Path) -> Iterator[Record]:

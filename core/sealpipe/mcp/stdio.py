@@ -6,6 +6,7 @@ Messages are lines of JSON, and nothing else gets to stdout.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MAX_LINE: Final = 1024 * 1024
 """Most characters of one message, without its newline."""
 _REFUSED: Final = "{}\n"
-"""What the SDK gets in place of a longer one: JSON that is no message."""
+"""What the SDK gets in place of what it would not refuse itself: JSON that is no message."""
 _NO_JSON: Final = types.ErrorData(
     code=types.PARSE_ERROR, message="the line is not JSON: a message is one line of JSON"
 )
@@ -106,16 +107,30 @@ def _find_error(failure: Exception) -> types.ErrorData | None:
 
 
 class BoundedLines(io.TextIOWrapper):
-    """Lines of text: one that is too long is never in memory, and is read as no message."""
+    """Lines of text. Read as no message: one that is too long, which is never in memory, and a
+    request whose id is no text or number, which the SDK would take for a notification.
+    """
 
     def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # there is one limit
         """Return the next line; empty at the end."""
         line = super().readline(MAX_LINE + 1)
         if line.endswith("\n") or len(line) <= MAX_LINE:
-            return line
+            return _REFUSED if _has_wrong_id(line) else line
         while line and not line.endswith("\n"):
             line = super().readline(MAX_LINE)
         return _REFUSED
+
+
+def _has_wrong_id(line: str) -> bool:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return (
+        isinstance(message, dict)
+        and {"id", "method"} <= message.keys()
+        and type(message["id"]) not in (str, int)
+    )
 
 
 def _claim_stdin() -> BinaryIO:

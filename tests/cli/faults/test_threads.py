@@ -357,7 +357,7 @@ def test_a_task_that_is_cancelled_while_its_client_is_closed_is_cancelled(
     server = proxied(then=faults.holds)
     job = job_at(server)
 
-    async def scenario() -> None:
+    async def scenario() -> bool:
         client = AsyncClient(**arguments(job, server))
         task = asyncio.ensure_future(client.list_shares())
         await reached(server)
@@ -365,8 +365,9 @@ def test_a_task_that_is_cancelled_while_its_client_is_closed_is_cancelled(
         await asyncio.sleep(0)
         await cancel(task)
         await closing
+        return task.cancelled()
 
-    asyncio.run(scenario())
+    assert asyncio.run(scenario())
 
 
 # -- turns -----------------------------------------------------------------------------------------

@@ -168,7 +168,8 @@ def test_a_place_that_may_not_be_written_stops_it(job: Job, bao: Bao) -> None:
         "VAULT_ADDR": bao.addr,
         "VAULT_TOKEN": bao.token(bao.policy("nothing", "secret/data/nothing")),
     }
-    stops(job, 14, *NEW, f"vault:secret/{place()}#seed", **weak)
+    done = stops(job, 14, *NEW, f"vault:secret/{place()}#seed", **weak)
+    assert "the token has no permission" in done.err
 
 
 def test_a_map_wants_a_key_for_it(job: Job, bao: Bao) -> None:

@@ -197,12 +197,10 @@ def test_a_stream_that_does_not_block_is_written_whole(bare: Terminal) -> None:
 
 
 def test_a_process_in_the_background_does_not_hold_the_command(bare: Terminal) -> None:
-    begin = time.monotonic()
-    process = started(bare, "sh", "-c", "sleep 100 & echo $!")
+    process = started(bare, "sh", "-c", "sleep 600 & echo $!")
     out, _ = process.communicate(timeout=PATIENCE)
-    os.kill(int(out), signal.SIGKILL)
+    os.kill(int(out), signal.SIGKILL)  # it is still there
     assert process.returncode == 0
-    assert time.monotonic() - begin < 50
 
 
 def test_without_redaction_the_streams_are_ours(bare: Terminal) -> None:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import tomllib
 
-from support.parts import ROOT, program
+from support.parts import ROOT, library, program
 
 DOCKERFILE = (ROOT / "containers/Dockerfile").read_text(encoding="utf-8")
 
@@ -18,8 +18,7 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
-    from docker.utils.build import exclude_paths
-
+    exclude_paths = library("docker.utils.build", "docker").exclude_paths
     patterns = (ROOT / ".dockerignore").read_text().splitlines()
     sent = {path for path in exclude_paths(str(ROOT), patterns) if (ROOT / path).is_file()}
     allowed = ("core/", "plugins/", "actions/_setup/locks/")

@@ -324,12 +324,15 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
 ) -> None:
     path = encrypt("a.yaml", "a: hunter2\n")
     tool = recorder(tmp_path, f'echo x >> "{tmp_path}/times"; exec sleep 60')
+    (tmp_path / "times").touch()
     config = {"plugins": {"sops": {"program": str(tool), "timeout": 1.5}}}
     registry = Registry(environ=environ, config=lambda: config)
     waits: list[float] = []
     with pytest.raises(UnavailableError, match=r"sops did not finish within 1.5 s"):
         play(lambda: resolve([parse_field(f"sops:{path}#a")], lambda: registry), wait=waits.append)
-    assert (tmp_path / "times").read_text().count("x") == MAX_TRIES == len(waits) + 1
+    assert len(waits) + 1 == MAX_TRIES
+    # A busy machine may start none of them in its time.
+    assert (tmp_path / "times").read_text("ascii") in ["x\n" * n for n in range(MAX_TRIES + 1)]
 
 
 def test_doctor_names_the_version(environ: Mapping[str, str]) -> None:
