@@ -317,6 +317,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             "CIDR",
             addresses.parse_network,
         ),
+        Setting(
+            "webhook_key",
+            "Reference to the key that the secrets of webhooks are sealed under.",
+            parse,
+            metavar="REF",
+        ),
         Setting("account", "The account.", default="default", metavar="NAME"),
         Setting("org", "The organisation that the key acts for.", metavar="NAME"),
         Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),

@@ -41,6 +41,7 @@ def add(service: RehearsedService, http_request: HttpRequest) -> Response:
             members["url"],
             service.token_bytes(9),
             service.token_bytes(32),
+            service.seals,
         )
     except webhooks.CapacityError as error:
         return json_response(403, {"message": str(error)})
@@ -69,7 +70,7 @@ def rotate(
 
     Both sign for 24 hours.
     """
-    endpoint = webhooks.rotate(service.store, name, service.token_bytes(32))
+    endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.seals)
     return (
         _NOT_FOUND
         if endpoint is None

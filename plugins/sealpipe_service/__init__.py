@@ -32,6 +32,7 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     supervising.py     starts the processes of a server; `worker.py` is one of them
     front.py           who calls a server, behind proxies or not
     logs.py            what a server tells
+    sealing.py         the secrets of webhooks, sealed under a key that is not in the database
     administration.py  keys, accounts and custody, for whoever runs it
     database/          the data: what is decided is decided there
     journal.py, clock.py   the base

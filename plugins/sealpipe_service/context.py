@@ -15,7 +15,7 @@ from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
 from .plans import Account
 from .responses import Response
 from .webhook_deliveries import Deliverer
-from .webhooks import SIGNATURE_HEADER
+from .webhooks import SIGNATURE_HEADER, Seals, Unsealed
 
 # The specification states no limit; this generous one refuses only absurd sizes (413, no envelope).
 MAX_BODY = 64 * 1024 * 1024
@@ -45,6 +45,7 @@ class Service:
     signature_header: str = SIGNATURE_HEADER
     public_url: str | None = None
     version: str = "1"
+    seals: Seals = field(default_factory=Unsealed)
     deliverer: Deliverer = field(init=False)
 
     @property
@@ -56,12 +57,9 @@ class Service:
         return FIELD_TYPES_EXTENDED if self.extended else FIELD_TYPES
 
     def __post_init__(self) -> None:
+        agent = f"sealpipe-{self.kind}-webhooks"
         self.deliverer = Deliverer(
-            self.store,
-            self.clock,
-            self.log,
-            self.signature_header,
-            f"sealpipe-{self.kind}-webhooks",
+            self.store, self.clock, self.log, self.signature_header, agent, self.seals
         )
 
     @property

@@ -76,7 +76,10 @@ def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
     endpoint = webhooks.find(service.store, name)
     if endpoint is None or endpoint.account != call.key.account:
         return json_response(404, {"message": NO_WEBHOOK})
-    rotated = webhooks.rotate(service.store, name, service.token_bytes(32))
+    try:
+        rotated = webhooks.rotate(service.store, name, service.token_bytes(32), service.seals)
+    except webhooks.SealError:  # by whom the service is run, or nobody
+        return json_response(409, {"message": "only the service's operator can do this now"})
     if rotated is None:  # removed in the meantime
         return json_response(404, {"message": NO_WEBHOOK})
     return json_response(200, _endpoint_json(call, rotated) | {"secret": rotated.secret})

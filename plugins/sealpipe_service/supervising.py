@@ -34,13 +34,17 @@ class WorkerError(Exception):
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a worker has to know. `tls` are the files of certificate and key."""
+    """What a worker has to know. `tls` are the files of certificate and key.
+
+    `webhook_key` opens the secrets of webhooks (see `sealing`).
+    """
 
     database: str = field(repr=False)
     public_url: str
     version: str
     tls: tuple[str, str] | None = None
     proxies: Sequence[str] = ()
+    webhook_key: str | None = field(default=None, repr=False)
 
 
 @dataclass

@@ -52,9 +52,15 @@ class Deliverer:
     """Sends deliveries. Its thread starts with the first delivery."""
 
     def __init__(
-        self, store: Store, clock: Clock, log: Journal, signature_header: str, agent: str
+        self,
+        store: Store,
+        clock: Clock,
+        log: Journal,
+        signature_header: str,
+        agent: str,
+        seals: webhooks.Seals,
     ) -> None:
-        self._store, self._clock, self._log = store, clock, log
+        self._store, self._clock, self._log, self._seals = store, clock, log, seals
         self._signature_header, self._agent = signature_header, agent
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -140,6 +146,11 @@ class Deliverer:
     def _start(self, row: Row) -> None:
         endpoint = webhooks.find(self._store, row["webhook"])
         if endpoint is None:  # removed in the meantime, and its deliveries with it
+            return
+        try:
+            endpoint = webhooks.open_secrets(endpoint, self._seals)
+        except webhooks.SealError as error:  # the operator has another key than before
+            self._record_attempt(endpoint, row, type(error).__name__)
             return
         body = bytes(row["body"])
         headers = {

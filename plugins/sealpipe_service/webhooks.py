@@ -12,7 +12,8 @@ import base64
 import hmac
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from .database.access import Row
@@ -27,6 +28,32 @@ SIGNATURE_HEADER = "X-Service-Signature"
 
 MAX_URL = 2048
 _URL = re.compile(r"[\x21-\x7e]+", re.ASCII)
+
+
+class SealError(Exception):
+    """The secret of this endpoint was sealed under another key."""
+
+
+class Seals(Protocol):
+    """How secrets are kept in the database."""
+
+    def seal(self, secret: str, endpoint: str, /) -> str:
+        """Return what is stored for an endpoint's secret."""
+
+    def open(self, stored: str, endpoint: str, /) -> str:
+        """Return the secret. Raises SealError."""
+
+
+class Unsealed:
+    """They are kept as they are."""
+
+    def seal(self, secret: str, _: str) -> str:
+        """Return what is stored for an endpoint's secret."""
+        return secret
+
+    def open(self, stored: str, _: str) -> str:
+        """Return the secret."""
+        return stored
 
 
 class CapacityError(Exception):
@@ -87,7 +114,9 @@ def endpoint_url(value: object) -> str | None:
     return None
 
 
-def add(store: Store, account: str, url: str, token: bytes, secret: bytes) -> Endpoint:
+def add(
+    store: Store, account: str, url: str, token: bytes, secret: bytes, seals: Seals
+) -> Endpoint:
     """Add an endpoint with an id made from `token` and a secret of 32 bytes.
 
     Raises CapacityError.
@@ -98,8 +127,9 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes) -> En
         return current.limits.webhooks if current.api_access else 0
 
     def values(now: float) -> dict[str, object]:
-        endpoint = Endpoint(f"wh_{_base64url(token)}", account, url, now, new_secret(secret))
-        return vars(endpoint)
+        name = f"wh_{_base64url(token)}"
+        stored = seals.seal(new_secret(secret), name)
+        return vars(Endpoint(name, account, url, now, stored))
 
     try:
         row = store.add_webhook(account, values, allowed)
@@ -107,7 +137,7 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes) -> En
         message = f"the plan allows {error.args[0]} webhook endpoints"
         raise CapacityError(message) from None
     assert row is not None  # noqa: S101  # it was added in the same transaction
-    return endpoint_from(row)
+    return replace(endpoint_from(row), secret=new_secret(secret))
 
 
 def new_secret(random: bytes) -> str:
@@ -126,17 +156,28 @@ def find(store: Store, name: str) -> Endpoint | None:
     return None if row is None else endpoint_from(row)
 
 
-def rotate(store: Store, name: str, random: bytes) -> Endpoint | None:
+def rotate(store: Store, name: str, random: bytes, seals: Seals) -> Endpoint | None:
     """Create a new secret; the previous one also signs for 24 hours.
 
     None if the endpoint does not exist.
     """
-    row = store.rotate_webhook(name, new_secret(random))
-    return None if row is None else endpoint_from(row)
+    secret = new_secret(random)
+    row = store.rotate_webhook(name, seals.seal(secret, name))
+    return None if row is None else replace(endpoint_from(row), secret=secret)
+
+
+def open_secrets(endpoint: Endpoint, seals: Seals) -> Endpoint:
+    """Return an endpoint that can sign. Raises SealError."""
+    previous = endpoint.previous_secret
+    return replace(
+        endpoint,
+        secret=seals.open(endpoint.secret, endpoint.id),
+        previous_secret=None if previous is None else seals.open(previous, endpoint.id),
+    )
 
 
 def endpoint_from(row: Row) -> Endpoint:
-    """Return an endpoint from its row."""
+    """Return an endpoint from its row, with its secrets as they are stored."""
     return Endpoint(**{name: row[name] for name in Endpoint.__dataclass_fields__})
 
 

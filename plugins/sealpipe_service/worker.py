@@ -31,6 +31,7 @@ from .database.decisions import Store
 from .database.opening import open_database
 from .front import Front
 from .logs import LoggedJournal, start_logging
+from .sealing import NoKey, WebhookSeals
 from .supervising import FAILED, READY, ServerSettings
 
 MAX_BODY = 20 * 1024 * 1024
@@ -99,6 +100,7 @@ def make_service(settings: ServerSettings) -> Service:
         extended=True,
         public_url=settings.public_url,
         version=settings.version,
+        seals=WebhookSeals(settings.webhook_key) if settings.webhook_key else NoKey(),
     )
 
 

@@ -78,6 +78,31 @@ def test_a_key_is_on_stdout_and_nowhere_else(tmp_path: Path, words: list[str]) -
     assert search(own, find_parts(shown)) == []
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_webhooks_secret_is_on_stdout_and_nowhere_else_and_its_key_nowhere(
+    tmp_path: Path, output: str
+) -> None:
+    own = make_own_service(tmp_path)
+    own.operator.environ["WEBHOOKS"] = key = token_hex(32)
+    added = own.command("webhook", "add", "https://a.example", "--webhook-key", "env:WEBHOOKS")
+    assert added.code == 0, added
+    named = own.command("webhook", "list", "--output", "json").json["webhooks"][0]["id"]
+    where = ["--database", own.database, "--webhook-key", "env:WEBHOOKS", "--output", output]
+    command = [*SEALPIPE, "server", "webhook", "rotate", named, *where]
+    watched = watch(own.operator, command)
+    assert watched.done.code == 0, watched.done
+    found = re.search(r"whsec_([\w-]{43})", watched.done.out)
+    assert found
+    secrets = {
+        "secret": found[1].encode(),
+        "secret, decoded": base64.urlsafe_b64decode(f"{found[1]}="),
+        "key": key.encode(),
+        "key, decoded": bytes.fromhex(key),
+    }
+    assert find_outside(watched, found[1], secrets) == []
+    assert search(own, secrets) == []
+
+
 def test_a_custody_secret_that_a_client_makes_is_on_stdout_and_never_at_the_service(
     bare: Terminal, tmp_path: Path
 ) -> None:

@@ -8,16 +8,26 @@ from typing import Any
 
 from sealpipe.cli import render
 from sealpipe.cli.server.keys import check_account
-from sealpipe.cli.server.opening import open_store, plan_printing, print_secrets
+from sealpipe.cli.server.opening import (
+    open_store,
+    plan_printing,
+    print_secrets,
+    read_webhook_key,
+)
 from sealpipe.errors import QuotaExceededError, UsageError
 from sealpipe.secret import Secret
 from sealpipe_service import webhooks
+from sealpipe_service.sealing import WebhookSeals
 
 
 def add(url: str, **values: Any) -> None:
     """Run `sealpipe server webhook add`."""
-    if reason := webhooks.endpoint_url(url):
-        raise UsageError(f"the URL {reason}", remedy="write it as https://HOST/PATH")
+    reason = webhooks.endpoint_url(url)
+    if reason or not url.startswith("https:"):  # a rehearsal's may be http on its machine
+        raise UsageError(
+            f"the URL {reason or 'must be https'}", remedy="write it as https://HOST/PATH"
+        )
+    seals = _read_seals(values)
     gate = plan_printing("the secret", values)
     with open_store(values) as store:
         check_account(store, values["account"])
@@ -28,6 +38,7 @@ def add(url: str, **values: Any) -> None:
                 url,
                 secrets.token_bytes(9),
                 secrets.token_bytes(32),
+                seals,
             )
         except webhooks.CapacityError as error:
             raise QuotaExceededError(
@@ -41,12 +52,24 @@ def add(url: str, **values: Any) -> None:
 
 def rotate(webhook_id: str, **values: Any) -> None:
     """Run `sealpipe server webhook rotate`."""
+    seals = _read_seals(values)
     gate = plan_printing("the secret", values)
     with open_store(values) as store:
-        endpoint = webhooks.rotate(store, webhook_id, secrets.token_bytes(32))
+        endpoint = webhooks.rotate(store, webhook_id, secrets.token_bytes(32), seals)
     if endpoint is None:
         raise _make_unknown_error(webhook_id)
     _print_secret(endpoint, gate, values)
+
+
+def _read_seals(values: Mapping[str, Any]) -> WebhookSeals:
+    key = read_webhook_key(values)
+    if key is None:
+        raise UsageError(
+            "no key is named that the secrets of webhooks are sealed under",
+            remedy="add --webhook-key file:PATH, as for `sealpipe server run`; "
+            "`sealpipe read gen:hex?bytes=32` makes one",
+        )
+    return WebhookSeals(key.reveal())
 
 
 def remove(webhook_id: str, **values: Any) -> None:

@@ -21,8 +21,6 @@ from sealpipe_service.database.access import AddressError, DatabaseError, Schema
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.opening import open_database
 
-DATABASE = ("database",)
-
 
 def read_database(values: Mapping[str, Any]) -> Secret:
     """Return the address of the database. Raises UsageError, and the errors of its source."""
@@ -35,16 +33,37 @@ def read_database(values: Mapping[str, Any]) -> Secret:
     if not isinstance(given, Reference):
         _refuse_password(given)
         return Secret(given)
+    return _resolve(given, "the address of a database", values)
+
+
+def read_webhook_key(values: Mapping[str, Any]) -> Secret | None:
+    """Return the key that webhooks' secrets are sealed under, if one is named.
+
+    Raises UsageError for one that could be guessed, and the errors of its source.
+    """
+    if values["webhook_key"] is None:
+        return None
+    key = _resolve(values["webhook_key"], "the key of webhooks", values)
+    if len(key.reveal()) < KEY_LENGTH:
+        raise UsageError(
+            f"--webhook-key: the key has fewer than {KEY_LENGTH} characters",
+            remedy="store 32 random bytes, such as `sealpipe read gen:hex?bytes=32` prints",
+        )
+    return key
+
+
+def _resolve(reference: Reference, what: str, values: Mapping[str, Any]) -> Secret:
     registry = make_registry(values["ca_file"], None, values["deadline"])
     try:
-        address = resolve_secret(given, "the address of a database", lambda: registry)
+        found = resolve_secret(reference, what, lambda: registry)
     finally:
         registry.close()
-    if address is None:
-        raise SettingError(
-            f"{given} has no value", remedy="set it to postgresql://USER@HOST/DATABASE"
-        )
-    return address
+    if found is None:
+        raise SettingError(f"{reference} has no value", remedy=f"set {what}")
+    return found
+
+
+KEY_LENGTH = 32
 
 
 def _refuse_password(address: str) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,21 @@ from sealpipe.cli import render
 from sealpipe.cli.server.accounts import add_account, check_name
 from sealpipe.cli.server.keys import ALL_SCOPES, add_key, check_scopes
 from sealpipe.cli.server.opening import (
+    open_store,
     plan_printing,
     print_secrets,
     read_database,
+    read_webhook_key,
     told_in_our_words,
 )
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.secret import Secret
 from sealpipe.version import __version__
-from sealpipe_service import supervising
+from sealpipe_service import supervising, webhooks
 from sealpipe_service.database import migrating, opening
 from sealpipe_service.database.decisions import Store
+from sealpipe_service.sealing import WebhookSeals
 
 BACKLOG = 2048
 
@@ -89,12 +92,15 @@ def run(**values: Any) -> None:
     with told_in_our_words():
         opening.check(address.reveal())
         name = opening.describe(address.reveal())
+    webhook_key = read_webhook_key(values)
+    _check_seals(values, webhook_key)
     settings = supervising.ServerSettings(
         database=address.reveal(),
         public_url=url,
         version=__version__,
         tls=tls,
         proxies=values["trusted_proxy"],
+        webhook_key=None if webhook_key is None else webhook_key.reveal(),
     )
 
     def announce() -> None:
@@ -102,19 +108,43 @@ def run(**values: Any) -> None:
         render.print_note(f"serving {url} from the {render.escape(name)}, {count}")
 
     with _listen(values) as listening:
+        hidden = [each for each in (address, webhook_key) if each is not None]
         try:
             supervising.serve(
-                settings, listening, values["workers"], _make_environment(address), announce
+                settings, listening, values["workers"], _make_environment(hidden), announce
             )
         except supervising.WorkerError as error:
             raise StateError(f"the service did not start: {render.escape(str(error))}") from None
     render.print_note("stopped")
 
 
-def _make_environment(address: Secret) -> dict[str, str]:
-    """Return the environment of processes that serve: without ours, and without the address."""
+def _check_seals(values: Mapping[str, Any], key: Secret | None) -> None:
+    """Raise UsageError if the webhooks that there are could not be signed for."""
+    with open_store(values) as store:
+        endpoints = webhooks.endpoints(store)
+    if endpoints and key is None:
+        raise UsageError(
+            "the service has webhooks, and the key of their secrets is not named",
+            remedy="add --webhook-key, as for `sealpipe server webhook add`",
+        )
+    try:
+        for endpoint in endpoints:
+            webhooks.open_secrets(endpoint, WebhookSeals(key.reveal() if key else ""))
+    except webhooks.SealError as error:
+        failure = SettingError(
+            f"--webhook-key: the secret of {error} was sealed under another key",
+            remedy="name that key, or remove the endpoint and add it again",
+        )
+    else:
+        return
+    raise failure
+
+
+def _make_environment(hidden: Sequence[Secret]) -> dict[str, str]:
+    """Return the environment of processes that serve: without ours, and without what is hidden."""
     environ = drop_own_variables(os.environ)
-    return {name: value for name, value in environ.items() if value != address.reveal()}
+    secrets = [each.reveal() for each in hidden]
+    return {name: value for name, value in environ.items() if value not in secrets}
 
 
 def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:

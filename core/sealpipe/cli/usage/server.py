@@ -60,6 +60,7 @@ def init(**values: Any) -> None:
         "tls_cert",
         "tls_key",
         "trusted_proxy",
+        "webhook_key",
     ),
     common=COMMON,
 )
@@ -167,7 +168,7 @@ def webhook() -> None:
 
 @webhook.command("add", cls=Command)
 @click.argument("url")
-@options("server", only=("database", "account", "print"), common=COMMON)
+@options("server", only=("database", "account", "webhook_key", "print"), common=COMMON)
 def add_webhook(url: str, **values: Any) -> None:
     """Send an account's events to a URL, and print the secret that signs them, once."""
     _run("hooks", "add", url, **values)
@@ -182,7 +183,7 @@ def list_webhooks(**values: Any) -> None:
 
 @webhook.command("rotate", cls=CodeCommand)
 @click.argument("webhook_id")
-@options("server", only=("database", "print"), common=COMMON)
+@options("server", only=("database", "webhook_key", "print"), common=COMMON)
 def rotate_webhook(webhook_id: str, **values: Any) -> None:
     """Create a new secret for an endpoint and print it. For 24 hours both secrets sign."""
     _run("hooks", "rotate", webhook_id, **values)
