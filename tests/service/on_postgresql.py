@@ -20,8 +20,7 @@ from sealpipe_rehearsal.database import TABLES
 from sealpipe_service.clock import system_clock
 from sealpipe_service.database.access import Row
 from sealpipe_service.database.postgresql import Postgresql
-from service.database.clusters import Cluster, run_cluster
-from service.database.stores import run_text
+from support.clusters import Cluster, run_cluster
 
 
 class _Row(dict[str, Any]):
@@ -39,14 +38,13 @@ class RehearsalOnPostgresql(Postgresql):
 
     def __init__(self, address: str, source: Callable[[], datetime]) -> None:
         super().__init__(address)
-        self.address = address
         self.source = source
         self._told: float | None = None
         self._direct = psycopg.connect(address, autocommit=True)
 
     def _transaction(self, begin: bytes) -> AbstractContextManager[Any]:
         if self.source is not system_clock and (now := self.source().timestamp()) != self._told:
-            run_text(self.address, f"UPDATE clocks.moment SET at = {now!r}")  # noqa: S608
+            self._direct.execute("UPDATE clocks.moment SET at = %s", [now])
             self._told = now
         return super()._transaction(begin)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.database.clusters import Cluster, run_cluster
 from service.database.stores import World
+from support.clusters import Cluster, run_cluster
 
 BOTH = ("sqlite", "postgresql")
 

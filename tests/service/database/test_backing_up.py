@@ -9,8 +9,8 @@ import pytest
 
 from sealpipe_service.database import backing_up, migrating
 from sealpipe_service.database.access import DatabaseError
-from service.database.clusters import Cluster
 from service.database.stores import World
+from support.clusters import Cluster
 from support.parts import find_postgres
 
 

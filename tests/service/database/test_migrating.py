@@ -17,8 +17,8 @@ from sealpipe_service.database import migrating, migrations, versions
 from sealpipe_service.database.access import AddressError, SchemaError
 from sealpipe_service.database.opening import check, describe, file_of, open_database
 from sealpipe_service.database.sqlite import Sqlite
-from service.database.clusters import Cluster
 from service.database.stores import run_text
+from support.clusters import Cluster
 from support.parts import find_postgres
 
 VERSIONS = Path(str(migrations.__file__)).parent / "versions"

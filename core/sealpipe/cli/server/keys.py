@@ -70,13 +70,14 @@ def add_key(
     account: str,
     organization: str | None = None,
     public_key: str | None = None,
+    tag: str | None = None,
 ) -> Secret:
-    """Make a key and register it; return the credential.
+    """Make a key and register it; return the credential, with the service's tag if none is given.
 
     The service keeps a hash, the level and a public key. With `public_key` the credential has only
     two parts. Raises the errors that the user should see.
     """
-    minted = mint(store.tag() or "svc")
+    minted = mint(tag or store.tag() or "svc")
     key = Key(
         key_id=minted.key_id,
         account=account,

@@ -42,18 +42,22 @@ def init(**values: Any) -> None:
     gate = plan_printing("the credential", values)
     address = read_database(values).reveal()
     with told_in_our_words():
-        migrating.make(address)
+        migrating.upgrade(address)  # tables without a tag are of an `init` that was interrupted
         store = Store(opening.open_database(address))
         try:
-            store.set_tag(values["tag"])
+            if store.tag() is not None:
+                raise _make_made_error()
             add_account(store, values["account"], values["plan"])
             credential = add_key(
                 store,
+                tag=values["tag"],
                 name=values["name"],
                 scopes=check_scopes((ALL_SCOPES,)),
                 custody="self",
                 account=values["account"],
             )
+            if not store.set_tag(values["tag"]):  # another `init` was faster
+                raise _make_made_error()
         finally:
             store.close()
         render.print_note(f"made the {render.escape(opening.describe(address))}")
@@ -71,6 +75,13 @@ def init(**values: Any) -> None:
         [f"export {name}={value}" for name, value in exports.items()],
     )
     render.print_note("now serve it: `sealpipe server run`, with the same two options")
+
+
+def _make_made_error() -> UsageError:
+    return UsageError(
+        "the database is that of a service already, which was not changed",
+        remedy="`sealpipe server key create` makes another key of it",
+    )
 
 
 def _check_url(values: Mapping[str, Any]) -> str:

@@ -1,0 +1,123 @@
+"""What an operator does in the database of a service while it runs, and when that counts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.people import Submitter
+from support.own_service import OwnRunning, OwnService, make_own_service
+from support.terminal import Terminal
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnService]:
+    made = make_own_service(tmp_path / "service")
+    with made.running("--workers", "2"):
+        yield made
+
+
+@pytest.fixture
+def running(own: OwnService) -> Iterator[OwnRunning]:
+    found = OwnRunning(own)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(own: OwnService, tmp_path: Path) -> Terminal:
+    return own.client(tmp_path / "client")
+
+
+def test_a_revoked_key_is_refused_in_its_next_call(own: OwnService, client: Terminal) -> None:
+    assert client.sealpipe("stats").code == 0
+    key_id = own.command("key", "list", "--output", "json").json["keys"][0]["key_id"]
+    assert own.command("key", "revoke", key_id).code == 0
+    assert client.sealpipe("stats").code == 3
+
+
+def test_a_plan_counts_within_half_a_minute(
+    own: OwnService, running: OwnRunning, client: Terminal
+) -> None:
+    share = ("share", "-f", "P=text:x")
+    assert client.sealpipe(*share).code == 0
+    assert own.command("account", "plan", "default", "--shares", "1").code == 0
+    assert client.sealpipe(*share).code == 0, "calls may still see the plan as it was"
+    running.advance(30)
+    assert client.sealpipe(*share).code == 4
+    assert own.command("account", "plan", "default", "--shares", "plan").code == 0
+    running.advance(30)
+    assert client.sealpipe(*share).code == 0
+
+
+def test_an_account_sees_nothing_of_another(
+    own: OwnService, client: Terminal, tmp_path: Path
+) -> None:
+    assert own.command("account", "add", "other").code == 0
+    made = own.command("key", "create", "--account", "other", "--scope", "all")
+    other = own.client(tmp_path / "other")
+    other.environ["SEALPIPE_API_KEY"] = made.out.strip()
+    assert client.sealpipe("share", "-f", "P=text:x").code == 0
+    assert client.sealpipe("shares", "list", "--output", "json").json["shares"]
+    assert other.sealpipe("shares", "list", "--output", "json").json["shares"] == []
+
+
+def test_custody_account_is_approved_for_who_asked(own: OwnService, client: Terminal) -> None:
+    made = own.command("key", "create", "--custody", "account", "--scope", "all")
+    asked, first = (
+        text.split("_live_")[1].split(".")[0]
+        for text in (made.out, own.exports["SEALPIPE_API_KEY"])
+    )
+    assert own.command("custody", "approve", first).code == 2
+    assert own.command("custody", "approve", asked).code == 0
+    client.environ["SEALPIPE_API_KEY"] = made.out.strip()
+    assert "custody 2" in client.sealpipe("doctor").out
+
+
+def test_submissions_stay_until_they_are_purged(
+    own: OwnService, running: OwnRunning, client: Terminal
+) -> None:
+    made = client.sealpipe("request", "-a", "P", "--expires-in", "1h", "--receipt", "r.json")
+    Submitter().submit(made.out.strip(), {"P": "canary"})
+    running.advance(3600 + 29 * DAY)
+    assert own.command("purge", "--older-than", "30d", "--output", "json").json["requests"] == 0
+    assert "canary" in client.sealpipe("collect", "r.json").out, "it has ended, and can be read"
+    assert own.command("purge", "--older-than", "29d").code == 2, "less than 30 days is refused"
+    running.advance(DAY + 1)
+    purged = own.command("purge", "--older-than", "30d", "--output", "json").json
+    assert purged == {"schema": 1, "requests": 1, "submissions": 1}
+    assert client.sealpipe("collect", "r.json").code == 6
+    listed = client.sealpipe("requests", "list", "--status", "expired", "--output", "json").json
+    assert listed["requests"] == []
+
+
+def test_an_interrupted_init_is_done_again_and_a_finished_one_never(tmp_path: Path) -> None:
+    operator = Terminal(tmp_path)
+    where = ["--database", "sqlite:///s.db", "--public-url", "http://127.0.0.1:8080"]
+    assert operator.sealpipe("server", "init", *where).code == 0
+    with closing(sqlite3.connect(operator.here / "s.db")) as database:
+        database.execute("DELETE FROM service")  # as if it had been killed before its last step
+        database.commit()
+    again = operator.sealpipe("server", "init", *where, "--tag", "acme")
+    assert again.code == 0, again
+    assert "acme_sk_live_" in again.out
+    refused = operator.sealpipe("server", "init", *where)
+    assert (refused.code, refused.out) == (2, "")
+
+
+def test_a_copy_has_what_was_there(own: OwnService, client: Terminal) -> None:
+    code = client.sealpipe("share", "-f", "P=text:x", "--output", "json").json["short_code"]
+    assert own.command("database", "backup", "copy.db").code == 0
+    assert (own.operator.here / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert client.sealpipe("shares", "expire", code, "--yes").code == 0
+    address = f"sqlite:///{own.operator.here / 'copy.db'}"
+    other = OwnService(own.operator, address, address, own.public_url, own.exports)
+    listed = OwnRunning(other)
+    assert listed.store.stats("default")[:2] == (1, 0)
+    listed.close()
