@@ -208,7 +208,8 @@ def read_world(world: UpgradeWorld, file: Path) -> Counter[str]:
             if name == "requests":
                 values["received"] = received[values["number"]]
             names = ", ".join(values), ", ".join(f":{column}" for column in values)
-            database.rows(f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})", values)  # noqa: S608
+            statement = f"INSERT INTO {name} ({names[0]}) VALUES ({names[1]})"  # noqa: S608
+            database.rows(statement, values)
     for name in ("requests", "shares"):
         database.run_text(
             "INSERT INTO counts (what, space, live, ended) "  # noqa: S608
