@@ -154,6 +154,9 @@ def test_nothing_is_sent_where_the_service_is_only_half_known(
     [
         "http://u:pass-canary@h:xx",
         "http://u:pass-canary@h:99999",
+        "http://u:pass-canary@h:0",
+        "http://u:pass-canary@",
+        "http://u:pass-canary@h h:80",
         "http://[::1",
         "http://h\x1b]0;x:80",
         "ftp://h",

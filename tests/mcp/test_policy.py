@@ -275,7 +275,7 @@ def test_nothing_is_read_from_the_working_directory(
         ("schema = 1\n[[request]]\nsinks = []", "request is not a table"),
         ("schema = 1\n[request]\nsources = []", "request has 'sources'"),
         ('schema = 1\n[request]\nsinks = "vault:a"', "request.sinks is not a list"),
-        ("schema = 1\n[request]\nsinks = [true]", "request.sinks, pattern 1,"),
+        ("schema = 1\n[request]\nsinks = [true]", "request.sinks, pattern 1, is not a text of"),
         ('schema = 1\n[request]\nsinks = ["vault:a", ["vault:b"]]', "request.sinks, pattern 2,"),
         (
             'schema = 1\n[request]\nsinks = ["vault:a", "*"]',
@@ -291,7 +291,10 @@ def test_nothing_is_read_from_the_working_directory(
             "schema = 1\n[run]\ncommands = [[]]",
             "run.commands, pattern 1: the pattern has no program",
         ),
-        ("schema = 1\n[run]\ncommands = [[1]]", "run.commands, pattern 1,"),
+        (
+            "schema = 1\n[run]\ncommands = [[1]]",
+            "run.commands, pattern 1, is not a list of texts of",
+        ),
         ('schema = 1\n[run]\nvariables = ["LD_PRELOAD"]', "the dynamic loader would obey it"),
         ("schema = 1\n[other]", "'other'"),
         (f"schema = 1\n{'x' * 60} = 1", "a name of 60 characters"),

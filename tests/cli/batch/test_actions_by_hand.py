@@ -395,3 +395,15 @@ def test_a_vendor_that_left_can_submit_nothing_after_cancel(
     again = user.sealpipe("batch", "cancel", "vendors", "acme")
     assert again.code == 18
     assert again.err.startswith("acme: it is cancelled already; ")
+
+
+@pytest.mark.parametrize("kind", ["request", "share"])
+def test_a_row_that_is_over_is_told_as_reissued_before_what_follows(
+    world: BatchWorld, kind: str
+) -> None:
+    path = world.write(FILES[kind], ROWS[:1])
+    world.run(path)
+    ask(world, path, "cancel")
+    outcome = ask(world, path, "reissue")
+    assert [change.what for change in outcome.changes] == ["reissued", "created", "delivered"]
+    assert world.states(path) == {"acme": "waiting"}

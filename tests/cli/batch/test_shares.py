@@ -104,6 +104,19 @@ def test_a_plan_says_that_an_expired_share_may_be_made_anew(extended_world: Batc
     assert len(world.all_shares()) == 3
 
 
+def test_each_share_that_is_made_anew_is_the_next_generation(extended_world: BatchWorld) -> None:
+    world = extended_world
+    path = world.write(FILE + REISSUE.replace("times = 1", "times = 3"), ROWS[:1])
+    world.run(path)
+    for generation in (2, 3, 4):
+        world.wait(8 * DAY)
+        world.run(path)
+        assert world.rows(path)["ann"].generation == generation
+    world.wait(8 * DAY)
+    world.run(path)
+    assert (world.states(path), len(world.all_shares())) == ({"ann": "expired"}, 4)
+
+
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
 def test_what_is_out_is_ended_by_hand(world: BatchWorld, verb: str) -> None:
     path = world.write(FILE + REMIND, ROWS)

@@ -135,6 +135,9 @@ def test_what_stands_above_the_scissors_is_found(hook: Hook, tmp_path: Path) -> 
     for name in (".git/COMMIT_EDITMSG", str(message)):
         message.write_text(f"take {LINK} out\n\n{SCISSORS}# On branch x\n#\t{LINK}\n")
         assert hook("no-links", name).stdout.startswith(f"{name}:1 ")
+        message.write_text(f"take it out\n\n{SCISSORS}# On branch x\n#\t{LINK}\n")
+        done = hook("no-links", name)
+        assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_scissors_that_are_not_gits_cut_nothing_off(hook: Hook, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.config import Config
 from sealpipe.state.files import find_state_directory, identify_run
+from sealpipe_rehearsal.control_client import mint
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 
@@ -328,3 +329,22 @@ def test_what_is_wrong_is_a_setting_error_with_the_next_step(
         Client.from_settings()
     assert caught.value.remedy
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        (0, "is not positive"),
+        (-1, "is not positive"),
+        (float("nan"), "is not positive"),
+        (20 * 86400 + 1, "is longer than 20 days"),
+        (float("inf"), "is longer than 20 days"),
+    ],
+)
+def test_a_deadline_is_positive_and_at_most_twenty_days(seconds: float, says: str) -> None:
+    key = mint("svc").credential.reveal()
+    addresses = {"base_url": "https://a.example/v1", "link_base_url": "https://a.example/s"}
+    with Client(api_key=key, **addresses, deadline=20 * 86400):
+        pass
+    with pytest.raises(SettingError, match=f"the deadline {says}"):
+        Client(api_key=key, **addresses, deadline=seconds)

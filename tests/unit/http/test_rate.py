@@ -188,3 +188,11 @@ def test_an_absurd_retry_after_and_a_clock_that_was_set_back_block_nobody_for_go
     _, later = state.reserve(START - day)
     assert START < same <= START + MAX_RETRY_AFTER * SECOND
     assert later == same - day
+
+
+def test_a_429_also_slows_down_after_the_clock_was_set_back() -> None:
+    state, at = RateState(per_minute=60).reserve(START)
+    state = state.slow_down(START + SECOND, None, at)
+    spacing, earlier = state.get_spacing(), START - 60 * MINUTE
+    state, at = state.reserve(earlier)
+    assert state.slow_down(at + SECOND, None, at).get_spacing() > spacing

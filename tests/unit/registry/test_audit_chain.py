@@ -268,6 +268,13 @@ def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
     assert found(log, None) == []
 
 
+def test_an_event_that_fits_into_a_line_is_whole(log: Path) -> None:
+    overseer = PolicyHook("audit", {"file": str(log), "required": True})
+    labels = [f"{number} {'x' * 300}" for number in range(60)]
+    Registry().notify_observers([overseer], {"event": "share", "labels": labels})
+    assert json.loads(lines(log)[0])["labels"] == labels
+
+
 def test_a_log_that_is_put_aside_begins_anew(log: Path) -> None:
     write(log, 2)
     log.rename(log.with_suffix(".1"))

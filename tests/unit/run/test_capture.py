@@ -53,6 +53,11 @@ def test_a_secret_is_redacted_in_both_streams_and_in_pieces() -> None:
     assert (done.stdout, done.stderr) == ("***\n***", "***\n")
 
 
+def test_what_begins_like_a_secret_at_the_end_is_shown() -> None:
+    done = captured("printf 'see canary-of-'; printf canary-of-a-captured >&2")
+    assert (done.stdout, done.stderr) == ("see canary-of-", "canary-of-a-captured")
+
+
 def test_it_has_no_input_no_terminal_and_a_session_of_its_own() -> None:
     tell = (
         "import os; print(os.read(0, 1), os.getsid(0) == os.getpid(), "
