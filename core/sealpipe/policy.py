@@ -95,14 +95,14 @@ class LocalContext(NamedTuple):
         return self
 
 
-def check_policies(session: PolicyContext, plan: OutgoingAction) -> None:
-    """Ask every policy. Observers are notified of a refusal only.
+def check_policies(session: PolicyContext, describe: Callable[[], OutgoingAction]) -> None:
+    """Ask every policy, if there are any. Observers are notified of a refusal only.
 
-    Raises PolicyError, PluginError, and UsageError if the plan contains the credential: then
-    nothing has happened.
+    `describe` returns the plan. Raises PolicyError, PluginError, and UsageError if the plan
+    contains the credential: then nothing has happened.
     """
     if session.policy_hooks:
-        _check(session, plan)
+        _check(session, describe())
 
 
 def run_under_policy(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from sealpipe.plugin import Mode
+from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.aws import DEFAULT, ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
@@ -126,12 +128,20 @@ class TestAwsSmSink(_InSecretsManager):
 
 
 class TestAwsSmSinkWithoutAValue(TestAwsSmSink):
-    """Every secret was made without a value, which AWS allows."""
+    """Every secret was made without a value, which AWS allows. With a value, it is as any other."""
+
+    modes = ("create",)
 
     def target(self) -> str:
         name = super().target()
         self.aws.client("secretsmanager").create_secret(Name=name)
         return name
+
+    @pytest.mark.parametrize("mode", ["replace", "merge"])
+    def test_the_other_modes_store_there_too(self, registry: Registry, mode: Mode) -> None:
+        body, values = self.target(), self.values("one", "two")
+        assert not self.put(registry, body, values, mode).already
+        assert dict(self.stored(body)) == {key: each.encode() for key, each in values.items()}
 
 
 class TestAwsSmSinkWhole(_InSecretsManager):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sealpipe import actions, policy
@@ -66,10 +67,12 @@ def collect(
     action = describe_collect(session, plan)
     if plan.after == "expire" and not dry_run:
         for job in plan.jobs:
-            ending = actions.describe_ending(session, "expire", "request", job.short_code)
-            policy.check_policies(session, ending)
+            policy.check_policies(
+                session,
+                partial(actions.describe_ending, session, "expire", "request", job.short_code),
+            )
     if dry_run:  # it changes nothing, but policies are still checked
-        policy.check_policies(session, action)
+        policy.check_policies(session, lambda: action)
         return work(session)
     return policy.run_under_policy(session, action, work, lambda _: None)  # each was reported
 

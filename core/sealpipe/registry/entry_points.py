@@ -37,6 +37,8 @@ def are_declared() -> bool:
 
 def find_entry_points() -> list[EntryPoint]:
     """Return every entry point of the group, by name and value."""
+    if not are_declared():
+        return []
     from importlib.metadata import entry_points  # expensive: only if needed
 
     return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))

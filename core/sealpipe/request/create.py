@@ -112,7 +112,7 @@ class PlannedRequest(NamedTuple):
 def plan_dry_run(session: Session, job: RequestJob) -> PlannedRequest:
     """Do everything but store and send, policies included, for `request --dry-run`."""
     prepared = _prepare(session, job)
-    policy.check_policies(session, prepared.action)
+    policy.check_policies(session, lambda: prepared.action)
     return PlannedRequest(
         len(_build_body(job, prepared.key, prepared.passcode)), prepared.recipients
     )
@@ -138,8 +138,7 @@ def describe_request(
 def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
     """Fetch and check everything that the job names. Nothing is stored or sent."""
     session.check_clear(job.name, job.title, job.description, *(each.text for each in job.prompts))
-    if session.policy_hooks:
-        policy.check_policies(session, describe_request(session, job))
+    policy.check_policies(session, lambda: describe_request(session, job))
     if len(job.needs) > 1:
         check_needs(session.registry, job.needs)
     cache: Cache = {}

@@ -77,8 +77,7 @@ def remind(
             f"request {request.short_code} has expired without a submission: nothing was sent"
         )
     describe = partial(describe_reminder, session, request.short_code, request.title, base, plan)
-    if session.policy_hooks:
-        policy.check_policies(session, describe())
+    policy.check_policies(session, describe)
     recipients = resolve_recipients(plan, session.registry, {})
     session.check_clear(*(each.address for each in recipients))
     action = describe(recipients, tuple(request.labels), info.expires_at)

@@ -41,7 +41,7 @@ def use_values(
     refs = [each.ref for each in variables]
     _check_each(variables, lambda ref: context.registry().locate(ref))
     plan = _describe(context, kind, sink, refs)
-    check_policies(context, plan._replace(complete=False))
+    check_policies(context, lambda: plan._replace(complete=False))
     _check_each(variables, lambda ref: context.registry().source(ref.name))
     results = resolve_bytes(refs, context.registry)
     values = _collect(variables, results)

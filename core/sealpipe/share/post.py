@@ -83,8 +83,7 @@ def share(
     With an outbox, the entry is open until `delivered()`; `notes` are added to it.
     """
     session.check_clear(job.name, job.title, job.description, job.message_template)
-    if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, job))
+    policy.check_policies(session, lambda: describe_share(session, job))
     sealed = seal_share(job, session)
     action = describe_share(session, job, sealed)
     meta = _make_entry_meta(
@@ -103,11 +102,9 @@ def share(
 def plan_dry_run(session: Session, job: ShareJob) -> SealedShare:
     """Do everything but store and send, policies included, for `share --dry-run`."""
     session.check_clear(job.name, job.title, job.description, job.message_template)
-    if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, job))
+    policy.check_policies(session, lambda: describe_share(session, job))
     sealed = seal_share(job, session)
-    if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, job, sealed))
+    policy.check_policies(session, lambda: describe_share(session, job, sealed))
     return sealed
 
 

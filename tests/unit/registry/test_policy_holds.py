@@ -190,6 +190,18 @@ WALKED_AROUND = {
         {},
         "the source env/env is not allowed",
     ),
+    "a field type that only shows in what is read": (
+        ALLOWS_ALL + 'types = ["text"]\n',
+        ["share", "-f", "env:DB"],
+        {},
+        "the field type password is not allowed",
+    ),
+    "the same in a share that is only tried": (
+        ALLOWS_ALL + 'types = ["text"]\n',
+        ["share", "-f", "env:DB", "--dry-run"],
+        {},
+        "the field type password is not allowed",
+    ),
 }
 
 

@@ -204,6 +204,4 @@ class PeriodicNews:
 
 def check_allowed(session: Session, name: str) -> None:
     """Ask every policy whether batches are allowed. Raises PolicyError, before anything is sent."""
-    if session.policy_hooks:
-        action = describe_batch(session, name)
-        policy.check_policies(session, action)
+    policy.check_policies(session, lambda: describe_batch(session, name))
