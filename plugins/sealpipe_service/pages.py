@@ -104,6 +104,7 @@ def page(name: str, shown: Shown) -> Response:
             ("service_tag", shown.tag),
             ("field_types", " ".join(shown.field_types)),
             ("end", _describe_end(shown.end) if shown.end else ""),
+            ("people", "stated" if shown.is_rehearsal else "unknown"),
             ("badge", _BADGE if shown.is_rehearsal else ""),
             ("where", "A rehearsal on this computer." if shown.is_rehearsal else ""),
         ):

@@ -57,8 +57,10 @@ class _Worker:
     def is_ready(self) -> bool:
         return self.said.startswith(READY)
 
-    @property
-    def failure(self) -> str:
+    def explain(self) -> str:
+        """Return why it has ended."""
+        while said := self.control.recv(4096):  # what it said last may not have been read yet
+            self.said += said
         _, begun, reason = self.said.partition(FAILED)
         return reason.decode().strip() if begun else "a process that should serve has ended"
 
@@ -101,7 +103,7 @@ def serve(
                     if worker.process.poll() is None:
                         continue
                     if not is_announced:
-                        raise WorkerError(worker.failure)
+                        raise WorkerError(worker.explain())
                     worker.control.close()
                     if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
                         return

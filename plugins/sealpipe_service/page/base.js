@@ -56,6 +56,11 @@ export function serviceTag() {
   return document.documentElement.dataset.serviceTag;
 }
 
+/** Whether people say themselves who they are, as in a rehearsal. */
+export function statesIdentity() {
+  return document.documentElement.dataset.people === "stated";
+}
+
 /** The type as which this service shows a field: one that it does not know is text. */
 export function shownType(type) {
   return document.documentElement.dataset.fieldTypes.split(" ").includes(type) ? type : "text";

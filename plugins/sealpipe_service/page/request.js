@@ -35,7 +35,7 @@ function ended(status, value, again) {
   if ([404, 410].includes(status) && ["not-found", "expired", "full", "accesses"].includes(value?.reason)) {
     return refuse(value.reason);
   }
-  if (status === 403 && value?.reason === "address") return refuse("address");
+  if (status === 403 && ["address", "login", "mfa", "domain"].includes(value?.reason)) return refuse(value.reason);
   const retry = make("button", { type: "button", on: { click: again } }, "Try again");
   return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
 }

@@ -25,6 +25,16 @@ export const REASONS = {
     text: "It accepts submissions from certain addresses only, and yours is not one of them. Nothing was sent.",
     advice: "Try your company's network or VPN. If that does not help, tell the sender of the link.",
   },
+  ...Object.fromEntries(
+    ["login", "mfa", "domain"].map((reason) => [
+      reason,
+      {
+        title: "The request is restricted",
+        text: "Only people who are signed in can submit, and nobody can sign in here. Nothing was sent.",
+        advice: "Tell the sender of the link: a passcode can restrict a request, too.",
+      },
+    ]),
+  ),
   "no-prompts": {
     title: "The request asks for nothing",
     text: "It has no prompts, so there is nothing to fill in.",

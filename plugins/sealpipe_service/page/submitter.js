@@ -1,7 +1,7 @@
 // The submitter, at the collect link. No access is used before the button is pressed. Values are encrypted here to
 // the request's public key before they are sent.
 
-import { announce, ask, facts, make, mark, moment, opens, revealButton, serviceTag, show, showTitled, visible } from "./base.js";
+import { announce, ask, facts, make, mark, moment, opens, revealButton, serviceTag, show, showTitled, statesIdentity, visible } from "./base.js";
 import { entry } from "./entries.js";
 import { decodeBase64url, sealBox, writeFields } from "./wire.js";
 
@@ -86,7 +86,7 @@ function gate(part, word, inside, first, read) {
       first.select();
       return tell("Wrong passcode. No access was used.");
     }
-    if (status === 403 && SIGN_IN[value?.reason]) return signIn({ ...part, who }, value.reason);
+    if (status === 403 && SIGN_IN[value?.reason] && statesIdentity()) return signIn({ ...part, who }, value.reason);
     return part.ended(status, value, part.again);
   };
   return submitting(make("form", { novalidate: true, autocomplete: "off" }, inside, error, button), button, open);

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sealpipe_rehearsal.people import Recipient, Submitter
+from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from sealpipe_rehearsal.server import start
 from support.own_service import list_workers, make_own_service, stop, wait_for
 from support.parts import run_postgres
@@ -139,15 +139,26 @@ def test_each_host_but_its_own_is_refused_and_probes_are_answered_to_all(tmp_pat
         assert "rehears" not in shown
 
 
-def test_a_submitter_cannot_say_who_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("restricted", "reason"),
+    [
+        (["--requires-login"], "login"),
+        (["--requires-mfa"], "mfa"),
+        (["--restrict-domain", "acme.example"], "domain"),
+        (["--restrict-address", "192.0.2.0/24"], "address"),
+    ],
+)
+def test_a_submitter_cannot_say_who_they_are(
+    tmp_path: Path, restricted: list[str], reason: str
+) -> None:
     own = make_own_service(tmp_path / "service")
+    claimed = {"signed_in_as": "kim@acme.example", "mfa": True, "from_ip": "192.0.2.7"}
     with own.running():
-        client = own.client(tmp_path / "client")
-        made = client.sealpipe("request", "-a", "P", "--restricted-domain", "acme.example")
-        if made.code == 0:
-            link = made.out.strip()
-            with pytest.raises(Exception, match="domain"):
-                Submitter().submit(link, {"P": "x"}, signed_in_as="kim@acme.example")
+        made = own.client(tmp_path / "client").sealpipe("request", "-a", "P", *restricted)
+        assert made.code == 0, made
+        with pytest.raises(LinkRefusedError) as refused:
+            Submitter().submit(made.out.strip(), {"P": "x"}, **claimed)
+    assert refused.value.reason == reason
 
 
 def test_a_client_is_told_whose_service_it_is(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sealpipe_rehearsal.people import Submitter
@@ -54,6 +55,37 @@ def test_a_plan_counts_within_half_a_minute(
     assert own.command("account", "plan", "default", "--shares", "plan").code == 0
     running.advance(30)
     assert client.sealpipe(*share).code == 0
+
+
+def test_it_says_nowhere_that_it_is_a_rehearsal(
+    own: OwnService, running: OwnRunning, client: Terminal
+) -> None:
+    credential = running.create_key().reveal().rpartition(".")[0]
+    headers = {
+        "authorization": f"Bearer {credential}",
+        "accept": "application/json, text/event-stream",
+    }
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+    with httpx.Client(headers=headers, trust_env=False) as caller:
+        initialized = caller.post(f"{own.public_url}/v1/mcp", json=message)
+        told = caller.get(f"{own.public_url}/v1/capabilities")
+        pages = caller.get(f"{own.public_url}/s/r/some")
+    assert initialized.json()["result"]["serverInfo"]["name"] == "svc-server"
+    assert told.json()["service"]["name"] == "sealpipe server"
+    link = client.sealpipe(
+        *["tools", "call", "create_share_via_browser", "--print"], "--output", "json"
+    )
+    for said in (initialized.text, told.text, pages.text, link.out):
+        assert "rehears" not in said
 
 
 def test_an_account_sees_nothing_of_another(

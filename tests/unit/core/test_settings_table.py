@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sealpipe import UsageError, parsing
+from sealpipe import UsageError, addresses, parsing
 from sealpipe.cli.main import cli
 from sealpipe.collect.options import plan_collect
 from sealpipe.command_settings import COMMANDS
@@ -183,6 +183,14 @@ def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
         (parse_param,
             {"limit=text:5": ("limit", parse("text:5")), "a.b=env:A=B": ("a.b", parse("env:A=B"))}),
         (parsing.parse_events, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
+        (addresses.parse_public_url,
+            {"https://A.example/": "https://a.example", "http://[::1]:80": "http://[::1]",
+                "https://a.example:8443": None, "http://127.0.0.1:8080": None}),
+        (addresses.parse_listen_address,
+            {"192.0.2.1:80": ("192.0.2.1", 80), "[::1]:8080": ("::1", 8080),
+                "[0:0::1]:1": ("::1", 1)}),
+        (addresses.parse_network,
+            {"10.0.0.0/8": None, "192.0.2.7": "192.0.2.7/32", "fd00::/8": None}),
     ],
 )  # fmt: skip
 def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
@@ -203,6 +211,13 @@ def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
                              "http://0.0.0.0/v1", "http://127.1/v1", "https://api.example /v1",
                              "https://api.example/\n/v1", "//a/v1",
                              "https://[::1/v1", "file:///v1", "http://[::ffff:127.0.0.1]/v1"]),
+        (addresses.parse_public_url,
+            ["", "a.example", "http://a.example", "https://a.example/links", "https://a.example?x",
+                "https://me@a.example", "https://a.example:0"]),
+        (addresses.parse_listen_address,
+            ["", "8080", ":8080", "localhost:80", "::1:80", "[127.0.0.1]:80", "0.0.0.0:0",
+                "0.0.0.0:65536", "0.0.0.0:", "unix:/s"]),
+        (addresses.parse_network, ["", "everybody", "10.0.0.1/8", "10.0.0.0/33"]),
         (parsing.parse_link_base_url,
             ["links.example", "http://links.example", "https://links.example#x"]),
         (parsing.parse_service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),

@@ -1,0 +1,72 @@
+"""The processes of a server, without the command that starts them: what they say."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe_service import supervising
+from sealpipe_service.clock import system_clock
+from sealpipe_service.journal import Event, Note
+from sealpipe_service.logs import JsonLines, LoggedJournal
+
+
+def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Path) -> None:
+    settings = supervising.ServerSettings(
+        database=f"sqlite:///{tmp_path}/no-folder/service.db",
+        public_url="http://127.0.0.1:1",
+        version="1",
+    )
+    announced: list[str] = []
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        with pytest.raises(supervising.WorkerError, match="No such file or directory"):
+            supervising.serve(
+                settings, listening, 2, dict(os.environ), lambda: announced.append("serving")
+            )
+    assert announced == []
+
+
+def test_settings_show_neither_an_address_nor_a_key() -> None:
+    shown = repr(supervising.ServerSettings("canary-1", "http://h", "1", webhook_key="canary-2"))
+    assert "canary" not in shown
+
+
+def test_an_error_is_logged_by_type_and_place_without_what_it_says() -> None:
+    def fail() -> None:
+        raise ValueError("canary of a value")
+
+    try:
+        fail()
+    except ValueError:
+        record = logging.LogRecord(
+            "sealpipe_service", logging.ERROR, __file__, 1, "%s failed", ("/v1/x",), sys.exc_info()
+        )
+    line = JsonLines().format(record)
+    assert "canary" not in line
+    told = json.loads(line)
+    assert (told["level"], told["message"], told["error"]) == (
+        "error",
+        "/v1/x failed",
+        "ValueError",
+    )
+    assert told["at"][-1].endswith(" fail")
+    assert told["process"] == os.getpid()
+
+
+def test_notes_are_logged_and_events_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    now = system_clock()
+    payload: dict[str, Any] = {"event": "share.deleted", "short_code": "canary"}
+    LoggedJournal().add_event(Event(now, "default", payload))
+    LoggedJournal().add_note(Note(now, "key.compromised", "key", "compromised: revoke"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "key.compromised: key compromised: revoke"
+    ]
