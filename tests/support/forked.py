@@ -40,8 +40,10 @@ def serve(door: str) -> None:
     Returns in the process of a command, when everything is as it was called.
     """
     _import()
-    # what is imported is not looked through again, in every process, until its very end
+    # what is imported is not looked through again, in every process, until its very end; nor is
+    # the little that a command makes, again and again
     gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
     running: dict[
         int, tuple[int, socket.socket]
     ] = {}  # by a descriptor that is readable when the process has ended
