@@ -361,6 +361,8 @@ def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
             check_argument(name, argument, function.__annotations__[argument], given[argument])
         return function(*args, **options)
 
+    # So Python's TypeError calls it, as our UsageError does: `AsyncClient` has the same methods.
+    function.__qualname__ = name
     return wrapper
 
 

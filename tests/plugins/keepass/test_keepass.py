@@ -16,6 +16,7 @@ from lxml import etree
 from plugins.keepass.databases import PASSWORD, Databases, P, keepassxc
 from sealpipe.errors import (
     PluginError,
+    SecretNotFoundError,
     SettingError,
     UnsupportedError,
 )
@@ -83,6 +84,22 @@ class TestReading:
             "Password",
             "tls.pem",
         ]
+
+    @pytest.mark.parametrize("number", ["1", "99", "-1", "x", ""])
+    def test_an_attachment_that_the_database_lacks_is_none(
+        self, team: Databases, number: str
+    ) -> None:
+        team.add("db", VALUE, files={"tls.pem": b"x"})
+        kp = team.open()
+        (entry,) = kp.entries
+        entry._element.find("Binary/Value").set("Ref", number)
+        kp.save()
+        assert values(team.environ(), "keepass:db#password") == [VALUE.encode()]
+        assert [field.key for field in fetched("keepass:db#*", environ=team.environ())] == [
+            "Password"
+        ]
+        with pytest.raises(SecretNotFoundError):
+            values(team.environ(), "keepass:db#tls.pem")
 
     def test_a_reference_to_another_entry_is_followed(self, team: Databases) -> None:
         team.add("db", VALUE)

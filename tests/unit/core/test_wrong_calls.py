@@ -284,9 +284,10 @@ def test_a_missing_or_unknown_argument_is_pythons_own_type_error(
     client: Client, ear: Ear, call: Callable[[Any], object], said: str
 ) -> None:
     before = ear.knocks
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(TypeError, match=said) as wrong:
         call(client)
     assert ear.knocks == before
+    assert str(wrong.value).startswith(tuple("abcdefghijklmnopqrstuvwxyz")), "no class: both are so"
 
 
 @pytest.mark.parametrize(
