@@ -86,8 +86,9 @@ EXACT = {
     "cli/batch_rows.py": 1,
     "cli/completion.py": 1,
     "cli/completion_scripts.py": 1,
-    "cli/custody.py": 1,
+    "cli/custody.py": 2,
     "cli/deliver.py": 2,
+    "cli/server/opening.py": 1,  # credentials and secrets, whose characters we choose
     "cli/unseal.py": 1,
     "commands/guided_tour.py": 1,
     "commands/keys.py": 1,
