@@ -44,8 +44,8 @@ class VariableWrite(NamedTuple):
 
 def members_to_write(
     variables: Variables, job: VariableWrite, existing: Variable | None
-) -> tuple[dict[str, Any], bool]:
-    """Return the members to write (possibly none), and whether the value was stored before.
+) -> dict[str, Any]:
+    """Return the members to write, possibly none.
 
     Raises WriteConflictError, or UnsupportedError for a value that GitLab cannot mask or pass to a
     job.
@@ -66,18 +66,18 @@ def members_to_write(
                 "raw": True,
                 "description": add_mark("", job.marker),
                 **flags,
-            }, False
+            }
         text = existing.description_with(job.marker)
         if after is None:
             needs_mark = not has_mark and text != existing.description
-            return ({"value": job.value, "description": text} if needs_mark else {}), True
+            return {"value": job.value, "description": text} if needs_mark else {}
         _check_value(job, what, masked=job.flags.get("masked", existing.masked))
         return {
             "value": job.value,
             "raw": True,
             **job.flags,
             **({} if text is None else {"description": text}),
-        }, False
+        }
     raise WriteConflictError(f"{what} exists already with another value", remedy=remedy)
 
 
@@ -101,7 +101,7 @@ def store_variable(
 
     def write(snapshot: Snapshot, _after: Mapping[str, bytes], _tries: int) -> str | None:
         nonlocal to_write
-        to_write, _ = members_to_write(variables, job, snapshot.raw)
+        to_write = members_to_write(variables, job, snapshot.raw)
         try:
             (variables.add if snapshot.raw is None else variables.change)(job.key, to_write)
         except (UnsupportedError, SecretNotFoundError) as error:
@@ -119,7 +119,7 @@ def store_variable(
     )
     if not outcome.is_written:
         # Adds the marker if it is missing.
-        to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)
+        to_write = members_to_write(variables, job, outcome.snapshot.raw)
         if not to_write:
             return outcome.snapshot.raw, True
         _add_marker(variables, job, to_write)

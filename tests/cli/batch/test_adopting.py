@@ -18,7 +18,7 @@ from cli.batch.world import BASE_URL, DAY, BatchWorld
 from sealpipe.api.operation import Credential, Operation
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.batch.database.records import SECOND
-from sealpipe.batch.engine.session import run_batch
+from sealpipe.batch.engine.session import adopt, run_batch
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 
@@ -158,6 +158,22 @@ def test_a_later_generation_is_what_the_file_says_now(world: BatchWorld) -> None
     assert adopted.generation == 2
     world.act(path, "remind", "acme")
     assert world.messages("acme.example")[-1].subject.endswith(": Login for CRM")
+
+
+def test_what_is_adopted_under_a_rotated_key_is_opened_without_the_old_one(
+    world: BatchWorld,
+) -> None:
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    old = world.rotate()
+    lose_database(world)
+    (adopted,) = adopt(world.session(old), world.store, read_definition(path))
+    assert adopted.short_code == world.code_of("acme.example")
+    world.submit(adopted.short_code, {"Staging password": "s3cret"})
+    world.wait(DAY)
+    world.run(path)
+    assert world.states(path) == {"acme": "done"}, world.progress(path, "acme")
+    assert world.loft.values["vendors/acme"]["password"] == "s3cret"
 
 
 def test_for_a_day_a_restored_backup_makes_no_second_share(world: BatchWorld) -> None:

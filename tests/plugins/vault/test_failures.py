@@ -19,7 +19,7 @@ from sealpipe.errors import (
 )
 from sealpipe.testing.contract import CANARY
 from support.failures import Row, Table
-from support.fake_web import FrontDoor, Reply
+from support.fake_web import Asked, FrontDoor, Reply
 from support.openbao import Bao
 
 P = "SEALPIPE_PLUGIN_VAULT__"
@@ -141,3 +141,19 @@ def test_a_token_that_ends_is_no_token_without_permission(
     table.tell(Row(BackendAuthError, GONE, environ={"VAULT_TOKEN": revoked}))
     assert values(registry_of({"VAULT_TOKEN": counted}), "vault:secret/app/db#user") == ["app"]
     table.tell(Row(BackendAuthError, GONE, environ={"VAULT_TOKEN": counted}))
+
+
+@pytest.mark.parametrize("status", [404, 405, 500, 503])
+def test_a_token_that_cannot_be_looked_up_is_taken_for_valid(
+    table: Table, front: FrontDoor, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """Not every Vault has that call: then its own refusal is told."""
+    answer = front.answer
+
+    def refuse_lookup(asked: Asked) -> Reply:
+        is_lookup = asked.path.endswith("/mounts/sealpipe")
+        return Reply(status, {"errors": []}) if is_lookup else answer(asked)
+
+    monkeypatch.setattr(front, "answer", refuse_lookup)
+    table.tell(APART["denied"])
+    assert any(asked.path.endswith("/mounts/sealpipe") for asked in front.asked)
