@@ -90,7 +90,8 @@ def serve(
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
             )
-        ours.sendall(line)
+        with contextlib.suppress(BrokenPipeError):  # it was killed: who waits for it sees that
+            ours.sendall(line)
         return _Worker(process, ours)
 
     team: list[_Worker] = []
@@ -121,7 +122,7 @@ def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
     found, _, _ = select.select(sources, [], [], seconds)
     for worker in team:
         if worker.control in found:
-            said = worker.control.recv(4096)
+            said = _read(worker.control)
             worker.said += said
             if not said:  # it has ended, or is about to
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -129,6 +130,14 @@ def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
                 worker.process.kill()
                 worker.process.wait()
     return stopped in found
+
+
+def _read(control: socket.socket) -> bytes:
+    """Read what a worker said: nothing at its end, also where it was killed before it listened."""
+    try:
+        return control.recv(4096)
+    except ConnectionResetError:
+        return b""
 
 
 def _end(team: Sequence[_Worker]) -> None:
