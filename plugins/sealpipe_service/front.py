@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Sequence
 
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -41,7 +41,21 @@ class Front:
             ]
             client = find_client(peer, ",".join(named), self._proxies)
             scope = {**scope, "client": (str(client or "127.0.0.1"), 0)}
-        await self._application(scope, receive, send)
+        await self._application(scope, receive, _secured(send) if self._has_tls else send)
+
+
+def _secured(send: Send) -> Send:
+    """Tell browsers to come by https alone, as whoever has a certificate does."""
+
+    async def send_secured(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], _HSTS]}
+        await send(message)
+
+    return send_secured
+
+
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
 def find_client(peer: Address | None, forwarded: str, proxies: Sequence[Network]) -> Address | None:

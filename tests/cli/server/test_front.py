@@ -84,6 +84,7 @@ def test_it_serves_at_a_socket_which_is_gone_afterwards(tmp_path: Path) -> None:
         process = own.start("--socket", str(path))
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
             answer = client.get(f"{own.public_url}/readyz")
+        assert "strict-transport-security" not in answer.headers, "that is for the proxy to say"
         assert answer.json() == {"status": "ok"}
         process.kill()
         process.communicate()
@@ -105,7 +106,9 @@ def test_it_serves_with_a_certificate_of_its_own(tmp_path: Path) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         authority.configure_trust(context)
         with httpx.Client(verify=context, trust_env=False) as client:
-            assert client.get(f"{own.public_url}/readyz").json() == {"status": "ok"}
+            answer = client.get(f"{own.public_url}/readyz")
+            assert answer.json() == {"status": "ok"}
+            assert answer.headers["strict-transport-security"] == "max-age=31536000"
             assert client.get(f"{own.public_url}/v1/stats").status_code == 401
         client_side = own.client(tmp_path / "client")
         authority.cert_pem.write_to_path(client_side.here / "ca.pem")
