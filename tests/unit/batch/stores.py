@@ -134,11 +134,13 @@ class SqlitePlace(Place):
 class PostgresPlace(Place):
     """A server, from which the tables of the test before are removed."""
 
+    _NAMES = ("meta", "batches", "rows", "effects", "history", "rate")
+
     def __init__(self, server: Postgres) -> None:
         super().__init__()
         self.server = server
-        for name in ("meta", "batches", "rows", "effects", "history", "rate"):
-            self.change(f"DROP TABLE IF EXISTS sealpipe_{name}")
+        tables = ", ".join(f"sealpipe_{name}" for name in self._NAMES)
+        self.change(f"DROP TABLE IF EXISTS {tables}")  # each statement has a connection of its own
 
     def connect(self) -> Database:
         return open_database(Path("/nonexistent"), Secret(self.server.address))
@@ -148,11 +150,11 @@ class PostgresPlace(Place):
         return ["postgres", self.server.address]
 
     def read_files(self) -> bytes:
-        names = ("meta", "batches", "rows", "effects", "history", "rate")
         database = self.database()
         database.read("CHECKPOINT")
         files = [
-            database.read(f"SELECT pg_relation_filepath('sealpipe_{name}')")[0][0] for name in names
+            database.read(f"SELECT pg_relation_filepath('sealpipe_{name}')")[0][0]
+            for name in self._NAMES
         ]
         return b"".join((self.server.folder / "data" / file).read_bytes() for file in files)
 
