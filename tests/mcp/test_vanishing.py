@@ -57,6 +57,19 @@ def test_what_was_being_made_is_found_again(
     assert codes < found
 
 
+def test_what_a_person_has_begun_is_left_to_them(connect: Any, job: Job) -> None:
+    job.service.set_faults(
+        {"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"}
+    )
+    begun = job.run("request", "-a", "Password", "--name", "mcp-of-a-person", "--deadline", "1s")
+    job.service.set_faults()
+    (entry,) = job.entries()
+    assert begun.code == 9
+    assert connect().call("list")["made"] == []
+    assert job.entries() == [entry]
+    assert job.run("resume", entry).code == 0
+
+
 def test_two_clients_collect_one_submission_once(connect: Any, job: Job, tmp_path: Path) -> None:
     first, second = connect("auto"), connect("legacy")
     made = first.call(

@@ -340,7 +340,7 @@ def _list_begun(session: Session, folder: Path) -> Iterator[Record]:
             name=meta["name"],
             title=meta["title"],
             created_at=created_at,
-            notes=meta["notes"],
+            notes=meta.get("notes", {}),
         )
         with suppress(ValidationError):
             yield Record(known, Notes.model_validate(known.notes), is_finished=False)
@@ -353,6 +353,6 @@ def _read_entries(
     for listed in outbox.list():
         with suppress(StateError):  # a damaged entry, or one of another key
             meta = outbox.read_meta(listed.id)
-            is_ours = meta.get("notes") and meta.get("name") == make_name(listed.id)
+            is_ours = meta.get("name") == make_name(listed.id)
             if is_ours and meta["base_url"] == session.base_url:
                 yield listed.id, meta, listed.created_at
