@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
+from psycopg.rows import dict_row
 
 from sealpipe.cli.server.keys import add_key
 from sealpipe.secret import Secret
@@ -22,6 +23,7 @@ from sealpipe_rehearsal.people import Recipient, Submitter
 from sealpipe_service import administration
 from sealpipe_service.clock import from_timestamp
 from sealpipe_service.credentials import EXTENDED_SCOPES
+from sealpipe_service.database.access import Row
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.opening import file_of, open_database
 from support.ports import free_port
@@ -187,6 +189,16 @@ class OwnRunning:
     def close(self) -> None:
         """Close the connections of this process."""
         self.store.close()
+
+    def read(self, text: str) -> Sequence[Row]:
+        """Return the rows of a statement of the test's own."""
+        file = file_of(self.own.address)
+        if file is None:
+            with psycopg.connect(self.own.address, row_factory=dict_row) as connection:
+                return connection.execute(text.encode()).fetchall()
+        with closing(sqlite3.connect(file, timeout=PATIENCE)) as database:
+            database.row_factory = sqlite3.Row
+            return database.execute(text).fetchall()
 
     def _run(self, text: str) -> None:
         file = file_of(self.own.address)

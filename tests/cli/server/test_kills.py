@@ -1,22 +1,31 @@
-"""The short form of tests/endurance/server_kills.py: what was answered is there, and nothing twice,
-whatever was killed meanwhile.
+"""Processes of a service of one's own, killed by SIGKILL under load:
+`tests/endurance/server_kills.py` with few kills.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.parts import run_postgres
-from support.server_kills import kill_while_serving
+from support.parts import find_postgres
+
+SCRIPT = Path(__file__).resolve().parents[2] / "endurance" / "server_kills.py"
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
-def test_what_was_answered_is_there_after_any_kill(tmp_path: Path, store: str) -> None:
-    with ExitStack() as stack:
-        server = None if store == "sqlite" else stack.enter_context(run_postgres())
-        figures = kill_while_serving(tmp_path / "service", server, kills=20, workers=2)
-    assert figures["kills of processes"] >= 10
-    assert figures["answered creates"] >= 10
+@pytest.mark.parametrize(
+    "words", [("sqlite",), ("postgresql", "--kill-postgres")], ids=["SQLite", "PostgreSQL"]
+)
+def test_no_answered_create_is_lost_and_none_is_doubled(
+    words: tuple[str, ...], record_property: Callable[[str, object], None]
+) -> None:
+    if words[0] == "postgresql":
+        find_postgres()
+    options = ["--kills", "16", "--workers", "2", "--callers", "3", "--store", *words]
+    command = [sys.executable, "-P", str(SCRIPT), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record_property("figure", f"kills of a server on {words[0]}: {' '.join(done.stdout.split())}")
