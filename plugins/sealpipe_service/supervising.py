@@ -59,7 +59,7 @@ class _Worker:
 
     def explain(self) -> str:
         """Return why it has ended."""
-        while said := self.control.recv(4096):  # what it said last may not have been read yet
+        while said := _read(self.control):  # what it said last may not have been read yet
             self.said += said
         _, begun, reason = self.said.partition(FAILED)
         return reason.decode().strip() if begun else "a process that should serve has ended"
