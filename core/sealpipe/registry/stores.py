@@ -46,10 +46,9 @@ class Store(NamedTuple):
         prefix = self.get_variable("")
         environment = {
             name.removeprefix(prefix).lower(): value
-            for name, value in environ.items()
-            if name.startswith(prefix)
+            for name, value in _read_variables(environ, prefix).items()
         }
-        values = {**self.table, **{name: value for name, value in environment.items() if value}}
+        values = {**self.table, **environment}
         for name, variables in own_variables.items() if self.is_default else ():
             if name not in values and (value := _read_own(environ, variables)):
                 values[name] = value
@@ -59,13 +58,25 @@ class Store(NamedTuple):
 def _read_own(environ: Mapping[str, str], variables: str | tuple[str, ...]) -> str:
     """Return the value that a backend's own variables have; empty if none is set."""
     names = (variables,) if isinstance(variables, str) else variables
-    given = {name: environ[name] for name in names if environ.get(name)}
+    given = {name: value for name in names if (value := environ.get(name))}
     if len(set(given.values())) > 1:
         raise SettingError(
             f"{' and '.join(given)} are both set, and differ",
             remedy=f"unset {' or '.join(given)}, or make them equal",
         )
     return next(iter(given.values()), "")
+
+
+def _read_variables(environ: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return what is set under names that begin with `prefix`, by name and in order.
+
+    Asked name by name: another thread may take a variable out of `os.environ` meanwhile.
+    """
+    return {
+        name: value
+        for name in sorted(environ)
+        if name.startswith(prefix) and (value := environ.get(name))
+    }
 
 
 def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
@@ -87,17 +98,14 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
             )
         stores[name] = _make_store(name, table, table.get("plugin"))
         names_by_variable[to_variable(name)] = name
-    for variable in sorted(environ):
+    variables = _read_variables(environ, STORE_PREFIX)
+    for variable, value in variables.items():
         match = re.fullmatch(rf"{STORE_PREFIX}([A-Z0-9_]+?)__PLUGIN", variable)
-        if match and environ[variable]:
+        if match:
             name = names_by_variable.get(match[1], match[1].lower().replace("_", "-"))
-            stores[name] = _make_store(
-                name, stores[name].table if name in stores else {}, environ[variable]
-            )
+            stores[name] = _make_store(name, stores[name].table if name in stores else {}, value)
     known = {to_variable(name) for name in stores}
-    for variable in sorted(
-        name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value
-    ):
+    for variable in variables:
         if (owner := variable.removeprefix(STORE_PREFIX).partition("__")[0]) not in known:
             near = find_similar(owner, known)
             hint = f"did you mean {STORE_PREFIX}{near[0]}__...? Else " if near else ""

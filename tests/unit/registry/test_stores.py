@@ -4,7 +4,7 @@ wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -122,6 +122,19 @@ def test_a_store_may_be_in_the_environment_alone() -> None:
     }
     found = registry({}, environ).source("my-attic")
     assert (found.settings.addr, found.settings.port) == ("x", 77)
+
+
+class Vanishing(dict[str, str]):
+    """An environment out of which another thread takes a variable as soon as it was listed."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*super().__iter__(), "SEALPIPE_STORE__GONE__PLUGIN", f"{DEFAULT}_GONE"])
+
+
+def test_a_variable_that_another_thread_takes_away_was_never_there() -> None:
+    environ = Vanishing({"SEALPIPE_STORE__MY_ATTIC__PLUGIN": "attic", DEFAULT: "y", NAMED: "x"})
+    assert registry({}, environ).source("my-attic").settings.addr == "x"
+    assert registry({}, environ).source("attic").settings.addr == "y"
 
 
 def test_the_environment_says_last_which_plugin_a_store_has() -> None:
