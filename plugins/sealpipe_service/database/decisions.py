@@ -147,6 +147,7 @@ class Store:
         with self._database.write_quickly() as transaction:
             if transaction.row("take", key=key_id, **rate) is not None:
                 return 0
+            transaction.change("restart_bucket", key=key_id, now=now)
             left = transaction.row("tokens", key=key_id, **rate)
         tokens = 0.0 if left is None else left["tokens"]
         return max(1, math.ceil(round((1 - tokens) / rate["per_second"], _ROUNDING)))

@@ -191,9 +191,11 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "forget_old_accounts": (
         "DELETE FROM accounts WHERE accounts.name = :account AND accounts.number "
-        "< (SELECT max(accounts.number) AS max_1 FROM accounts WHERE "
-        "accounts.name = :account AND accounts.seen_from <= clock_timestamp() + "
-        "(SELECT clock.offset_seconds FROM clock))"
+        "< (SELECT coalesce(max(CASE WHEN (accounts.seen_from <= "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) OR "
+        "accounts.seen_from > clock_timestamp() + (SELECT clock.offset_seconds "
+        "FROM clock) + 90.0) THEN accounts.number END), min(accounts.number)) AS "
+        "coalesce_1 FROM accounts WHERE accounts.name = :account)"
     ),
     "caller": (
         "SELECT keys.number, keys.key_id, keys.account, keys.organization, "
@@ -207,9 +209,12 @@ STATEMENTS: Mapping[str, str] = {
         "accounts.zero_knowledge_enrolled AS account_zero_knowledge_enrolled, "
         "accounts.zero_knowledge_feature AS account_zero_knowledge_feature FROM "
         "keys LEFT OUTER JOIN accounts ON accounts.number = (SELECT "
-        "max(version.number) AS max_1 FROM accounts AS version WHERE version.name "
-        "= keys.space AND version.seen_from <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock)) WHERE keys.key_id = :key"
+        "coalesce(max(CASE WHEN (version.seen_from <= clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock) OR version.seen_from > "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 90.0) "
+        "THEN version.number END), min(version.number)) AS coalesce_1 FROM "
+        "accounts AS version WHERE version.name = keys.space) WHERE keys.key_id = "
+        ":key"
     ),
     "key": (
         "SELECT keys.number, keys.key_id, keys.account, keys.organization, "
@@ -286,6 +291,10 @@ STATEMENTS: Mapping[str, str] = {
         "+ CASE WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) * :per_second "
         "ELSE 0.0 END ELSE :burst END AS tokens FROM rates WHERE rates.key_id = "
         ":key"
+    ),
+    "restart_bucket": (
+        "UPDATE rates SET at=:now WHERE rates.key_id = :key AND :now - rates.at < "
+        "-60.0"
     ),
     "add_share": (
         "INSERT INTO shares (short_code, space, owner, key_id, created_at, "
@@ -573,9 +582,11 @@ STATEMENTS: Mapping[str, str] = {
     "drop_ciphertext": (
         "UPDATE shares SET data=NULL, title=NULL, description=NULL, "
         "item_key_wrap=NULL WHERE shares.number IN (SELECT shares.number FROM "
-        "shares WHERE shares.ended_at <= (clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock)) - 1800.0 AND shares.data IS NOT NULL "
-        "LIMIT 1000 OFFSET 0)"
+        "shares WHERE (shares.ended_at <= (clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock)) - 1800.0 OR shares.ended_at > "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 60.0) AND "
+        "shares.ended_at IS NOT NULL AND shares.data IS NOT NULL LIMIT 1000 "
+        "OFFSET 0)"
     ),
     "drop_deliveries": (
         "DELETE FROM deliveries WHERE deliveries.due IS NULL AND "
@@ -629,16 +640,19 @@ STATEMENTS: Mapping[str, str] = {
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AND NOT "
         "(EXISTS (SELECT sent.number FROM deliveries AS sent WHERE sent.webhook = "
         "waiting.webhook AND sent.leased_until IS NOT NULL AND sent.leased_until "
-        "> clock_timestamp() + (SELECT clock.offset_seconds FROM clock))) ORDER "
-        "BY waiting.due, waiting.number LIMIT 1 OFFSET 0) RETURNING number, "
-        "webhook, body, created_at, attempts, due, leased_until, state, answered"
+        "> clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AND "
+        "sent.leased_until <= clock_timestamp() + (SELECT clock.offset_seconds "
+        "FROM clock) + 90.0)) ORDER BY waiting.due, waiting.number LIMIT 1 OFFSET "
+        "0) RETURNING number, webhook, body, created_at, attempts, due, "
+        "leased_until, state, answered"
     ),
     "next_delivery": (
         "SELECT min(deliveries.due) AS due, clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock) AS now FROM deliveries WHERE "
         "deliveries.due IS NOT NULL AND (deliveries.leased_until IS NULL OR "
         "deliveries.leased_until <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock))"
+        "clock.offset_seconds FROM clock) OR deliveries.leased_until > "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 90.0)"
     ),
     "release_delivery": (
         "UPDATE deliveries SET leased_until=NULL WHERE deliveries.number = "

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Double,
+    FromClause,
     Select,
     Table,
     Text,
@@ -65,7 +66,9 @@ CIPHERTEXT_SECONDS = 30 * 60
 """How long an ended share keeps its ciphertext: the rest of an hour is for whoever sweeps late."""
 LAST_USED_SECONDS = 60
 LATE_SECONDS = 60
-"""A bucket's time that is more than so much ahead is of a clock that was set back."""
+"""A time that is more than so much ahead is of a clock that was set back."""
+CACHE_SECONDS = 30
+"""How long calls may still see the plan as it was."""
 LEASE_SECONDS = 30
 PER_SWEEP = 1_000
 FINISHED_DELIVERIES = 2_000
@@ -126,6 +129,11 @@ def _is_due(table: Table) -> ColumnElement[bool]:
     return and_(table.c.ended_at.is_(None), table.c.expires <= NOW)
 
 
+def _is_of_a_later_clock(time: ColumnElement[float], ahead: float = 0) -> ColumnElement[bool]:
+    """Written when the clock, which was set back since, was ahead: it never is so far ahead."""
+    return time > NOW + fixed(float(ahead + LATE_SECONDS))
+
+
 def _insert(insert: Insert, table: Table, *without: str) -> Any:
     return insert(table), tuple(
         column.name for column in table.c if column.name not in ("number", *without)
@@ -174,7 +182,6 @@ def _time_and_accounts(insert: Insert) -> Mapping[str, Statement]:
         .limit(fixed(1))
         .offset(fixed(0))
     )
-    seen = select(func.max(accounts.c.number)).where(name, accounts.c.seen_from <= NOW)
     return {
         "version": Statement(select(service_version.c.version_num)),
         "set_version": Statement(insert(service_version).values(version_num=bindparam("version"))),
@@ -199,20 +206,31 @@ def _time_and_accounts(insert: Insert) -> Mapping[str, Statement]:
         ),
         "add_account": Statement(account, columns),
         "forget_old_accounts": Statement(
-            delete(accounts).where(name, accounts.c.number < seen.scalar_subquery())
+            delete(accounts).where(name, accounts.c.number < _seen(accounts, name))
         ),
     }
+
+
+def _seen(versions: FromClause, of_one: ColumnElement[bool]) -> ColumnElement[int]:
+    """The number of the version of an account that calls see.
+
+    A clock that was set back takes no plan away: what is later than any change can be was seen
+    before, and so was the oldest that is kept.
+    """
+    number, seen_from = versions.c.number, versions.c.seen_from
+    has_come = or_(seen_from <= NOW, _is_of_a_later_clock(seen_from, CACHE_SECONDS))
+    return (
+        select(func.coalesce(func.max(case((has_come, number))), func.min(number)))
+        .where(of_one)
+        .scalar_subquery()
+    )
 
 
 def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
     key, columns = _insert(insert, keys)
     one = keys.c.key_id == bindparam("key")
     version = accounts.alias("version")
-    seen = (
-        select(func.max(version.c.number))
-        .where(version.c.name == keys.c.space, version.c.seen_from <= NOW)
-        .scalar_subquery()
-    )
+    seen = _seen(version, version.c.name == keys.c.space)
     switches = [column for column in accounts.c if column.name not in ("number", "name")]
     burst, per_second, now = (typed(name, Double()) for name in ("burst", "per_second", "now"))
     passed = now - rates.c.at
@@ -290,6 +308,12 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
         ),
         "tokens": Statement(
             select(filled.label("tokens")).where(rates.c.key_id == bindparam("key"))
+        ),
+        # An empty bucket refills by a clock that was set back, too.
+        "restart_bucket": Statement(
+            update(rates)
+            .where(rates.c.key_id == bindparam("key"), passed < fixed(-float(LATE_SECONDS)))
+            .values(at=now)
         ),
     }
 
@@ -543,7 +567,12 @@ def _sweeping() -> Mapping[str, Statement]:
     ended = (
         select(shares.c.number)
         .where(
-            shares.c.ended_at <= NOW - fixed(float(CIPHERTEXT_SECONDS)), shares.c.data.is_not(None)
+            or_(
+                shares.c.ended_at <= NOW - fixed(float(CIPHERTEXT_SECONDS)),
+                _is_of_a_later_clock(shares.c.ended_at),
+            ),
+            shares.c.ended_at.is_not(None),
+            shares.c.data.is_not(None),
         )
         .limit(fixed(PER_SWEEP))
         .offset(fixed(0))
@@ -599,6 +628,7 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
         select(sent.c.number)
         .where(sent.c.webhook == waiting.c.webhook, sent.c.leased_until.is_not(None))
         .where(sent.c.leased_until > NOW)
+        .where(~_is_of_a_later_clock(sent.c.leased_until, LEASE_SECONDS))
         .exists()
     )
     next_due = (
@@ -652,7 +682,8 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
         ),
         "next_delivery": Statement(
             select(func.min(deliveries.c.due).label("due"), NOW.label("now")).where(
-                deliveries.c.due.is_not(None), or_(lease.is_(None), lease <= NOW)
+                deliveries.c.due.is_not(None),
+                or_(lease.is_(None), lease <= NOW, _is_of_a_later_clock(lease, LEASE_SECONDS)),
             )
         ),
         "release_delivery": Statement(
