@@ -47,6 +47,11 @@ def describe(address: str) -> str:
     return f"SQLite file {file}"
 
 
+def has_password(address: str) -> bool:
+    """Return whether an address holds a password, or may, for it cannot be read."""
+    return not address.startswith("sqlite:") and postgresql.has_password(address)
+
+
 def read_version(address: str) -> str | None:
     """Return the version of the tables; None if there are none. Raises DatabaseError."""
     file = file_of(address)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ SIZE = 10
 ANSWER_SECONDS = 5.0
 """After so long without an answer the database is unavailable."""
 
+_PORTS: Final = re.compile(r"[\d,]*", re.ASCII)
+_VERIFYING: Final = ("verify-full", "verify-ca")
 ESCAPE: Final = "\x1a"
 
 STATEMENTS: Final[Mapping[str, bytes]] = {
@@ -308,14 +311,28 @@ def read_address(address: str) -> dict[str, Any]:
         settings = {}
     if not settings.get("host") or not address.startswith(("postgresql://", "postgres://")):
         raise AddressError("give the database as postgresql://USER:PASSWORD@HOST/NAME")
-    hosts = str(settings["host"]).split(",")
-    if not all(map(_is_here, hosts)) and settings.setdefault("sslmode", "verify-full") in (
-        "verify-full",
-        "verify-ca",
-    ):
+    hosts = [
+        each for name in ("host", "hostaddr") for each in str(settings.get(name, "")).split(",")
+    ]
+    # libpq takes what stands behind the first `@` or `/` of a password for the host or the name,
+    # which are told.
+    told = [*(each[1:] for each in hosts), str(settings.get("dbname", ""))]
+    if "@" in "".join(told) or not _PORTS.fullmatch(str(settings.get("port", ""))):
+        raise AddressError("write an @, : or / in a part of the address as %40, %3A or %2F")
+    is_here = all(_is_here(each) for each in hosts if each)
+    if not is_here and settings.setdefault("sslmode", "verify-full") in _VERIFYING:
         bundle = ssl.get_default_verify_paths().cafile
         settings.setdefault("sslrootcert", bundle or "system")
     return {**settings, **_CONNECTION}
+
+
+def has_password(address: str) -> bool:
+    """Return whether an address holds a password, or may, for it cannot be read."""
+    try:
+        settings = read_address(address)
+    except AddressError:
+        return "@" in address or "password" in address.lower()
+    return not settings.keys().isdisjoint(("password", "sslpassword"))
 
 
 def _is_here(host: str) -> bool:

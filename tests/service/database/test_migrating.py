@@ -16,6 +16,7 @@ from alembic.script import ScriptDirectory
 from sealpipe_service.database import migrating, migrations, versions
 from sealpipe_service.database.access import AddressError, SchemaError
 from sealpipe_service.database.opening import check, describe, file_of, open_database
+from sealpipe_service.database.postgresql import read_address
 from sealpipe_service.database.sqlite import Sqlite
 from service.database.stores import run_text
 from support.clusters import Cluster
@@ -154,6 +155,28 @@ def test_other_peoples_tables_stay_as_they_are(empty: str) -> None:
 def test_what_is_no_address_is_told_without_showing_it(address: str) -> None:
     with pytest.raises(AddressError, match=r"^give the database as (sqlite|postgresql):"):
         open_database(address)
+
+
+@pytest.mark.parametrize("password", ["p@canary", "p/canary", "12/canary", "@canary", "p@@canary"])
+def test_no_part_of_a_password_is_told_as_the_host_or_the_name(password: str) -> None:
+    with pytest.raises(AddressError, match="write an @, : or / in a part of the address") as told:
+        describe(f"postgresql://ann:{password}@db.example/app")
+    assert "canary" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "mode"),
+    [
+        ("postgresql://ann@127.0.0.1/app", None),
+        ("postgresql://ann@127.0.0.1/app?hostaddr=192.0.2.1", "verify-full"),
+        ("postgresql://ann@db.example/app", "verify-full"),
+        ("postgresql://ann@db.example/app?sslmode=disable", "disable"),
+    ],
+)
+def test_tls_is_verified_where_the_address_leads_over_a_network(
+    address: str, mode: str | None
+) -> None:
+    assert read_address(address).get("sslmode") == mode
 
 
 def test_a_database_is_described_without_user_and_password() -> None:

@@ -104,6 +104,9 @@ def test_less_than_verified_tls_is_refused(mode: str, hosts: str) -> None:
         f"host=localhost {PASSWORD}",
         f"host=localhost hostaddr=192.0.2.1 password={PASSWORD}",
         f"host=localhost service=other password={PASSWORD}",
+        f"postgresql://kim:p@{PASSWORD}@db.example/batches",
+        f"postgresql://kim:p/{PASSWORD}@db.example/batches",
+        f"postgresql://kim:12/{PASSWORD}@db.example/batches",
     ],
 )
 def test_what_is_no_address_is_refused_and_not_shown(address: str) -> None:

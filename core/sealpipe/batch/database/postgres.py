@@ -6,6 +6,7 @@ Needs `sealpipe[batch]`.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,6 +60,7 @@ REFUSED_REMEDY: Final = (
 )
 
 
+_PORTS = re.compile(r"[\d,]*", re.ASCII)
 _Connection = psycopg.Connection[Values]
 T = TypeVar("T")
 
@@ -227,13 +229,20 @@ def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
         settings = conninfo.conninfo_to_dict(address.reveal())
     except (psycopg.Error, UnicodeError):  # its text quotes the address
         settings = {}
-    if not settings.get("host") or settings.keys() & _ELSEWHERE.keys():
+    # libpq takes what stands behind the first `@` or `/` of a password for the host or the name,
+    # which are told.
+    told = f"{settings.get('host')}{settings.get('dbname')}"
+    is_whole = "@" not in told and _PORTS.fullmatch(str(settings.get("port", "")))
+    if not settings.get("host") or not is_whole or settings.keys() & _ELSEWHERE.keys():
         raise SettingError(
             (
                 "the batch database's address is not one of PostgreSQL, names no host, or more "
                 "than a host"
             ),
-            remedy="give it as postgresql://USER:PASSWORD@HOST/DATABASE",
+            remedy=(
+                "give it as postgresql://USER:PASSWORD@HOST/DATABASE, with %40 for an @, %3A for "
+                "a : and %2F for a / in a part of it"
+            ),
         )
     found = [name for name in _ELSEWHERE.values() if name in os.environ]
     if found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -19,7 +18,7 @@ from sealpipe.secret import Secret
 from sealpipe.sources.resolve import resolve_secret
 from sealpipe_service.database.access import AddressError, DatabaseError, SchemaError
 from sealpipe_service.database.decisions import Store
-from sealpipe_service.database.opening import open_database
+from sealpipe_service.database.opening import has_password, open_database
 
 
 def read_database(values: Mapping[str, Any]) -> Secret:
@@ -69,11 +68,7 @@ KEY_LENGTH = 32
 def _refuse_password(address: str) -> None:
     """Raise UsageError for a password in arguments, which other users of the machine can read."""
     source = click.get_current_context().get_parameter_source("database")
-    try:
-        has_password = urlsplit(address).password is not None
-    except ValueError:
-        has_password = "@" in address
-    if has_password and source is ParameterSource.COMMANDLINE:
+    if source is ParameterSource.COMMANDLINE and has_password(address):
         raise UsageError(
             "--database: the address holds a password, and arguments are for others to read",
             remedy="put it in a variable and write its reference: --database env:DBURL",
