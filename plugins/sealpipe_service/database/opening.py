@@ -12,7 +12,7 @@ from pathlib import Path
 from . import postgresql, versions
 from .access import AddressError, Database, SchemaError
 from .postgresql import Postgresql
-from .sqlite import Connection, DatabaseFileError, Sqlite
+from .sqlite import Connection, DatabaseFileError, Sqlite, refuse_others
 from .sqlite import read_version as read_file_version
 
 _SQLITE = "sqlite:///"
@@ -60,6 +60,7 @@ def read_version(address: str) -> str | None:
             return database.version()
     if not file.exists():
         return None
+    refuse_others(file)
     try:
         with closing(Connection(file, time.time)) as connection:
             return read_file_version(connection)

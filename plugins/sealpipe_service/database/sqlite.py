@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -119,11 +120,14 @@ class Sqlite:
     def __init__(self, path: Path | None = None, source: Callable[[], float] = time.time) -> None:
         if path is not None:
             _make_private(path)
+            refuse_others(path)
         try:
             self._open(path, source)
+            self._owners = Owners(path)
+        except OSError as error:
+            raise DatabaseFileError(f"{path}: {error.strerror}") from error
         except (sqlite3.Error, UnavailableError) as error:
             raise DatabaseFileError(f"{path}: {error}") from error
-        self._owners = Owners(path)
 
     def _open(self, path: Path | None, source: Callable[[], float]) -> None:
         self._writing = Connection(path, source)
@@ -143,6 +147,7 @@ class Sqlite:
                 self._reading = Connection(path, source, "query_only=ON")
                 # In WAL mode this waits for no disk, except where the log is moved into the file.
                 self._quick = Connection(path, source, "synchronous=NORMAL", "secure_delete=ON")
+                refuse_others(path)  # from now on its journal is there
         except BaseException:
             self._writing.close()
             raise
@@ -226,6 +231,27 @@ class Sqlite:
         for connection in self.connections():
             connection.close()
         self._owners.leave()
+
+
+def refuse_others(path: Path) -> None:
+    """Raise DatabaseFileError if the file, or one of SQLite's beside it, is of another user.
+
+    In a folder that others can write to, somebody could put a journal there first: they would read
+    what is written, and SQLite would take over what it finds. Root may use the file of any user.
+    """
+    me = os.geteuid()
+    owners = {me}
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        try:
+            found = each.lstat()
+        except FileNotFoundError:
+            continue
+        if me == 0 and each is path:
+            owners.add(found.st_uid)
+        if not stat.S_ISREG(found.st_mode):
+            raise DatabaseFileError(f"{each}: it is a link, or no file")
+        if found.st_uid not in owners:
+            raise DatabaseFileError(f"{each}: it belongs to another user")
 
 
 def _make_private(path: Path) -> None:

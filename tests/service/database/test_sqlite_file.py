@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sqlite3
 from contextlib import closing
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sealpipe_service.database import opening
+from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 from service.database.processes import start
 from service.database.stores import HOUR, World
@@ -38,6 +42,72 @@ def test_another_programs_database_is_left_as_it_is(file: Path) -> None:
     with pytest.raises(DatabaseFileError, match="another program"):
         Sqlite(file)
     assert file.read_bytes() == before
+
+
+BESIDE = ("-wal", "-shm", "-journal")
+
+
+@pytest.mark.parametrize("end", ["", *BESIDE])
+def test_a_link_is_no_database_and_no_journal_of_one(file: Path, end: str) -> None:
+    address = f"sqlite:///{file}"
+    if end:
+        Sqlite(file).close()
+    (file.parent / "planted").touch()
+    file.with_name(file.name + end).symlink_to(file.parent / "planted")
+    with pytest.raises(DatabaseFileError, match=f"service.db{end}: it is a link"):
+        opening.check(address)
+    with pytest.raises(DatabaseFileError):
+        Sqlite(file)
+    assert (file.parent / "planted").read_bytes() == b""
+
+
+def test_a_file_of_another_user_is_refused_and_stays_as_it_is(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.touch(mode=0o644)
+    before = file.stat()
+    monkeypatch.setattr(os, "geteuid", lambda: before.st_uid + 1)
+    for use in (lambda: Sqlite(file), lambda: opening.check(f"sqlite:///{file}")):
+        with pytest.raises(DatabaseFileError, match="it belongs to another user"):
+            use()
+    assert (file.read_bytes(), file.stat().st_mode) == (b"", before.st_mode)
+
+
+def test_a_file_whose_rights_cannot_be_changed_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with pytest.raises(DatabaseFileError, match=r"service\.db: Operation not permitted"):
+        Sqlite(file)
+
+
+@pytest.mark.parametrize("end", BESIDE)
+def test_a_journal_that_another_user_put_there_is_not_used(file: Path, end: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs to be root, to make a file of another user")
+    Sqlite(file).close()
+    planted = file.with_name(file.name + end)
+    planted.touch()
+    os.chown(planted, 65534, 65534)
+    for use in (lambda: Sqlite(file), lambda: opening.check(f"sqlite:///{file}")):
+        with pytest.raises(DatabaseFileError, match=f"{end}: it belongs to another user"):
+            use()
+    assert planted.read_bytes() == b""
+
+
+def test_root_uses_the_file_of_a_user_with_the_journal_of_either(file: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs to be root")
+    world = World(str(file))
+    code = world.share()
+    for each in file.parent.iterdir():
+        os.chown(each, 65534, 65534)
+    with closing(Sqlite(file)) as database:
+        assert Store(database).share_at_link(code)[0] is not None
+    world.store.close()
 
 
 def test_file_and_journal_are_its_owners_alone_and_keep_no_ciphertext(file: Path) -> None:
