@@ -10,8 +10,8 @@ import pytest
 from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.config import Config
+from sealpipe.minting import mint
 from sealpipe.state.files import find_state_directory, identify_run
-from sealpipe_rehearsal.control_client import mint
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 

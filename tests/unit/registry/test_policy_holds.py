@@ -715,9 +715,9 @@ tables above.
 """
 EXEMPT = {
     "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal",
-    "completion", "audit", "batch", "mcp",
+    "completion", "audit", "batch", "mcp", "server",
 }  # fmt: skip
-"""They read, or ask no service. `resume`, `unseal`, `batch` and `mcp` have tests of their own."""
+"""They read, ask no service, or (`server`) are one. `resume`, `unseal`, `batch` and `mcp` have tests of their own."""
 
 
 @pytest.mark.parametrize("name", ASKED)
