@@ -8,6 +8,7 @@ request's public key; the service never has the key that opens them.
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +21,6 @@ from .context import HttpRequest, Service
 from .database.access import Row
 from .json_bodies import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .responses import RefusalError, Response, json_response
-from .share_link import matches_hash
 
 _NOT_FOUND = {"reason": "not-found", "message": "the request does not exist"}
 _IDENTITY = {
@@ -173,8 +173,7 @@ def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
     address = str(members.get("from_ip") or "127.0.0.1")
     domains = json.loads(row["restricted_domain"] or "[]")
     conditions = {
-        "passcode": row["passcode_sha256"] is None
-        or matches_hash(members.get("passcode"), row["passcode_sha256"]),
+        "passcode": row["passcode_sha256"] is None or _is_passcode(members.get("passcode"), row),
         "login": not row["requires_login"] or bool(email),
         "mfa": not row["requires_mfa"] or members.get("mfa") is True,
         "domain": not domains
@@ -187,6 +186,13 @@ def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
                 403, {"reason": reason, "message": f"this request is not open to you: {reason}"}
             )
     return None
+
+
+def _is_passcode(value: object, row: Row) -> bool:
+    if not isinstance(value, str):
+        return False
+    sent = requests.hash_passcode(value, row["public_key"])
+    return hmac.compare_digest(sent, row["passcode_sha256"])
 
 
 def _within(address: str, networks: list[str]) -> bool:

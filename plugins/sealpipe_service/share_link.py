@@ -6,14 +6,13 @@ access token, and the passcode verifier if one is set.
 
 from __future__ import annotations
 
-import hmac
-
 from . import extended, listing
+from .checks import text
 from .context import HttpRequest, Service
 from .database.access import Row
 from .json_bodies import read_object
 from .responses import RefusalError, Response, json_response
-from .shares import sha256_hex
+from .shares import hash_verifier, sha256_hex
 
 _NOT_FOUND = {"reason": "not-found", "message": "the share does not exist"}
 _END_MESSAGES = {
@@ -51,11 +50,12 @@ def open_share(service: Service, code: str, http_request: HttpRequest) -> Respon
         members = read_object(http_request.body)
     except RefusalError as refused:
         return refused.response
-    token, verifier = (
-        _hash_of(members.get(name)) for name in ("access_token", "passcode_verifier")
-    )
+    token, verifier = (_text(members.get(name)) for name in ("access_token", "passcode_verifier"))
     opening = service.store.open_share(
-        code, token, verifier, extended.access(service, http_request)
+        code,
+        sha256_hex(token),
+        hash_verifier(verifier, token),
+        extended.access(service, http_request),
     )
     row = opening.share
     if row is None:
@@ -90,19 +90,6 @@ def _ended(reason: str) -> Response:
     return json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
 
 
-def _hash_of(value: object) -> str:
-    """Return the SHA-256 (hex) of a text; of anything else, what no hash equals."""
-    try:
-        return sha256_hex(value) if isinstance(value, str) else ""
-    except UnicodeEncodeError:
-        return ""
-
-
-def matches_hash(value: object, sha256: str) -> bool:
-    """Return whether a value has this SHA-256 (hex), compared in constant time."""
-    if not isinstance(value, str):
-        return False
-    try:
-        return hmac.compare_digest(sha256_hex(value), sha256)
-    except UnicodeEncodeError:
-        return False
+def _text(value: object) -> str:
+    """Return a text; of anything else, one that no token and no verifier is."""
+    return value if isinstance(value, str) and text(value) is None else ""

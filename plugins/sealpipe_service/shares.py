@@ -99,9 +99,17 @@ def show_stats(call: Call) -> Response:
 def sha256_hex(value: str) -> str:
     """Return the SHA-256 (hex) of the stripped value.
 
-    Of an access token, verifier or passcode, only this is stored.
+    Of an access token, only this is stored.
     """
     return hashlib.sha256(value.strip().encode("utf-8")).hexdigest()
+
+
+def hash_verifier(verifier: str, token: str) -> str:
+    """Return what is stored of a passcode's verifier: a hash of it and the share's access token.
+
+    A passcode can be guessed, but whoever copied the database has no token to check a guess with.
+    """
+    return sha256_hex(f"{token.strip()}.{verifier.strip()}")
 
 
 def _metadata(row: Row) -> dict[str, str | None]:
@@ -133,7 +141,7 @@ def _row(call: Call, members: creation.Members) -> creation.Members:
     token, verifier = values.pop("access_token"), values.pop("passcode_verifier")
     return values | {
         "access_token_sha256": sha256_hex(token),
-        "passcode_verifier_sha256": None if verifier is None else sha256_hex(verifier),
+        "passcode_verifier_sha256": None if verifier is None else hash_verifier(verifier, token),
         "expired_at": None if expires is None else format_rfc3339(expires),
         "expires": None if expires is None else expires.timestamp(),
         "passcode_attempts_left": PASSCODE_ATTEMPTS,

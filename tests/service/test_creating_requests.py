@@ -5,6 +5,7 @@ and response).
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +20,9 @@ from support.damage import flipped
 
 CONTENT = json.dumps(request_body(title="first")).encode()
 DAY = 24 * 3600
+OTHER_KEY = (  # the curve's generator
+    "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+)
 
 REJECTED: dict[str, list[Any]] = {
     "title": [..., None, "", "  ", 1, [], "\ud800"],
@@ -175,7 +179,10 @@ def test_a_refusal_is_not_stored_under_the_key(api: Api) -> None:
 
 @pytest.mark.spec("gap.request-create.body")
 def test_of_a_passcode_only_the_hash_is_kept(service: RunningService, api: Api) -> None:
-    api.asked(passcode="correct horse battery")
-    row = service.service.database.row("SELECT * FROM requests", {})
-    assert row is not None
-    assert "correct horse" not in str(tuple(row))
+    for key in (PUBLIC_KEY, OTHER_KEY):
+        api.asked(passcode="correct horse battery", public_key=key)
+    kept = service.service.database.rows("SELECT * FROM requests", {})
+    assert "correct horse" not in str([tuple(row) for row in kept])
+    hashes = {row["passcode_sha256"] for row in kept}
+    assert len(hashes) == 2, "each has to be guessed by itself"
+    assert hashlib.sha256(b"correct horse battery").hexdigest() not in hashes
