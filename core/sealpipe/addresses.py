@@ -11,12 +11,11 @@ from sealpipe.parsing import check_http_url, parse_port
 
 def parse_public_url(text: str) -> str:
     """Check where a service is reached: scheme, host and port, which it is called by."""
-    url = check_http_url("the public URL", text, "every credential")
+    form = "https://HOST or https://HOST:PORT"
+    url = check_http_url("the public URL", text, "every credential", form)
     parts = urlsplit(url)
     if parts.path:
-        raise SettingError(
-            "the public URL has a path", remedy="write it as https://HOST or https://HOST:PORT"
-        )
+        raise SettingError("the public URL has a path", remedy=f"write it as {form}")
     return url
 
 

@@ -164,19 +164,22 @@ def is_cleartext(scheme: str, host: str) -> bool:
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
-def check_http_url(name: str, text: str, allow_cleartext: str) -> str:
+def check_http_url(
+    name: str, text: str, allow_cleartext: str, form: str = "https://host/path"
+) -> str:
     """Check a URL called `name` in errors, and return it in its one spelling.
 
-    `allow_cleartext` is what http:// would send unencrypted.
+    `allow_cleartext` is what http:// would send unencrypted, `form` how it is written.
     """
+    remedy = f"write it as {form}"
     try:
         parts = urlsplit(text)
         number = parts.port  # raises ValueError for an invalid port
     except ValueError:
-        raise SettingError(f"{name} is not a URL", remedy="write it as https://host/path") from None
+        raise SettingError(f"{name} is not a URL", remedy=remedy) from None
     host = (parts.hostname or "").rstrip(".")
     if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f]", text):
-        raise SettingError(f"{name} is not an http(s) URL", remedy="write it as https://host/path")
+        raise SettingError(f"{name} is not an http(s) URL", remedy=remedy)
     if (
         parts.username is not None
         or parts.query
@@ -187,7 +190,7 @@ def check_http_url(name: str, text: str, allow_cleartext: str) -> str:
     ):
         raise SettingError(
             f"{name} contains a user, a query, a fragment or port 0",
-            remedy="write it as https://host/path",
+            remedy=remedy,
         )
     if is_cleartext(parts.scheme, host):
         raise SettingError(

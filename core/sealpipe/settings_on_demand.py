@@ -23,7 +23,13 @@ def parse_choice(text: str) -> str:
 
 def parse_database(text: str) -> str | Reference:
     """Parse the address of a server's database, or a reference to it."""
-    is_address = text.startswith(("sqlite:", "postgresql:", "postgres:"))
+    scheme, colon, _ = text.partition(":")
+    if not colon:
+        raise UsageError(
+            "the value is neither the address of a database nor a reference to one",
+            remedy="write it as sqlite:///FILE, postgresql://USER@HOST/NAME or env:DBURL",
+        )
+    is_address = scheme in ("sqlite", "postgresql", "postgres")
     return text if is_address else parse(text, "the database")
 
 

@@ -68,7 +68,16 @@ class Database(Protocol):
 
 
 class DatabaseError(Exception):
-    """The database cannot be used. Its text holds no address, password or value."""
+    """The database cannot be used. Its text holds no address, password or value.
+
+    `remedy` is what its operator does next.
+    """
+
+    remedy = "check that its login may do this; its own log says why not"
+
+    def __init__(self, text: str, remedy: str | None = None) -> None:
+        super().__init__(text)
+        self.remedy = remedy or self.remedy
 
 
 class AddressError(DatabaseError):
@@ -78,9 +87,19 @@ class AddressError(DatabaseError):
 class SchemaError(DatabaseError):
     """The database has no tables of ours, or those of another version."""
 
+    remedy = "give the service a database of its own"
+
 
 class UnavailableError(DatabaseError):
     """The database does not answer for now, or lets nobody in."""
+
+    remedy = "run it again later"
+
+
+class UnreachableError(UnavailableError):
+    """No connection to the database was possible."""
+
+    remedy = "check that it runs, and that --database has its address and a login"
 
 
 class InFlightError(Exception):

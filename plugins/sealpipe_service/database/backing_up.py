@@ -34,6 +34,12 @@ _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_MESSAGES", "LD_LIBRARY_PATH")
 """What pg_dump has of our environment, where an address with its password may be."""
 
 
+class CopyError(DatabaseError):
+    """The copy was not made; nothing of it is left."""
+
+    remedy = "give the path of a new file, in a folder that has room for it"
+
+
 def backup(address: str, file: Path) -> None:
     """Copy a database into a new file of mode 0600: SQLite's as such, PostgreSQL's by pg_dump.
 
@@ -43,7 +49,7 @@ def backup(address: str, file: Path) -> None:
     try:
         target = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise DatabaseError(f"{file}: {error.strerror}") from None
+        raise CopyError(f"{file}: {error.strerror}") from None
     try:
         source = file_of(address)
         if source is None:
@@ -63,13 +69,16 @@ def _copy(source: Path, file: Path) -> None:
         with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(file)) as copy:
             live.backup(copy)
     except sqlite3.Error as error:
-        raise DatabaseError(f"{file}: {error}") from error
+        raise CopyError(f"{file}: {error}") from error
 
 
 def _dump(address: str, target: int) -> None:
     program = shutil.which("pg_dump")
     if program is None:
-        raise DatabaseError("pg_dump is not installed, which copies a PostgreSQL database")
+        raise CopyError(
+            "pg_dump is not installed, which copies a PostgreSQL database",
+            "install PostgreSQL's client programs, of the server's version or newer",
+        )
     settings = read_address(address)
     with tempfile.TemporaryDirectory() as folder:  # of mode 0700
         passwords = Path(folder) / "passwords"
@@ -85,7 +94,10 @@ def _dump(address: str, target: int) -> None:
             check=False,
         )
     if done.returncode:
-        raise DatabaseError(f"the {describe(address)} was not copied: pg_dump has said why")
+        raise CopyError(
+            f"the {describe(address)} was not copied: pg_dump has said why",
+            "give pg_dump the server's own address, not a pooler's, and its owner's login",
+        )
 
 
 def _password_line(settings: Mapping[str, Any]) -> str:

@@ -44,10 +44,11 @@ def upgrade(address: str) -> tuple[str | None, str]:
     """
     before, where = read_version(address), f"the {describe(address)}"
     file = file_of(address)
-    if before is not None and before > versions.VERSION:
-        raise SchemaError(versions.refuse(before, where))
+    refusal = versions.refuse(before, where)
+    if refusal and before is not None and before > versions.VERSION:
+        raise refusal
     if before == versions.UNKNOWN:
-        raise SchemaError(f"{where} is older than what can be upgraded: begin with a new one")
+        raise SchemaError(f"{where} is older than what can be upgraded", "begin with a new one")
     if before is None and file is not None:
         Sqlite(file).close()
     elif before != versions.VERSION:
@@ -95,7 +96,7 @@ def _begin(address: str) -> Iterator[sqlalchemy.Connection]:
 def _explain(error: Exception, where: str) -> DatabaseError:
     cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
     if isinstance(cause, psycopg.errors.DuplicateTable | psycopg.errors.DuplicateObject):
-        return SchemaError(f"the {where} has other tables: give the service one of its own")
+        return SchemaError(f"the {where} has other tables")
     if isinstance(cause, psycopg.Error):
         return explain(cause, where)
     return UnavailableError(f"the {where} cannot be upgraded: {cause}")

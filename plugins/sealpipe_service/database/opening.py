@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from . import postgresql, versions
-from .access import AddressError, Database, SchemaError
+from .access import AddressError, Database
 from .postgresql import Postgresql
 from .sqlite import Connection, DatabaseFileError, Sqlite, refuse_others
 from .sqlite import read_version as read_file_version
@@ -35,8 +35,8 @@ def check(address: str) -> None:
 
     Raises SchemaError if not, AddressError, and UnavailableError.
     """
-    if reason := versions.refuse(read_version(address), f"the {describe(address)}"):
-        raise SchemaError(reason)
+    if refusal := versions.refuse(read_version(address), f"the {describe(address)}"):
+        raise refusal
 
 
 def describe(address: str) -> str:
@@ -74,5 +74,8 @@ def file_of(address: str) -> Path | None:
         return None
     name = address.removeprefix(_SQLITE)
     if not name or not address.startswith(_SQLITE):
-        raise AddressError("give the database as sqlite:///FILE; an absolute FILE has four slashes")
+        raise AddressError(
+            "the address is none of a SQLite file",
+            "write it as sqlite:///FILE; an absolute FILE has four slashes",
+        )
     return Path(name)

@@ -28,7 +28,15 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 from sqlalchemy.dialects import postgresql
 
 from . import versions
-from .access import AddressError, DatabaseError, InFlightError, Row, Transaction, UnavailableError
+from .access import (
+    AddressError,
+    DatabaseError,
+    InFlightError,
+    Row,
+    Transaction,
+    UnavailableError,
+    UnreachableError,
+)
 from .compiling import compile_statements
 from .pool import Pool
 from .statements import make
@@ -203,7 +211,7 @@ class Postgresql:
                 **self._settings,
             )
         except psycopg.Error as error:
-            failure = explain(error, self.description)
+            failure = explain_connecting(error, self.description)
         else:
             connection.adapters.register_dumper(str, _TextDumper)
             connection.adapters.register_dumper(bool, _TruthDumper)
@@ -287,6 +295,30 @@ def number_of(*words: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
+def explain_connecting(error: psycopg.Error, where: str) -> UnreachableError:
+    """Return an error of connecting as ours: only known words of its text are told."""
+    text = str(error)
+    reason = next((ours for theirs, ours in _REASONS.items() if theirs in text), None)
+    return UnreachableError(
+        f"the {where} does not answer ({reason or error.sqlstate or type(error).__name__})"
+    )
+
+
+_REASONS: Final[Mapping[str, str]] = {
+    "password authentication failed": "the login is refused",
+    "no password supplied": "it asks for a password",
+    "no pg_hba.conf entry": "this user may not log in from here",
+    "role ": "there is no such user",
+    "database ": "there is no such database",
+    "Connection refused": "nobody listens there",
+    "resolve host": "the host is unknown",
+    "certificate": "its certificate cannot be verified",
+    "does not support SSL": "it has no TLS",
+    "timeout": "it took too long",
+}
+"""What libpq's words mean, the first that is in its text."""
+
+
 def explain(error: psycopg.Error, where: str) -> DatabaseError:
     """Return an error of psycopg as ours: its text could hold the address or values."""
     state, kind = error.sqlstate, type(error).__name__.lstrip("_")
@@ -310,7 +342,10 @@ def read_address(address: str) -> dict[str, Any]:
     except (psycopg.Error, UnicodeError):  # its text quotes the address
         settings = {}
     if not settings.get("host") or not address.startswith(("postgresql://", "postgres://")):
-        raise AddressError("give the database as postgresql://USER:PASSWORD@HOST/NAME")
+        raise AddressError(
+            "the address is none of a PostgreSQL database",
+            "write it as postgresql://USER@HOST/NAME, with :PASSWORD only in a reference",
+        )
     hosts = [
         each for name in ("host", "hostaddr") for each in str(settings.get(name, "")).split(",")
     ]
@@ -318,7 +353,10 @@ def read_address(address: str) -> dict[str, Any]:
     # which are told.
     told = [*(each[1:] for each in hosts), str(settings.get("dbname", ""))]
     if "@" in "".join(told) or not _PORTS.fullmatch(str(settings.get("port", ""))):
-        raise AddressError("write an @, : or / in a part of the address as %40, %3A or %2F")
+        raise AddressError(
+            "the address has an @, : or / where none belongs",
+            "write one that is part of a name or a password as %40, %3A or %2F",
+        )
     is_here = all(_is_here(each) for each in hosts if each)
     if not is_here and settings.setdefault("sslmode", "verify-full") in _VERIFYING:
         bundle = ssl.get_default_verify_paths().cafile

@@ -29,6 +29,8 @@ BUSY_SECONDS = 5.0
 class DatabaseFileError(SchemaError):
     """The file cannot be used: it is another program's, or of another version."""
 
+    remedy = "name the service's file, or a new one in a folder that you can write to"
+
 
 class Connection:
     """A connection that one thread uses at a time."""
@@ -134,8 +136,8 @@ class Sqlite:
         try:
             # Before anything is written: it may be another program's.
             found = read_version(self._writing)
-            if found is not None and (reason := versions.refuse(found, "it")):
-                raise sqlite3.DatabaseError(reason)
+            if found is not None and (refusal := versions.refuse(found, "it")):
+                raise sqlite3.DatabaseError(str(refusal))
             if path is not None:
                 path.chmod(0o600)  # SQLite makes its journal with the same mode
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):

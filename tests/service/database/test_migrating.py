@@ -122,13 +122,19 @@ def test_two_that_make_the_tables_at_once_take_turns(empty: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "reason"),
-    [("0000", "needs 0001: run `sealpipe server database upgrade`"), ("9999", "knows only 0001")],
+    ("version", "reason", "remedy"),
+    [
+        ("0000", "needs 0001", "run `sealpipe server database upgrade`"),
+        ("9999", "knows only 0001", "install the sealpipe that has upgraded it"),
+    ],
 )
-def test_tables_of_another_version_are_refused(made: str, version: str, reason: str) -> None:
+def test_tables_of_another_version_are_refused(
+    made: str, version: str, reason: str, remedy: str
+) -> None:
     set_version(made, version)
-    with pytest.raises(SchemaError, match=reason):
+    with pytest.raises(SchemaError, match=reason) as refused:
         open_database(made)
+    assert refused.value.remedy == remedy
     with pytest.raises(SchemaError):
         migrating.upgrade(made)
 
@@ -153,13 +159,13 @@ def test_other_peoples_tables_stay_as_they_are(empty: str) -> None:
     "address", ["", "sqlite:", "sqlite://", "sqlite:///", "mysql://h/d", "postgresql:///d", "/f.db"]
 )
 def test_what_is_no_address_is_told_without_showing_it(address: str) -> None:
-    with pytest.raises(AddressError, match=r"^give the database as (sqlite|postgresql):"):
+    with pytest.raises(AddressError, match=r"^the address is none of a (SQLite|PostgreSQL)"):
         open_database(address)
 
 
 @pytest.mark.parametrize("password", ["p@canary", "p/canary", "12/canary", "@canary", "p@@canary"])
 def test_no_part_of_a_password_is_told_as_the_host_or_the_name(password: str) -> None:
-    with pytest.raises(AddressError, match="write an @, : or / in a part of the address") as told:
+    with pytest.raises(AddressError, match="an @, : or / where none belongs") as told:
         describe(f"postgresql://ann:{password}@db.example/app")
     assert "canary" not in str(told.value)
 

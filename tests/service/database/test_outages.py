@@ -18,7 +18,12 @@ import psycopg
 import pytest
 
 from sealpipe_service.database import migrating, postgresql
-from sealpipe_service.database.access import DatabaseError, InFlightError, UnavailableError
+from sealpipe_service.database.access import (
+    DatabaseError,
+    InFlightError,
+    UnavailableError,
+    UnreachableError,
+)
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.postgresql import Postgresql
 from service.database.stores import World, digest
@@ -169,6 +174,21 @@ def test_nothing_is_committed_by_halves(server: Postgres, world: World) -> None:
     live, _ = world.counted()
     # At most one of each thread was begun and never asked for again.
     assert len(answered) <= live <= len(answered) + 4
+
+
+def test_who_cannot_connect_is_told_why(server: Postgres) -> None:
+    host = str(server.folder)
+    for address, reason in {
+        f"postgresql:///postgres?host={host}&user=canary": "there is no such user",
+        f"postgresql:///canary?host={host}&user=tests": "there is no such database",
+        f"postgresql://tests@127.0.0.1:{silent_port()}/d": "nobody listens there",
+        "postgresql://tests@name.invalid/d": "the host is unknown",
+    }.items():
+        with (
+            closing(Postgresql(address)) as database,
+            pytest.raises(UnreachableError, match=rf" does not answer \({reason}\)$"),
+        ):
+            Store(database).now()
 
 
 @pytest.mark.parametrize("address", ["postgresql://ann:canary@127.0.0.1:{port}/d"])

@@ -12,11 +12,19 @@ from click.core import ParameterSource
 from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure, plan_disclosure
 from sealpipe.cli.local import make_registry
-from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.errors import (
+    ConnectError,
+    ReferenceSyntaxError,
+    SealpipeError,
+    SettingError,
+    StateError,
+    UsageError,
+)
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import resolve_secret
-from sealpipe_service.database.access import AddressError, DatabaseError, SchemaError
+from sealpipe_service.database.access import AddressError, DatabaseError, UnreachableError
+from sealpipe_service.database.backing_up import CopyError
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.opening import has_password, open_database
 
@@ -32,7 +40,14 @@ def read_database(values: Mapping[str, Any]) -> Secret:
     if not isinstance(given, Reference):
         _refuse_password(given)
         return Secret(given)
-    return _resolve(given, "the address of a database", values)
+    try:
+        return _resolve(given, "the address of a database", values)
+    except ReferenceSyntaxError as error:
+        raise ReferenceSyntaxError(
+            f"--database: {error}",
+            remedy="an address is sqlite:///FILE or postgresql://USER@HOST/NAME; for a reference: "
+            f"{error.remedy}",
+        ) from None
 
 
 def read_webhook_key(values: Mapping[str, Any]) -> Secret | None:
@@ -80,27 +95,21 @@ def told_in_our_words() -> Iterator[None]:
     """Turn errors of the service's database into those that the user should see."""
     try:
         yield
-    except AddressError as error:
-        failure: UsageError = SettingError(
-            f"--database: {error}",
-            remedy="write it as sqlite:///FILE or postgresql://USER@HOST/DATABASE",
-        )
-    except SchemaError as error:
-        failure = StateError(f"the database cannot be used: {error}", remedy=_SCHEMA_REMEDY)
     except DatabaseError as error:
-        failure = StateError(
-            f"the database cannot be used: {error}",
-            remedy="check that it runs, and that --database has its address and a login",
-        )
+        kind, beginning = next(told for known, told in _TOLD.items() if isinstance(error, known))
+        failure = kind(f"{beginning}: {error}", remedy=error.remedy)
     else:
         return
     raise failure
 
 
-_SCHEMA_REMEDY = (
-    "`sealpipe server init` makes a new one, `sealpipe server database upgrade` upgrades an older "
-    "one"
-)
+_TOLD: Mapping[type[DatabaseError], tuple[type[SealpipeError], str]] = {
+    AddressError: (SettingError, "--database"),
+    CopyError: (StateError, "the database was not copied"),
+    UnreachableError: (ConnectError, "the database cannot be used"),
+    DatabaseError: (StateError, "the database cannot be used"),
+}
+"""Our error for each of the service's, and how it begins; the first that fits."""
 
 
 @contextmanager

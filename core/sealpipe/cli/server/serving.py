@@ -104,7 +104,7 @@ def run(**values: Any) -> None:
         opening.check(address.reveal())
         name = opening.describe(address.reveal())
     webhook_key = read_webhook_key(values)
-    _check_seals(values, webhook_key)
+    _check_made(values, webhook_key)
     settings = supervising.ServerSettings(
         database=address.reveal(),
         public_url=url,
@@ -125,14 +125,22 @@ def run(**values: Any) -> None:
                 settings, listening, values["workers"], _make_environment(hidden), announce
             )
         except supervising.WorkerError as error:
-            raise StateError(f"the service did not start: {render.escape(str(error))}") from None
+            raise StateError(
+                f"the service did not start: {render.escape(str(error))}",
+                remedy="mend that, and run it again",
+            ) from None
     render.print_note("stopped")
 
 
-def _check_seals(values: Mapping[str, Any], key: Secret | None) -> None:
-    """Raise UsageError if the webhooks that there are could not be signed for."""
+def _check_made(values: Mapping[str, Any], key: Secret | None) -> None:
+    """Raise UsageError for tables without a service, and for webhooks that nobody could sign."""
     with open_store(values) as store:
-        endpoints = webhooks.endpoints(store)
+        is_made, endpoints = store.tag() is not None, webhooks.endpoints(store)
+    if not is_made:
+        raise UsageError(
+            "the database has tables, and no service yet",
+            remedy="check its address; `sealpipe server init` makes a new service there",
+        )
     if endpoints and key is None:
         raise UsageError(
             "the service has webhooks, and the key of their secrets is not named",
@@ -169,9 +177,10 @@ def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: b"")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "unusable"
-        problem = reason if not isinstance(error, ssl.SSLError) else "they do not belong together"
+        if isinstance(error, ssl.SSLError):
+            reason = "they are no PEM files, or do not belong together"
         raise SettingError(
-            f"--tls-cert, --tls-key: the certificate and its key cannot be read: {problem}",
+            f"--tls-cert, --tls-key: the certificate and its key cannot be read: {reason}",
             remedy="give PEM files that this user can read, the key without a passphrase",
         ) from None
     return str(Path(certificate).absolute()), str(Path(key).absolute())
