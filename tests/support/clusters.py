@@ -24,6 +24,13 @@ CREATE FUNCTION clocks.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATI
 """
 
 
+def add_clock(address: str) -> None:
+    """Give a database the clock that tests move."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("ALTER ROLE tests SET search_path = public, clocks, pg_catalog")
+        connection.execute(_CLOCK)
+
+
 class Cluster:
     """A PostgreSQL on which each test has a database of its own, with a clock that it moves."""
 
@@ -31,10 +38,8 @@ class Cluster:
         self._address = address
         self._numbers = itertools.count()
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("ALTER ROLE tests SET search_path = public, clocks, pg_catalog")
             connection.execute("CREATE DATABASE empty")
-        with psycopg.connect(self._at("empty"), autocommit=True) as connection:
-            connection.execute(_CLOCK)
+        add_clock(self._at("empty"))
         self._copy("empty", "made")
         with psycopg.connect(self._at("made"), autocommit=True) as connection:
             for text in compile_schema(postgresql.dialect()):

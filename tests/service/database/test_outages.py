@@ -27,6 +27,7 @@ from sealpipe_service.database.access import (
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.postgresql import Postgresql
 from service.database.stores import World, digest
+from support.clusters import add_clock
 from support.parts import Postgres, run_postgres
 from support.ports import silent_port
 
@@ -38,6 +39,7 @@ SOON = 2.0
 def server() -> Iterator[Postgres]:
     """A PostgreSQL of the test's own, with the tables."""
     with run_postgres() as server:
+        add_clock(server.address)
         migrating.make(server.address)
         yield server
 
