@@ -96,12 +96,6 @@ class UnavailableError(DatabaseError):
     remedy = "run it again later"
 
 
-class UnreachableError(UnavailableError):
-    """No connection to the database was possible."""
-
-    remedy = "check that it runs, and that --database has its address and a login"
-
-
 class InFlightError(Exception):
     """A create under the same key is in flight; `same_body` if it is the same create."""
 

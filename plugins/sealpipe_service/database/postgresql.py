@@ -35,7 +35,6 @@ from .access import (
     Row,
     Transaction,
     UnavailableError,
-    UnreachableError,
 )
 from .compiling import compile_statements
 from .pool import Pool
@@ -295,12 +294,13 @@ def number_of(*words: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def explain_connecting(error: psycopg.Error, where: str) -> UnreachableError:
+def explain_connecting(error: psycopg.Error, where: str) -> UnavailableError:
     """Return an error of connecting as ours: only known words of its text are told."""
     text = str(error)
     reason = next((ours for theirs, ours in _REASONS.items() if theirs in text), None)
-    return UnreachableError(
-        f"the {where} does not answer ({reason or error.sqlstate or type(error).__name__})"
+    return UnavailableError(
+        f"the {where} does not answer ({reason or error.sqlstate or type(error).__name__})",
+        "check that it runs, and that --database has its address and a login",
     )
 
 

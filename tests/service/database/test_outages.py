@@ -22,7 +22,6 @@ from sealpipe_service.database.access import (
     DatabaseError,
     InFlightError,
     UnavailableError,
-    UnreachableError,
 )
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.postgresql import Postgresql
@@ -188,7 +187,7 @@ def test_who_cannot_connect_is_told_why(server: Postgres) -> None:
     }.items():
         with (
             closing(Postgresql(address)) as database,
-            pytest.raises(UnreachableError, match=rf" does not answer \({reason}\)$"),
+            pytest.raises(UnavailableError, match=rf" does not answer \({reason}\)$"),
         ):
             Store(database).now()
 

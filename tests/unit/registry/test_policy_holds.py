@@ -717,8 +717,8 @@ EXEMPT = {
     "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal",
     "completion", "audit", "batch", "mcp", "server",
 }  # fmt: skip
-"""They read, ask no service, or (`server`) are one. `resume`, `unseal`, `batch` and `mcp` have tests
-of their own.
+"""They read, ask no service, or (`server`) are one. `resume`, `unseal`, `batch` and `mcp` have
+tests of their own.
 """
 
 

@@ -13,7 +13,6 @@ from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure, plan_disclosure
 from sealpipe.cli.local import make_registry
 from sealpipe.errors import (
-    ConnectError,
     ReferenceSyntaxError,
     SealpipeError,
     SettingError,
@@ -23,7 +22,7 @@ from sealpipe.errors import (
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.sources.resolve import resolve_secret
-from sealpipe_service.database.access import AddressError, DatabaseError, UnreachableError
+from sealpipe_service.database.access import AddressError, DatabaseError
 from sealpipe_service.database.backing_up import CopyError
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.opening import has_password, open_database
@@ -106,7 +105,6 @@ def told_in_our_words() -> Iterator[None]:
 _TOLD: Mapping[type[DatabaseError], tuple[type[SealpipeError], str]] = {
     AddressError: (SettingError, "--database"),
     CopyError: (StateError, "the database was not copied"),
-    UnreachableError: (ConnectError, "the database cannot be used"),
     DatabaseError: (StateError, "the database cannot be used"),
 }
 """Our error for each of the service's, and how it begins; the first that fits."""

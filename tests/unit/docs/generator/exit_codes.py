@@ -34,8 +34,8 @@ EXIT_CODES = (
         "2",
         "wrong usage",
         "An option, a setting, a reference or the configuration is wrong, a policy refuses the "
-        "action, or local files cannot be read or written. In a [CI system](ci-systems.md): the "
-        "link or value would appear in the log.",
+        "action, or local files or a database cannot be read or written. In a [CI "
+        "system](ci-systems.md): the link or value would appear in the log.",
         "nothing",
         "Fix what the message names.",
     ),
