@@ -13,6 +13,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -83,26 +84,47 @@ class _Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        http_request = _to_http_request(request)
         try:
-            body = await _read_body(request, self._service.max_body)
+            body = await _read_body(
+                request, self._service.max_body, lambda: self._is_expected(http_request)
+            )
         except ClientDisconnect:
             return
         response: StarletteResponse | None
         if body is None:
-            response = to_starlette(GATEWAY["too_long"])
+            response = await self._guard(self._refuse_long(http_request))
             response.headers["connection"] = "close"
         else:
-            response = await self._around(_to_http_request(request, body), scope, self._answer)
+            response = await self._around(replace(http_request, body=body), scope, self._answer)
         if response is not None:
             response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await response(scope, receive, send)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
+        return await self._guard(self._find_answer(http_request))
+
+    async def _guard(self, answer: Awaitable[StarletteResponse]) -> StarletteResponse:
         try:
-            return await self._find_answer(http_request)
+            return await answer
         except UnavailableError as error:
             _logger.warning("%s", error)
             return to_starlette(GATEWAY["unavailable"])
+
+    async def _is_expected(self, http_request: HttpRequest) -> bool:
+        """Return whether somebody who was admitted may send a long body here."""
+        if self._service.is_rehearsal:
+            return True
+        try:
+            return await asyncio.to_thread(_expects_long, self._service, http_request)
+        except UnavailableError:
+            return False
+
+    async def _refuse_long(self, http_request: HttpRequest) -> StarletteResponse:
+        refusal = None
+        if find_handler(http_request) is gateway.handle:
+            refusal = await asyncio.to_thread(gateway.refuse_caller, self._service, http_request)
+        return to_starlette(refusal or GATEWAY["too_long"])
 
     async def _find_answer(self, http_request: HttpRequest) -> StarletteResponse:
         service = self._service
@@ -237,16 +259,39 @@ def reject_reason(
     return None
 
 
-async def _read_body(request: Request, limit: int) -> bytes | None:
-    """Return the body, or None if it exceeds the limit."""
-    chunks = []
-    size = 0
+SHORT_BODY = 64 * 1024
+"""What anybody may send: what is longer is kept only from those who were admitted."""
+
+
+def _expects_long(service: Service, http_request: HttpRequest) -> bool:
+    match http_request.segments:
+        case ("v1", *_):
+            return gateway.refuse_caller(service, http_request) is None
+        case ("links", "requests", code, "submit"):
+            return service.store.request_at_link(code)[0] is not None
+    return False
+
+
+async def _read_body(
+    request: Request, limit: int, is_expected: Callable[[], Awaitable[bool]]
+) -> bytes | None:
+    """Return the body, or None if it exceeds the limit.
+
+    One that is long and not expected is read to its end, for who still sends would not see the
+    answer, and not kept.
+    """
+    chunks: list[bytes] = []
+    size, is_kept = 0, True
     async for chunk in request.stream():
+        if is_kept and size <= SHORT_BODY < size + len(chunk):
+            is_kept = await is_expected()
+            chunks = chunks if is_kept else []
         size += len(chunk)
         if size > limit:
             return None
-        chunks.append(chunk)
-    return b"".join(chunks)
+        if is_kept:
+            chunks.append(chunk)
+    return b"".join(chunks) if is_kept else None
 
 
 def _raw_target(request: Request) -> str:
@@ -255,7 +300,8 @@ def _raw_target(request: Request) -> str:
     return (raw + b"?" + query if query else raw).decode("latin-1")
 
 
-def _to_http_request(request: Request, body: bytes) -> HttpRequest:
+def _to_http_request(request: Request) -> HttpRequest:
+    """Return a request whose body is still to be read."""
     # Split before decoding: an encoded slash is part of a short code, not a separator.
     segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
     return HttpRequest(
@@ -263,7 +309,7 @@ def _to_http_request(request: Request, body: bytes) -> HttpRequest:
         segments=tuple(unquote(segment) for segment in segments),
         query=dict(request.query_params),
         headers=tuple((name.lower(), value) for name, value in request.headers.items()),
-        body=body,
+        body=b"",
         address=request.client.host if request.client else "",
         target=pages.redact_key(_raw_target(request)),
     )

@@ -79,6 +79,15 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
         return refused.response
 
 
+def refuse_caller(service: Service, http_request: HttpRequest) -> Response | None:
+    """Return the refusal of whoever has no credential that can be used."""
+    try:
+        _authenticate(service, http_request)
+    except RefusalError as refused:
+        return refused.response
+    return None
+
+
 def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     """Check the credential on every call, so that a revocation takes effect on the next one."""
     header = http_request.header("authorization")
