@@ -12,7 +12,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +132,7 @@ class Sqlite:
             raise DatabaseFileError(f"{path}: {error}") from error
 
     def _open(self, path: Path | None, source: Callable[[], float]) -> None:
+        self._left_marks: list[Mapping[str, str]] = []
         self._writing = Connection(path, source)
         try:
             # Before anything is written: it may be another program's.
@@ -201,8 +202,15 @@ class Sqlite:
             yield _Claim(self, replay)
         finally:
             if replay is None:
-                with self.write_quickly() as transaction:
-                    transaction.change("unmark", **where, by=me)
+                self._unmark(where)
+
+    def _unmark(self, where: Mapping[str, str]) -> None:
+        """Remove the mark of a create that is over; where the file is in use, `scrub` does."""
+        try:
+            with self.write_quickly() as transaction:
+                transaction.change("unmark", **where, by=self._owners.me)
+        except (UnavailableError, sqlite3.OperationalError):  # what was done is still answered
+            self._left_marks.append(where)
 
     def _remove_dead(
         self, transaction: Transaction, where: Mapping[str, str], body_sha256: str
@@ -221,6 +229,9 @@ class Sqlite:
 
     def scrub(self) -> None:
         """Empty the journal, which has pages as they were; what is being read stays for now."""
+        for _ in range(len(self._left_marks)):
+            with suppress(IndexError):  # another thread was faster
+                self._unmark(self._left_marks.pop())
         with self._writing.lock:
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_service.database import opening
+from sealpipe_service.database import opening, sqlite
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 from service.database.processes import start
-from service.database.stores import HOUR, World
+from service.database.stores import HOUR, World, digest
 
 
 @pytest.fixture
@@ -33,6 +33,20 @@ def test_a_killed_process_leaves_no_file_that_stays(file: Path) -> None:
     assert len(list(file.parent.glob("*-owner-*"))) == 1
     world.store.close()
     assert list(file.parent.glob("*-owner-*")) == []  # neither of the killed one nor of this one
+
+
+def test_a_create_is_replayed_also_where_the_file_was_in_use_at_its_end(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.01)
+    world = World(str(file))
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        with world.store.claim("k" * 16, "key", digest("body")):
+            other.execute("BEGIN IMMEDIATE")  # as an upgrade does, or a long purge
+        other.execute("ROLLBACK")
+    world.store.scrub()
+    assert world.share("key")
+    world.store.close()
 
 
 def test_another_programs_database_is_left_as_it_is(file: Path) -> None:
