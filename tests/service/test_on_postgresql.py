@@ -37,17 +37,22 @@ LEFT_OUT: Mapping[str, str] = {
 """
 
 
-@pytest.mark.parametrize(
-    "file", sorted(file.name for file in HERE.glob("test_*.py") if file.name not in LEFT_OUT)
-)
-def test_the_suite(file: str) -> None:
+FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name not in LEFT_OUT)
+PARTS = 4
+"""Each has a PostgreSQL of its own: files that share one do not make one each."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_suite(part: int) -> None:
     find_postgres()
-    left_out = [
-        f"--deselect=tests/service/{name}" for name in LEFT_OUT if name.startswith(f"{file}::")
-    ]
+    left_out = [f"--deselect=tests/service/{name}" for name in LEFT_OUT if "::" in name]
     words = ["-q", "-n0", "-pno:cacheprovider", "--store=postgresql", *left_out]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, f"tests/service/{file}"],
+        [
+            *(sys.executable, "-m", "pytest", *words),
+            *(f"tests/service/{file}" for file in FILES[part::PARTS]),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from urllib.parse import quote
 
 from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.minting import mint
 
-KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()
+
+def _letter_first(length: int) -> bytes:
+    """Draw bytes whose base64url begins with a letter: `-` begins an option, and no part of a path."""
+    return bytes([secrets.randbelow(50 * 4)]) + secrets.token_bytes(length - 1)
+
+
+KEY, BEFORE = (mint(token_bytes=_letter_first).credential.reveal() for _ in range(2))
 
 CUSTODY, OLD = KEY.rsplit(".", 1)[1], BEFORE.rsplit(".", 1)[1]
 
