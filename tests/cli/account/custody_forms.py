@@ -13,7 +13,7 @@ from sealpipe.minting import mint
 
 
 def _letter_first(length: int) -> bytes:
-    """Draw bytes whose base64url begins with a letter: `-` begins an option, and no part of a path."""
+    """Draw bytes whose base64url begins with a letter: `-` would begin an option."""
     return bytes([secrets.randbelow(50 * 4)]) + secrets.token_bytes(length - 1)
 
 
