@@ -95,7 +95,7 @@ def _dump(address: str, target: int) -> None:
         )
     if done.returncode:
         raise CopyError(
-            f"the {describe(address)} was not copied: pg_dump has said why",
+            f"the {describe(address)}: pg_dump failed, and has said why",
             "give pg_dump the server's own address, not a pooler's, and its owner's login",
         )
 

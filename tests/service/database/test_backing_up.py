@@ -62,7 +62,7 @@ def test_a_file_that_is_there_stays_and_one_that_is_not_finished_goes(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("DBURL", "postgresql://ann:canary@h/d")
     address = cluster.address().replace("&user=tests", "&user=tests&password=canary:\\")
-    with pytest.raises(DatabaseError, match=r"PostgreSQL .* was not copied"):
+    with pytest.raises(DatabaseError, match=r"PostgreSQL .* pg_dump failed"):
         backing_up.backup(address, tmp_path / "half")
     assert not (tmp_path / "half").exists()
     assert "canary" not in (tmp_path / "pg_dump.environment").read_text()
