@@ -70,15 +70,13 @@ class Connection:
         with self.lock:
             try:
                 self.execute(begin)
-            except sqlite3.OperationalError as error:
-                raise UnavailableError(f"the SQLite file: {error}") from error
-            try:
                 yield self
                 self.execute("COMMIT")
-            except BaseException:
+            except sqlite3.OperationalError as error:  # it is in use, or its disk is full
+                raise UnavailableError(f"the SQLite file: {error}") from error
+            finally:
                 if self._connection.in_transaction:
                     self.execute("ROLLBACK")
-                raise
 
     def close(self) -> None:
         with self.lock:
@@ -209,7 +207,7 @@ class Sqlite:
         try:
             with self.write_quickly() as transaction:
                 transaction.change("unmark", **where, by=self._owners.me)
-        except (UnavailableError, sqlite3.OperationalError):  # what was done is still answered
+        except UnavailableError:  # what was done is still answered
             self._left_marks.append(where)
 
     def _remove_dead(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe_service.database import opening, sqlite
+from sealpipe_service.database.access import UnavailableError
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 from service.database.processes import start
@@ -46,6 +47,20 @@ def test_a_create_is_replayed_also_where_the_file_was_in_use_at_its_end(
         other.execute("ROLLBACK")
     world.store.scrub()
     assert world.share("key")
+    world.store.close()
+
+
+def test_on_a_full_disk_it_is_unavailable_and_nothing_is_half_done(file: Path) -> None:
+    database = Sqlite(file)
+    world = World()
+    world.store = Store(database)
+    (pages,) = database.run_text("PRAGMA page_count")
+    database.run_text(f"PRAGMA max_page_count={pages[0] + 1}")
+    with pytest.raises(UnavailableError, match="full"):
+        world.share("key", data="x" * 100_000)
+    assert world.counted() == (0, 0)
+    database.run_text("PRAGMA max_page_count=100000")
+    assert world.share("key", data="x" * 100_000)
     world.store.close()
 
 
