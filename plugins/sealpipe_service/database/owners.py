@@ -20,8 +20,12 @@ class Owners:
         self._held: int | None = None
         if database is not None:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._held = os.open(self._file(self.me), flags, 0o600)
+            file = self._file(self.me)
+            new = file.with_name(f"{file.name}.new")  # it has its name once it is locked
+            self._held = os.open(new, flags, 0o600)
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(file)
+            self._remove_dead()
 
     def lives(self, owner: int) -> bool:
         """Return whether an owner's process still runs. Of one that has ended nothing stays."""
@@ -43,6 +47,15 @@ class Owners:
             return False
         finally:
             os.close(file)
+
+    def _remove_dead(self) -> None:
+        """Remove the files of those that were killed."""
+        beginning = self._file(0).name[:-1]
+        for each in self._file(0).parent.iterdir():
+            owner = each.name.removeprefix(beginning)
+            if each.name.startswith(beginning) and owner.isdecimal():
+                with contextlib.suppress(PermissionError):  # of a command that root ran
+                    self.lives(int(owner))
 
     def leave(self) -> None:
         """End being an owner."""

@@ -24,12 +24,26 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "service.db"
 
 
-def test_a_killed_process_leaves_no_file_that_stays(file: Path) -> None:
-    world = World(str(file))
+def kill_a_holder(file: Path) -> None:
     with start(str(file), "held", "key") as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         holder.send_signal(signal.SIGKILL)
+
+
+def test_what_a_killed_process_left_goes_with_the_next_that_begins(file: Path) -> None:
+    world = World(str(file))
+    kill_a_holder(file)
+    assert len(list(file.parent.glob("*-owner-*"))) == 2
+    World(str(file)).store.close()
+    assert len(list(file.parent.glob("*-owner-*"))) == 1  # of the one that lives
+    world.store.close()
+    assert list(file.parent.glob("*-owner-*")) == []
+
+
+def test_a_killed_process_leaves_no_file_that_stays(file: Path) -> None:
+    world = World(str(file))
+    kill_a_holder(file)
     assert world.share("key")
     assert len(list(file.parent.glob("*-owner-*"))) == 1
     world.store.close()
