@@ -79,7 +79,7 @@ _LIMITS = (
     "max_api_keys",
     "max_webhooks",
 )
-CAPABILITIES = object_with(
+_CAPABILITIES = object_with(
     api_version=TEXT,
     key=object_with(
         key_id=TEXT,
@@ -97,3 +97,10 @@ CAPABILITIES = object_with(
     field_types=array_of({"enum": [*FIELD_TYPES_EXTENDED]}),
     notify_on_events=array_of({"enum": [*NOTIFY_ON]}),
 )
+CAPABILITIES: Schema = {
+    **_CAPABILITIES,
+    "properties": {
+        **_CAPABILITIES["properties"],
+        "service": object_with(name=TEXT, version=TEXT),  # only of a service of one's own
+    },
+}

@@ -5,6 +5,7 @@ has to be.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -33,9 +34,17 @@ CHECKS = [
 ]
 
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
-BEYOND_A_SCHEMA = {"expired_at", "public_key", "access_counts_left", "timed_view", "max_submission"}
-"""What a valid body may be rejected for: calendars, curves, and 1.0, which JSON Schema takes for an
-integer.
+BEYOND_A_SCHEMA = {
+    "access_counts_left",
+    "cursor",
+    "expired_at",
+    "from",
+    "max_submission",
+    "public_key",
+    "timed_view",
+}
+"""What a valid call may be rejected for: calendars, curves, 1.0, which JSON Schema takes for an
+integer, a time after another one, and a cursor that nobody gave out.
 """
 
 Counts = Counter[tuple[str, GenerationMode, int]]
@@ -48,8 +57,15 @@ class Run:
     a key that is a point, an idempotency key that is new.
     """
 
-    def __init__(self, running: RunningService, first_seed: int = 1) -> None:
+    def __init__(
+        self,
+        running: RunningService,
+        first_seed: int = 1,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`document` is for a service that does not serve it."""
         self.counts: Counts = Counter()
+        self._document = document
         self._running = running
         self._seed = first_seed
         self._known: dict[str, list[str]] = {"shares": [], "requests": []}
@@ -63,7 +79,7 @@ class Run:
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {two_parts(running.create_key())}"
             schema = schemathesis.openapi.from_dict(
-                session.get(f"{running.origin}/rehearsal/openapi.json").json()
+                self._document or session.get(f"{running.origin}/rehearsal/openapi.json").json()
             )
             schema.config.update(base_url=running.base_url)
             # Creates first, so that the others find something.

@@ -1,5 +1,5 @@
 """What other programs do with a rehearsal they do, unchanged, with a service of one's own: the
-vendor's SDK, and tests that were written with the pytest plugin.
+vendor's SDK, schemathesis, and tests that were written with the pytest plugin.
 
 Not here: what only a rehearsal can tell (which requests it saw) or do (faults).
 """
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from sealpipe_rehearsal.pytest_plugin import Rehearsal
+from sealpipe_service import openapi
 from service.plugin_cases import (
     test_a_revoked_credential_and_a_smaller_plan,
     test_a_secret_comes_from_its_submitter,
@@ -21,6 +22,7 @@ from service.plugin_cases import (
     test_credentials_by_scope_custody_and_account,
     test_time_passes_in_seconds_or_as_a_timedelta,
 )
+from service.schemathesis_cases import Run
 from service.sdk_cases import (
     client,
     test_a_link_to_nothing_is_not_found,
@@ -118,6 +120,13 @@ def service(of_the_sdk: OwnRunning) -> OwnRunning:
     of_the_sdk.reset()
     of_the_sdk.set_account(requests_per_minute=100_000)
     return of_the_sdk
+
+
+def test_no_answer_is_out_of_shape(service: OwnRunning) -> None:
+    document = openapi.document(extended=True)
+    counts = Run(service, document=document).all(300)  # type: ignore[arg-type]
+    assert counts.total() >= 300
+    assert {status for _, _, status in counts} >= {200, 201, 400, 401, 404, 429}
 
 
 @pytest.fixture
