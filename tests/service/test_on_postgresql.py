@@ -16,6 +16,7 @@ _IN_FLIGHT = "test_idempotency.py::test_a_second_call_while_the_first_is_in_flig
 _FILES = "asks for the state file of a rehearsal"
 LEFT_OUT: Mapping[str, str] = {
     "test_on_postgresql.py": "is this",
+    "test_own_service.py": "has servers of its own, on both stores",
     "test_mutants.py": "breaks the text for SQLite",
     "test_state_machine.py::test_a_service_that_is_wrong_is_found_out": "the same",
     f"{_IN_FLIGHT}[shares.committed]": (
