@@ -188,6 +188,8 @@ FIRST: Final = (
     "tests/e2e/gitlab/test_image.py",
     "tests/e2e/tutorials/test_tutorials.py",
     "tests/plugins/pass_store/test_contract.py",
+    "tests/service/test_mutants.py",
+    "tests/service/test_on_postgresql.py",
 )
 """What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all
 others waiting.
