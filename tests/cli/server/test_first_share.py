@@ -15,7 +15,7 @@ import pytest
 
 from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from sealpipe_rehearsal.server import start
-from support.own_service import list_workers, make_own_service, stop, wait_for
+from support.own_service import OwnService, list_workers, make_own_service, stop, wait_for
 from support.parts import run_postgres
 from support.ports import free_port
 from support.terminal import Terminal, addresses
@@ -124,9 +124,16 @@ def test_a_killed_process_is_replaced_and_a_killed_supervisor_leaves_none(tmp_pa
         assert own.client(tmp_path / "again").sealpipe("shares", "list").code == 0
 
 
-def test_each_host_but_its_own_is_refused_and_probes_are_answered_to_all(tmp_path: Path) -> None:
-    own = make_own_service(tmp_path / "service")
-    with own.running(), httpx.Client(base_url=own.public_url, trust_env=False) as client:
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnService]:
+    """A service that serves."""
+    own = make_own_service(tmp_path_factory.mktemp("own") / "service")
+    with own.running():
+        yield own
+
+
+def test_each_host_but_its_own_is_refused_and_probes_are_answered_to_all(own: OwnService) -> None:
+    with httpx.Client(base_url=own.public_url, trust_env=False) as client:
         foreign = {"host": "rebound.example"}
         assert client.get("/v1/stats", headers=foreign).status_code == 421
         assert client.get("/s/some", headers=foreign).status_code == 403
@@ -149,27 +156,22 @@ def test_each_host_but_its_own_is_refused_and_probes_are_answered_to_all(tmp_pat
     ],
 )
 def test_a_submitter_cannot_say_who_they_are(
-    tmp_path: Path, restricted: list[str], reason: str
+    own: OwnService, tmp_path: Path, restricted: list[str], reason: str
 ) -> None:
-    own = make_own_service(tmp_path / "service")
     claimed = {"signed_in_as": "kim@acme.example", "mfa": True, "from_ip": "192.0.2.7"}
-    with own.running():
-        made = own.client(tmp_path / "client").sealpipe("request", "-a", "P", *restricted)
-        assert made.code == 0, made
-        with pytest.raises(LinkRefusedError) as refused:
-            Submitter().submit(made.out.strip(), {"P": "x"}, **claimed)
+    made = own.client(tmp_path / "client").sealpipe("request", "-a", "P", *restricted)
+    assert made.code == 0, made
+    with pytest.raises(LinkRefusedError) as refused:
+        Submitter().submit(made.out.strip(), {"P": "x"}, **claimed)
     assert refused.value.reason == reason
 
 
-def test_a_client_is_told_whose_service_it_is(tmp_path: Path) -> None:
-    own = make_own_service(tmp_path / "service")
-    with own.running():
-        done = own.client(tmp_path / "client").sealpipe("doctor")
+def test_a_client_is_told_whose_service_it_is(own: OwnService, tmp_path: Path) -> None:
+    done = own.client(tmp_path / "client").sealpipe("doctor")
     assert done.code == 0, done
     assert "your own service" in done.out
 
 
-def test_addresses_of_a_rehearsal_are_settings_of_the_same_names(tmp_path: Path) -> None:
-    own = make_own_service(tmp_path / "service")
+def test_addresses_of_a_rehearsal_are_settings_of_the_same_names(own: OwnService) -> None:
     with start() as service:
         assert {*addresses(service), "SEALPIPE_API_KEY"} == set(own.exports)
