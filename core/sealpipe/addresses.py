@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from sealpipe.errors import SettingError, UsageError
+from sealpipe.errors import SettingError, UsageError, quote_input
 from sealpipe.parsing import check_http_url, parse_port
 
 
@@ -41,10 +41,5 @@ def parse_network(text: str) -> str:
     except ValueError:
         pass
     raise UsageError(
-        f"{text[:60]!r} is not a network", remedy="write it as 10.0.0.0/8 or 192.0.2.7"
+        f"{quote_input(text)} is not a network", remedy="write it as 10.0.0.0/8 or 192.0.2.7"
     )
-
-
-def is_any_loopback(host: str) -> bool:
-    """Return whether an IP address can only be reached from this machine."""
-    return ipaddress.ip_address(host).is_loopback

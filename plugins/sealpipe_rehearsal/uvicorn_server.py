@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import uvicorn
 
+from sealpipe_service import serving
+
 from .application import build
 from .rehearsed import RehearsedService
 from .uvicorn_connection import SERVER_KEY, FaultConnection
@@ -173,22 +175,9 @@ def end_on_signals(server: Server) -> Iterator[None]:
 
 
 def make_config(service: RehearsedService) -> uvicorn.Config:
-    """Return uvicorn's configuration: HTTP/1.1 only, no server header, no log."""
-    return uvicorn.Config(
-        build(service),
-        http=FaultConnection,
-        loop="asyncio",
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,  # the service sets Date itself, from its own clock
-        # Longer than a client's pool keeps a connection, so that none is closed during a request.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=3,
+    """Return uvicorn's configuration."""
+    return serving.make_config(
+        build(service), http=FaultConnection, lifespan="off", grace_seconds=3
     )
 
 
@@ -199,17 +188,4 @@ def listen(host: str, port: int, *, share_port: bool = False) -> socket.socket:
     """
     if host not in (LOOPBACK, "::1"):
         raise ValueError(f"the rehearsal service listens on 127.0.0.1 or ::1 only, not on {host}")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each
-    # response on a reused connection waits 40 ms for an acknowledgement.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if share_port:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        sock.bind((host, port))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+    return serving.bind(host, port, share_port=share_port)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import secrets
 import signal
@@ -32,11 +31,11 @@ from .database.opening import open_database
 from .front import Front
 from .logs import LoggedJournal, start_logging
 from .sealing import NoKey, WebhookSeals
+from .serving import make_config
 from .supervising import FAILED, READY, ServerSettings
 
 MAX_BODY = 20 * 1024 * 1024
 GRACE_SECONDS = 30
-_logger = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
@@ -62,29 +61,6 @@ class Server(uvicorn.Server):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
         yield
-
-
-def make_config(service: Service, settings: ServerSettings) -> uvicorn.Config:
-    """Return uvicorn's configuration: HTTP/1.1 only, no server header, no access log."""
-    certificate, key = settings.tls or (None, None)
-    return uvicorn.Config(
-        Front(build(service), settings.proxies, has_tls=certificate is not None),
-        http="h11",
-        loop="asyncio",
-        ws="none",
-        lifespan="on",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,  # the service sets Date itself
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-        # Longer than a client's pool keeps a connection, so that none is closed during a request.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
 
 
 def make_service(settings: ServerSettings) -> Service:
@@ -116,7 +92,11 @@ def work(listening: socket.socket, control: socket.socket) -> int:
         stream.write(FAILED + f"{error}\n".encode())
         return 1
     try:
-        server = Server(make_config(service, settings), lambda: _announce(control))
+        front = Front(build(service), settings.proxies, has_tls=settings.tls is not None)
+        config = make_config(
+            front, http="h11", lifespan="on", grace_seconds=GRACE_SECONDS, tls=settings.tls
+        )
+        server = Server(config, lambda: _announce(control))
         server.run(sockets=[listening])
     finally:
         service.store.close()

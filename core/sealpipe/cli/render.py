@@ -165,9 +165,9 @@ def redact(text: str) -> str:
     return _SECRET.sub(r"\1\2[withheld]", text)
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 submission`, `2 submissions`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 submission`, `2 submissions`, `3 processes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
 def escape_inline(text: str) -> str:

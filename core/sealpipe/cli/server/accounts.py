@@ -8,7 +8,7 @@ from typing import Any
 from sealpipe.cli import render
 from sealpipe.cli.server.keys import check_account
 from sealpipe.cli.server.opening import open_store
-from sealpipe.errors import UsageError
+from sealpipe.errors import UsageError, quote_input
 from sealpipe_service import administration
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.plans import ORGANIZATION, Account, account_from
@@ -41,7 +41,7 @@ def add(name: str, **values: Any) -> None:
     with open_store(values) as store:
         if store.account(name) is not None:
             raise UsageError(
-                f"there is an account {render.escape(name)!r}",
+                f"there is an account {quote_input(name)}",
                 remedy="`sealpipe server account plan` changes it",
             )
         account = add_account(store, name, values["plan"])

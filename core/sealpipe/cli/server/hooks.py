@@ -14,7 +14,7 @@ from sealpipe.cli.server.opening import (
     print_secrets,
     read_webhook_key,
 )
-from sealpipe.errors import QuotaExceededError, UsageError
+from sealpipe.errors import QuotaExceededError, UsageError, quote_input
 from sealpipe.secret import Secret
 from sealpipe_service import webhooks
 from sealpipe_service.sealing import WebhookSeals
@@ -129,16 +129,11 @@ def _print_secret(endpoint: webhooks.Endpoint, gate: Any, values: Mapping[str, A
             f"{render.escape(endpoint.id)} signs in the header {header}; its secret is shown only "
             "once:"
         )
-    print_secrets(
-        gate,
-        [Secret(endpoint.secret)],
-        members if values["output"] == "json" else {},
-        [endpoint.secret],
-    )
+    print_secrets(gate, values, [Secret(endpoint.secret)], members, [endpoint.secret])
 
 
 def _make_unknown_error(webhook_id: str) -> UsageError:
     return UsageError(
-        f"there is no webhook endpoint {render.escape(webhook_id[:60])!r}",
+        f"there is no webhook endpoint {quote_input(webhook_id)}",
         remedy="`sealpipe server webhook list` shows their ids",
     )

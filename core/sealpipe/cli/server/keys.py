@@ -14,6 +14,7 @@ from sealpipe.errors import (
     KeyAllowanceError,
     PointError,
     UsageError,
+    quote_input,
 )
 from sealpipe.minting import mint
 from sealpipe.parsing import format_time
@@ -52,9 +53,7 @@ def create(**values: Any) -> None:
             public_key=point,
         )
     members = {"api_key": credential.reveal(), "scopes": sorted(scopes)}
-    print_secrets(
-        gate, [credential], members if values["output"] == "json" else {}, [credential.reveal()]
-    )
+    print_secrets(gate, values, [credential], members, [credential.reveal()])
     if point:
         render.print_note(
             "it has two parts: append a dot and the custody secret, which only the client has"
@@ -132,7 +131,7 @@ def check_scopes(scopes: tuple[str, ...]) -> frozenset[str]:
     unknown = [scope for scope in scopes if scope not in EXTENDED_SCOPES]
     if unknown:
         raise UsageError(
-            f"--scope: {unknown[0][:60]!r} is no scope",
+            f"--scope: {quote_input(unknown[0])} is no scope",
             remedy=f"choose from {', '.join((ALL_SCOPES, *EXTENDED_SCOPES))}",
         )
     return frozenset(scopes or FORM_SCOPES)
@@ -159,7 +158,7 @@ def check_account(store: Store, account: str, organization: str | None = None) -
     name = account if organization is None else f"org:{organization}"
     if store.account(name) is None:
         raise UsageError(
-            f"there is no account {render.escape(name)!r}",
+            f"there is no account {quote_input(name)}",
             remedy=f"`sealpipe server account add {render.escape(name)}` adds it",
         )
 
@@ -208,7 +207,7 @@ def approve(key_id: str, **values: Any) -> None:
 
 def _make_unknown_error(key_id: str) -> UsageError:
     return UsageError(
-        f"there is no key {render.escape(key_id[:60])!r}",
+        f"there is no key {quote_input(key_id)}",
         remedy="`sealpipe server key list` shows their ids",
     )
 

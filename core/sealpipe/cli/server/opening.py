@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import click
@@ -110,10 +110,14 @@ _TOLD: Mapping[type[DatabaseError], tuple[type[SealpipeError], str]] = {
 """Our error for each of the service's, and how it begins; the first that fits."""
 
 
-@contextmanager
-def open_store(values: Mapping[str, Any]) -> Iterator[Store]:
+def open_store(values: Mapping[str, Any]) -> AbstractContextManager[Store]:
     """Open the service's data for a command."""
-    address = read_database(values)
+    return open_store_at(read_database(values))
+
+
+@contextmanager
+def open_store_at(address: Secret) -> Iterator[Store]:
+    """Open the service's data in a database whose address was read."""
     with told_in_our_words():
         store = Store(open_database(address.reveal()))
         try:
@@ -130,13 +134,18 @@ def plan_printing(what: str, values: Mapping[str, Any]) -> Disclosure:
 
 
 def print_secrets(
-    gate: Disclosure, hidden: Sequence[Secret], members: Mapping[str, Any], lines: Sequence[str]
+    gate: Disclosure,
+    values: Mapping[str, Any],
+    hidden: Sequence[Secret],
+    members: Mapping[str, Any],
+    lines: Sequence[str],
 ) -> None:
-    """Print new secrets, as JSON if there are `members`, else the lines."""
-    spelled = [Secret(render.escape_json(each.reveal())) for each in hidden] if members else hidden
+    """Print new secrets: `members` as JSON where that is the output, else the lines."""
+    is_json = values["output"] == "json"
+    spelled = [Secret(render.escape_json(each.reveal())) for each in hidden] if is_json else hidden
 
     def write() -> None:
-        if members:
+        if is_json:
             render.print_json(members)
         else:
             render.print_result("".join(f"{line}\n" for line in lines))

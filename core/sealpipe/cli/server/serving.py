@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sealpipe.addresses import is_any_loopback
 from sealpipe.cli import render
 from sealpipe.cli.server.accounts import add_account, check_name
 from sealpipe.cli.server.keys import ALL_SCOPES, add_key, check_scopes
 from sealpipe.cli.server.opening import (
-    open_store,
+    open_store_at,
     plan_printing,
     print_secrets,
     read_database,
@@ -24,13 +23,14 @@ from sealpipe.cli.server.opening import (
     told_in_our_words,
 )
 from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.parsing import is_loopback
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.secret import Secret
 from sealpipe.version import __version__
 from sealpipe_service import supervising, webhooks
 from sealpipe_service.database import migrating, opening
-from sealpipe_service.database.decisions import Store
 from sealpipe_service.sealing import WebhookSeals
+from sealpipe_service.serving import bind
 
 BACKLOG = 2048
 
@@ -40,27 +40,25 @@ def init(**values: Any) -> None:
     url = _check_url(values)
     check_name(values["account"])
     gate = plan_printing("the credential", values)
-    address = read_database(values).reveal()
+    address = read_database(values)
     with told_in_our_words():
-        migrating.upgrade(address)  # tables without a tag are of an `init` that was interrupted
-        store = Store(opening.open_database(address))
-        try:
-            if store.tag() is not None:
-                raise _make_made_error()
-            add_account(store, values["account"], values["plan"])
-            credential = add_key(
-                store,
-                tag=values["tag"],
-                name=values["name"],
-                scopes=check_scopes((ALL_SCOPES,)),
-                custody="self",
-                account=values["account"],
-            )
-            if not store.set_tag(values["tag"]):  # another `init` was faster
-                raise _make_made_error()
-        finally:
-            store.close()
-        render.print_note(f"made the {render.escape(opening.describe(address))}")
+        # Tables without a tag are of an `init` that was interrupted.
+        migrating.upgrade(address.reveal())
+    with open_store_at(address) as store:
+        if store.tag() is not None:
+            raise _make_made_error()
+        add_account(store, values["account"], values["plan"])
+        credential = add_key(
+            store,
+            tag=values["tag"],
+            name=values["name"],
+            scopes=check_scopes((ALL_SCOPES,)),
+            custody="self",
+            account=values["account"],
+        )
+        if not store.set_tag(values["tag"]):  # another `init` was faster
+            raise _make_made_error()
+    render.print_note(f"made the {render.escape(opening.describe(address.reveal()))}")
     exports = {
         "SEALPIPE_BASE_URL": f"{url}/v1",
         "SEALPIPE_LINK_BASE_URL": f"{url}/s",
@@ -68,12 +66,8 @@ def init(**values: Any) -> None:
     }
     render.print_note("for a client; the credential is shown only once:")
     members = {name.removeprefix("SEALPIPE_").lower(): value for name, value in exports.items()}
-    print_secrets(
-        gate,
-        [credential],
-        members if values["output"] == "json" else {},
-        [f"export {name}={value}" for name, value in exports.items()],
-    )
+    lines = [f"export {name}={value}" for name, value in exports.items()]
+    print_secrets(gate, values, [credential], members, lines)
     render.print_note("now serve it: `sealpipe server run`, with the same two options")
 
 
@@ -100,11 +94,9 @@ def run(**values: Any) -> None:
     tls = _check_tls(values)
     _check_listening(values, has_tls=tls is not None)
     address = read_database(values)
-    with told_in_our_words():
-        opening.check(address.reveal())
-        name = opening.describe(address.reveal())
     webhook_key = read_webhook_key(values)
-    _check_made(values, webhook_key)
+    _check_made(address, webhook_key)
+    name = opening.describe(address.reveal())
     settings = supervising.ServerSettings(
         database=address.reveal(),
         public_url=url,
@@ -115,7 +107,7 @@ def run(**values: Any) -> None:
     )
 
     def announce() -> None:
-        count = render.count(values["workers"], "process").replace("processs", "processes")
+        count = render.count(values["workers"], "process", "processes")
         render.print_note(f"serving {url} from the {render.escape(name)}, {count}")
 
     with _listen(values) as listening:
@@ -132,9 +124,9 @@ def run(**values: Any) -> None:
     render.print_note("stopped")
 
 
-def _check_made(values: Mapping[str, Any], key: Secret | None) -> None:
+def _check_made(address: Secret, key: Secret | None) -> None:
     """Raise UsageError for tables without a service, and for webhooks that nobody could sign."""
-    with open_store(values) as store:
+    with open_store_at(address) as store:
         is_made, endpoints = store.tag() is not None, webhooks.endpoints(store)
     if not is_made:
         raise UsageError(
@@ -189,7 +181,7 @@ def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
 def _check_listening(values: Mapping[str, Any], *, has_tls: bool) -> None:
     """Raise UsageError if secrets would be served without TLS to whoever listens on the way."""
     host, _ = values["listen"]
-    if has_tls or values["socket"] or is_any_loopback(host) or values["trusted_proxy"]:
+    if has_tls or values["socket"] or is_loopback(host) or values["trusted_proxy"]:
         return
     raise UsageError(
         f"--listen {host}: without TLS the service listens on this machine only",
@@ -205,13 +197,9 @@ def _listen(values: Mapping[str, Any]) -> Iterator[socket.socket]:
             yield sock
         return
     host, port = values["listen"]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each
-    # response on a reused connection waits 40 ms for an acknowledgement.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as sock:
+    with contextlib.ExitStack() as opened:
         try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((host, port))
+            sock = opened.enter_context(bind(host, port))
             sock.listen(BACKLOG)
         except OSError as error:
             raise SettingError(
