@@ -46,6 +46,35 @@ _EXTENDED = Setting(
     "extended", "Also offer endpoints that the specification does not describe.", flag=True
 )
 
+_ACCOUNT = Setting("account", "The account.", default="default", metavar="NAME")
+_KEY_ORGANIZATION = Setting("org", "The organisation that the key acts for.", metavar="NAME")
+_CUSTODY_LEVEL = Setting(
+    "custody",
+    "Which shares the key can read.",
+    default="self",
+    choices=("none", "self", "account"),
+)
+_PLAN = (
+    Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
+    Setting(
+        "rate",
+        "Requests per minute: a number, `plan`, or `unset` (no access).",
+        parsing.parse_limit,
+        metavar="N",
+    ),
+    Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
+    Setting(
+        "shares",
+        "Active shares at a time: a number, or `plan` (no limit).",
+        parsing.parse_limit,
+        metavar="N",
+    ),
+)
+"""What an account may do, of a rehearsal or of a server."""
+_VIEW_PROTECTION = Setting(
+    "view_protection", "Whether shares can have a passcode.", choices=("on", "off")
+)
+
 ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     "audit": (
         Setting(
@@ -244,38 +273,20 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting(
             "scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True
         ),
-        Setting(
-            "custody",
-            "Which shares the key can read.",
-            default="self",
-            choices=("none", "self", "account"),
-        ),
+        _CUSTODY_LEVEL,
         Setting(
             "no_register",
             "Do not register the custody public key: the effective level stays none.",
             flag=True,
         ),
         Setting("account", "The account that owns the key.", default="default", metavar="NAME"),
-        Setting("org", "The organisation that the key acts for.", metavar="NAME"),
+        _KEY_ORGANIZATION,
     ),
     "account": (
-        Setting("account", "The account.", default="default", metavar="NAME"),
+        _ACCOUNT,
         Setting("org", "The organisation, instead of an account.", metavar="NAME"),
-        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
-        Setting(
-            "rate",
-            "Requests per minute: a number, `plan`, or `unset` (no access).",
-            parsing.parse_limit,
-            metavar="N",
-        ),
-        Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
-        Setting(
-            "shares",
-            "Active shares at a time: a number, or `plan` (no limit).",
-            parsing.parse_limit,
-            metavar="N",
-        ),
-        Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
+        *_PLAN,
+        _VIEW_PROTECTION,
         Setting(
             "zero_knowledge_enrolled",
             "Whether the account has a zero-knowledge key.",
@@ -329,8 +340,8 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             parse,
             metavar="REF",
         ),
-        Setting("account", "The account.", default="default", metavar="NAME"),
-        Setting("org", "The organisation that the key acts for.", metavar="NAME"),
+        _ACCOUNT,
+        _KEY_ORGANIZATION,
         Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),
         Setting(
             "scope",
@@ -338,35 +349,17 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             multiple=True,
             metavar="SCOPE",
         ),
-        Setting(
-            "custody",
-            "Which shares the key can read.",
-            default="self",
-            choices=("none", "self", "account"),
-        ),
+        _CUSTODY_LEVEL,
         Setting(
             "custody_public_key",
             "Register this key, whose secret `sealpipe custody new` printed on the client.",
             metavar="PUBLIC_KEY",
         ),
-        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
-        Setting(
-            "rate",
-            "Requests per minute: a number, `plan`, or `unset` (no access).",
-            parsing.parse_limit,
-            metavar="N",
-        ),
-        Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
-        Setting(
-            "shares",
-            "Active shares at a time: a number, or `plan` (no limit).",
-            parsing.parse_limit,
-            metavar="N",
-        ),
+        *_PLAN,
         Setting(
             "webhooks", "Webhook endpoints: a number, or `plan`.", parsing.parse_limit, metavar="N"
         ),
-        Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
+        _VIEW_PROTECTION,
         Setting("zero_knowledge", "Whether custody wraps are stored.", choices=("on", "off")),
         Setting(
             "older_than",
