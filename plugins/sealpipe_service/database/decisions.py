@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -470,9 +471,7 @@ class Store:
                     swept = transaction.rows(f"sweep_{what}")
                     expired += swept if what == "shares" else []
                     is_swept = is_swept and not swept
-                    spaces = [row["space"] for row in swept]
-                    for space in sorted(set(spaces)):  # in one order: nobody waits in a ring
-                        by = spaces.count(space)
+                    for space, by in _count_by_space(swept):
                         transaction.change("count_ended", of=what, in_space=space, by=by)
         with self._database.write(alone=_SWEEP) as transaction:
             dropped = transaction.change("drop_records") + transaction.change("drop_deliveries")
@@ -494,10 +493,10 @@ class Store:
                 for row in gone:
                     number = row["number"]
                     submissions += transaction.change("delete_submissions", request_number=number)
-                spaces = [row["space"] for row in gone]
-                for space in sorted(set(spaces)):
-                    by = {"live_ones": 0, "ended_ones": spaces.count(space)}
-                    transaction.change("count_gone", of="requests", in_space=space, **by)
+                for space, by in _count_by_space(gone):
+                    transaction.change(
+                        "count_gone", of="requests", in_space=space, live_ones=0, ended_ones=by
+                    )
             requests += len(gone)
             if not gone:
                 break
@@ -575,6 +574,11 @@ def _counted(transaction: Transaction, what: str, space: str) -> tuple[int, int]
 def _count_if_ended(transaction: Transaction, what: str, row: Row) -> None:
     if row["ended_at"] is not None:
         transaction.change("count_ended", of=what, in_space=row["space"], by=1)
+
+
+def _count_by_space(rows: Sequence[Row]) -> Sequence[tuple[str, int]]:
+    """Return how many rows each space has, in one order: nobody waits in a ring."""
+    return sorted(Counter(row["space"] for row in rows).items())
 
 
 def _add_with_code(transaction: Transaction, statement: str, values: Values, codes: Codes) -> str:
