@@ -13,46 +13,8 @@ from sealpipe.errors import FragmentError
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from service.callers import Api
-from service.sdk_cases import (
-    FIELDS,
-    client,
-    test_a_link_to_nothing_is_not_found,
-    test_a_request_made_again_from_the_same_seed_is_the_same_one,
-    test_a_request_that_time_ends_is_deleted_by_one_delete,
-    test_it_asks_for_a_secret_and_opens_what_was_sent,
-    test_it_creates_and_the_recipient_reads,
-    test_it_gets_a_retry_after,
-    test_it_gets_and_expires,
-    test_it_leaves_out_a_type_and_the_prompt_is_text,
-    test_it_lists_gets_and_deletes_a_request_twice,
-    test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key,
-    test_it_meets_the_conflict_of_an_idempotency_key,
-    test_it_meets_the_end_of_its_allowance,
-    test_it_reads_the_figures,
-    test_it_sends_every_optional_member,
-    test_it_walks_more_than_a_hundred_shares,
-    test_what_is_not_sealed_is_counted_and_kept_back,
-)
-
-__all__ = [
-    "client",
-    "test_a_link_to_nothing_is_not_found",
-    "test_a_request_made_again_from_the_same_seed_is_the_same_one",
-    "test_a_request_that_time_ends_is_deleted_by_one_delete",
-    "test_it_asks_for_a_secret_and_opens_what_was_sent",
-    "test_it_creates_and_the_recipient_reads",
-    "test_it_gets_a_retry_after",
-    "test_it_gets_and_expires",
-    "test_it_leaves_out_a_type_and_the_prompt_is_text",
-    "test_it_lists_gets_and_deletes_a_request_twice",
-    "test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key",
-    "test_it_meets_the_conflict_of_an_idempotency_key",
-    "test_it_meets_the_end_of_its_allowance",
-    "test_it_reads_the_figures",
-    "test_it_sends_every_optional_member",
-    "test_it_walks_more_than_a_hundred_shares",
-    "test_what_is_not_sealed_is_counted_and_kept_back",
-]
+from service.sdk_cases import *  # noqa: F403  # its cases are tests of this file
+from service.sdk_cases import FIELDS
 
 
 @pytest.fixture(scope="module")
