@@ -18,7 +18,7 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import RehearsalError
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from service.callers import NO_TLS, TOKEN, Api, refusal
+from service.callers import NO_TLS, NOON, TOKEN, Api, refusal
 from support.terminal import Terminal
 
 VERIFIER = "v" * 43
@@ -214,23 +214,20 @@ def test_bounds_that_are_none_are_refused_and_named(
     assert response.json()["additional_data"].keys() == names
 
 
-def test_a_log_that_is_the_same_is_304(extended: RunningService, api: Api) -> None:
-    code = api.created()
-    open_share(extended, code)
-    now = extended.service.clock.now()
-    extended.service.clock._source = lambda: now
-    try:
+def test_a_log_that_is_the_same_is_304(caller: Callable[..., Api]) -> None:
+    with start(extended=True, clock=lambda: NOON) as service:
+        api = caller(service)
+        code = api.created()
+        open_share(service, code)
         first = log(api, code)
         tag = first.headers["etag"]
         for known in (tag, f'"x", {tag}', f"W/{tag}", "*"):
             again = log(api, code, **{"If-None-Match": known})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
         assert log(api, code, **{"If-None-Match": '"x"'}).content == first.content
-        open_share(extended, code)
+        open_share(service, code)
         other = log(api, code, **{"If-None-Match": tag})
         assert (other.status_code, other.headers["etag"] == tag) == (200, False)
-    finally:
-        extended.service.clock._source = lambda: datetime.now(UTC)
 
 
 def test_it_needs_audit_read_and_is_its_spaces_own(
