@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -19,16 +21,28 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
         yield environ
 
 
+@pytest.fixture(scope="module")
+def default_keyring(session: Mapping[str, str]) -> Iterator[Any]:
+    """The default keyring, by one connection: gnome-keyring may abort where they come and go."""
+    try:
+        import secretstorage
+    except ImportError:
+        missing("SecretStorage is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DBUS_SESSION_BUS_ADDRESS", session["DBUS_SESSION_BUS_ADDRESS"])
+        connection = secretstorage.dbus_init()
+    with closing(connection):
+        yield secretstorage.Collection(connection)
+
+
 class Open:
     """Tests in that session."""
 
     @pytest.fixture(autouse=True)
-    def open_keyring(self, session: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        try:
-            import secretstorage
-        except ImportError:
-            missing("SecretStorage is not installed")
-        self.library, self.numbers = secretstorage, itertools.count()
+    def open_keyring(
+        self, session: Mapping[str, str], default_keyring: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.default_keyring, self.numbers = default_keyring, itertools.count()
         for name, value in session.items():
             monkeypatch.setenv(name, value)
 
@@ -44,12 +58,9 @@ class TestKeyring(Open, SourceContract):
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)
         name = f"value {next(self.numbers)}"
-        connection = self.library.dbus_init()
-        collection = self.library.Collection(connection)
-        collection.create_item(
+        self.default_keyring.create_item(
             name, {"service": "https://kit/", "username": name}, content, replace=True
         )
-        connection.close()
         return f"https://kit//{name}"
 
     def missing(self) -> str:
@@ -65,9 +76,6 @@ class TestKeyringSink(Open, SinkContract):
         return f"https://kit//sink-{secrets.token_hex(8)}"
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        import keyring
-
         service, _, username = body.rpartition("/")
-        backend = keyring.core.load_keyring(BACKEND)
-        found = backend.get_password(service, username)
-        return {} if found is None else {self.keys[0]: found.encode()}
+        found = self.default_keyring.search_items({"service": service, "username": username})
+        return {key: item.get_secret() for key, item in zip(self.keys, found, strict=False)}

@@ -5,13 +5,16 @@ AccessDeniedError takes their place.
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from typing import Any, Final, NamedTuple, TypeVar
 
 import secretstorage
+from jeepney import DBusErrorResponse
 from secretstorage import exceptions
+from secretstorage.util import open_session
 
 from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableError
 
@@ -21,8 +24,11 @@ UNLOCK: Final = (
     "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
 )
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""While connections of one process come and go at once, gnome-keyring sometimes says that an entry
-does not exist.
+_OPEN: Final[dict[str, tuple[Any, Any]]] = {}
+"""Connection and session of this process, by the address of the bus.
+
+They are kept, for gnome-keyring aborts when a connection ends while another one opens its session,
+and what takes its place is locked (https://gitlab.gnome.org/GNOME/gnome-keyring/-/work_items/199).
 """
 
 _CREATE_KEYRING: Final = (
@@ -89,21 +95,37 @@ def _run_in_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T
     )
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
-        with _ONE_AT_A_TIME, closing(secretstorage.dbus_init()) as connection:
-            # get_default_collection() would create one, with a dialog for its password
-            collection = secretstorage.Collection(connection, path)
-            if collection.is_locked():
-                raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)
-            return work(collection)
+        with _ONE_AT_A_TIME:
+            return _work_in_session(path, work)
     except exceptions.ItemNotFoundException:
         failure = NotConfiguredError(
             "the Secret Service has no default keyring", remedy=_CREATE_KEYRING
         )
     except (exceptions.LockedException, exceptions.PromptDismissedException):
         failure = AccessDeniedError("the keyring is locked", remedy=UNLOCK)
-    except exceptions.SecretStorageException:
+    except (exceptions.SecretStorageException, DBusErrorResponse, OSError):
         failure = UnavailableError(
             "the Secret Service did not respond",
             remedy="check the D-Bus session, and restart the keyring",
         )
     raise failure
+
+
+def _work_in_session(path: str, work: Callable[[Any], T]) -> T:
+    """Work in the session of this process; after a failure the next call opens a new one."""
+    bus = os.environ.get("DBUS_SESSION_BUS_ADDRESS", "")
+    if bus not in _OPEN:
+        connection = secretstorage.dbus_init()
+        atexit.register(connection.close)
+        _OPEN[bus] = connection, open_session(connection)
+    connection, session = _OPEN[bus]
+    try:
+        # get_default_collection() would create one, with a dialog for its password
+        collection = secretstorage.Collection(connection, path, session)
+        if collection.is_locked():
+            raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)
+        return work(collection)
+    except BaseException:
+        del _OPEN[bus]
+        connection.close()
+        raise

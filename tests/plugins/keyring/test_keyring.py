@@ -71,6 +71,35 @@ except PluginError as error:
     assert CANARY not in seen.errors
 
 
+def test_a_process_opens_one_connection_and_a_new_one_after_a_failure(tmp_path: Path) -> None:
+    """gnome-keyring may abort when connections come and go."""
+    seen = session(
+        tmp_path,
+        """
+import os, signal, subprocess
+from jeepney import DBusAddress, new_method_call
+
+keyring.set_password("db", "app", "hunter2")
+opened_by_us, connect = [], secretstorage.dbus_init
+secretstorage.dbus_init = lambda: opened_by_us.append(connect()) or opened_by_us[-1]
+
+def tell_twice():
+    tell("keyring:db/app")
+    tell("keyring:db/app")
+    say(len(opened_by_us))
+
+tell_twice()
+bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+owner = new_method_call(bus, "GetConnectionUnixProcessID", "s", ("org.freedesktop.secrets",))
+os.kill(opened_by_us[0].send_and_get_reply(owner).body[0], signal.SIGKILL)
+subprocess.run(["gnome-keyring-daemon", "--unlock"], input=b"secret", stdout=2, check=True)
+tell_twice()
+""",
+    )
+    found = ["app", "hunter2"]
+    assert seen.told == [found, found, [1], found, found, [2]]
+
+
 def test_the_prompt_that_keyring_itself_would_open_is_seen_by_this_test(tmp_path: Path) -> None:
     seen = session(
         tmp_path,
