@@ -10,7 +10,8 @@ that cover its line.
 FOLDER must be a clone of this repository without changes, with a virtual environment `venv` in it
 that has the extra `dev`, cosmic-ray and pytest-cov: the mutants are written into its files. Two
 clones can share the work (`--part 1/2`). `cover` writes FOLDER/cover.json. `sample` draws lines
-that tests cover (the same seed draws the same mutants of the same commit), runs for each the
+that tests cover (the same seed draws the same mutants of the same commit), but no mutant of a
+function's annotation, which nothing evaluates, runs for each the
 quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
 FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade`
 where cosmic-ray failed) and the difference. A sample that was stopped continues where it was.
@@ -22,6 +23,7 @@ apply.
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import json
 import os
@@ -127,14 +129,38 @@ def mutations(folder: Path, covered: Covered) -> Iterator[Mutation]:
 
     for module in sorted(covered.tests):
         nodes = list(ast_nodes(get_ast_from_path(folder / module)))
+        annotations = list(find_annotations((folder / module).read_text(encoding="utf-8")))
         for name in sorted(operator_names()):
             if name in WITH_ARGUMENTS:
                 continue
             operator = get_operator(name)()
             places = (place for node in nodes for place in operator.mutation_positions(node))
-            for occurrence, ((line, _), _) in enumerate(places):
-                if str(line) in covered.tests[module]:
-                    yield Mutation(module, line, name, occurrence)
+            for occurrence, (start, _) in enumerate(places):
+                is_annotation = any(first <= start < end for first, end in annotations)
+                if str(start[0]) in covered.tests[module] and not is_annotation:
+                    yield Mutation(module, start[0], name, occurrence)
+
+
+def find_annotations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Begin and end, as line and column, of the annotations of functions and of their variables.
+
+    `from __future__ import annotations` stands in each module: nothing evaluates them. Those of
+    classes are left, for pydantic and dataclasses read them.
+    """
+    functions = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    for function in functions:
+        inside = [node for statement in function.body for node in ast.walk(statement)]
+        annotated = [*ast.walk(function.args), *inside]
+        for node in (function.returns, *(getattr(each, "annotation", None) for each in annotated)):
+            if node is not None:
+                yield (
+                    (node.lineno, node.col_offset),
+                    (node.end_lineno or node.lineno, node.end_col_offset or 0),
+                )
 
 
 def draw(found: Iterable[Mutation], seed: int, count: int) -> list[Mutation]:
