@@ -340,6 +340,7 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             parse,
             metavar="REF",
         ),
+        Setting("log_addresses", "Log the address of each caller.", flag=True),
         _ACCOUNT,
         _KEY_ORGANIZATION,
         Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),

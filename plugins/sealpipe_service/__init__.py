@@ -31,6 +31,8 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     context.py         Service, HTTP request and call
     supervising.py     starts the processes of a server; `worker.py` is one of them
     front.py           who calls a server, behind proxies or not
+    watching.py        the id of each request of a server, and its line of the log
+    routes.py          the names of routes there
     logs.py            what a server tells
     sealing.py         the secrets of webhooks, sealed under a key that is not in the database
     administration.py  keys, accounts and custody, for whoever runs it

@@ -18,14 +18,13 @@ from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
 from typing import TypeVar
-from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
-from . import gateway, pages, request_link, share_link
+from . import gateway, pages, request_link, routes, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .database.access import UnavailableError
@@ -34,6 +33,8 @@ from .sweeping import Sweeper
 
 _logger = logging.getLogger(__name__)
 
+TOLD = "sealpipe.told"
+"""Where whoever serves has the connection's `HttpRequest.told`, in ASGI's scope."""
 
 Answer = Callable[[HttpRequest], Awaitable[StarletteResponse]]
 """How the service answers a request."""
@@ -155,13 +156,16 @@ async def run_handler(
     Raises UnavailableError.
     """
     try:
-        return to_starlette(await asyncio.to_thread(handler, service, http_request))
+        response = await asyncio.to_thread(handler, service, http_request)
     except UnavailableError:
         raise
     except Exception:
-        path = http_request.target.partition("?")[0]
-        _logger.exception("%s %s failed", http_request.method, path)
-        return to_starlette(GATEWAY["broken"])
+        method = routes.name_method(http_request.method)
+        _logger.exception("%s %s failed", method, routes.name_route(http_request.segments))
+        response = GATEWAY["broken"]
+    if response.reason is not None:
+        http_request.told["reason"] = response.reason
+    return to_starlette(response)
 
 
 def _live(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
@@ -302,16 +306,15 @@ def _raw_target(request: Request) -> str:
 
 def _to_http_request(request: Request) -> HttpRequest:
     """Return a request whose body is still to be read."""
-    # Split before decoding: an encoded slash is part of a short code, not a separator.
-    segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
     return HttpRequest(
         method=request.method,
-        segments=tuple(unquote(segment) for segment in segments),
+        segments=routes.split_path(request.scope["raw_path"]),
         query=dict(request.query_params),
         headers=tuple((name.lower(), value) for name, value in request.headers.items()),
         body=b"",
         address=request.client.host if request.client else "",
         target=pages.redact_key(_raw_target(request)),
+        told=request.scope.get(TOLD, {}),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -93,7 +93,8 @@ class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
     Header names are in lower case; `headers` keeps repeated ones. `address` is the client's;
-    `target` is the raw path with its query, for logs.
+    `target` is the raw path with its query, for a rehearsal's log. `told` is what else a server's log
+    tells of it: the id of its key, the reason of a refusal.
     """
 
     method: str
@@ -103,6 +104,7 @@ class HttpRequest:
     body: bytes
     address: str = "127.0.0.1"
     target: str = ""
+    told: MutableMapping[str, str] = field(default_factory=dict)
 
     def header(self, name: str) -> str | None:
         """Return the value of a header, or None. Repeated headers are joined with commas."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,24 +24,17 @@ class Front:
 
     def __init__(self, application: ASGIApp, proxies: Sequence[str], *, has_tls: bool) -> None:
         self._application = application
-        self._proxies = [ipaddress.ip_network(each) for each in proxies]
+        self._proxies = read_networks(proxies)
         self._has_tls = has_tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            peer = read_address(scope["client"][0]) if scope["client"] else None
-            is_proxy = peer is None or is_inside(peer, self._proxies)
-            if not (self._has_tls or is_proxy or peer is None or peer.is_loopback):
+            caller = find_caller(scope, self._proxies)
+            if not (self._has_tls or caller.is_proxy or caller.is_here):
                 refusal = PlainTextResponse("use https\n", 403, {"connection": "close"})
                 await refusal(scope, receive, send)
                 return
-            named = [
-                value.decode("latin-1")
-                for name, value in scope["headers"]
-                if is_proxy and name == b"x-forwarded-for"
-            ]
-            client = find_client(peer, ",".join(named), self._proxies)
-            scope = {**scope, "client": (str(client or "127.0.0.1"), 0)}
+            scope = {**scope, "client": (str(caller.address), 0)}
         await self._application(scope, receive, _secured(send) if self._has_tls else send)
 
 
@@ -58,6 +52,31 @@ def _secured(send: Send) -> Send:
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Who calls. The peer is a proxy (`is_proxy`), a program of this machine (`is_here`), or both."""
+
+    address: Address
+    is_proxy: bool
+    is_here: bool
+
+
+_HERE = ipaddress.IPv4Address("127.0.0.1")
+
+
+def find_caller(scope: Scope, proxies: Sequence[Network]) -> Caller:
+    """Return who calls, behind proxies of these networks or not."""
+    peer = read_address(scope["client"][0]) if scope["client"] else None
+    is_proxy = peer is None or is_inside(peer, proxies)
+    named = [
+        value.decode("latin-1")
+        for name, value in scope["headers"]
+        if is_proxy and name == b"x-forwarded-for"
+    ]
+    address = find_client(peer, ",".join(named), proxies) or _HERE
+    return Caller(address, is_proxy, peer is None or peer.is_loopback)
+
+
 def find_client(peer: Address | None, forwarded: str, proxies: Sequence[Network]) -> Address | None:
     """Return who called a trusted peer: the last address in X-Forwarded-For that is no proxy's.
 
@@ -72,6 +91,11 @@ def find_client(peer: Address | None, forwarded: str, proxies: Sequence[Network]
         if not is_inside(address, proxies):
             break
     return client
+
+
+def read_networks(texts: Sequence[str]) -> Sequence[Network]:
+    """Parse networks, whose texts were checked."""
+    return [ipaddress.ip_network(each) for each in texts]
 
 
 def is_inside(address: Address, networks: Sequence[Network]) -> bool:

@@ -111,6 +111,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     account = account_from(key.space, row, "account_")
     if not account.api_access:
         refuse_at_gateway("not_usable")
+    http_request.told["key"] = key.key_id
     service.store.use(key.key_id, row["now"], key.last_used_at)
     return Call(service, http_request, key, account, row["now"])
 

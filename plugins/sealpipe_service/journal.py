@@ -17,6 +17,10 @@ class Event:
     payload: Mapping[str, object]
 
 
+OWNER_NOTIFIED = "owner.notified"
+"""A note that the owner of a share asked for."""
+
+
 @dataclass(frozen=True)
 class Note:
     """A note for the operator and the owner, such as a compromised key.

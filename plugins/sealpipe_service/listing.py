@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .context import Call, Service
 from .database.access import Row
-from .journal import Note
+from .journal import OWNER_NOTIFIED, Note
 
 
 def sweep(service: Service) -> None:
@@ -43,7 +43,7 @@ def notify(service: Service, share: Row, event: str) -> None:
     """
     if event in json.loads(share["notify_on"] or "[]"):
         service.log.add_note(
-            Note(service.clock.now(), "owner.notified", f"{share['short_code']} {event}")
+            Note(service.clock.now(), OWNER_NOTIFIED, f"{share['short_code']} {event}")
         )
 
 

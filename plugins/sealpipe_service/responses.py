@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 
 @dataclass(frozen=True)
 class Response:
-    """A response: status, JSON body, additional headers."""
+    """A response: status, JSON body, additional headers.
+
+    `reason` is for the log: one of this program's own words for why a call was refused.
+    """
 
     status: int
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
 
 
 def as_json(value: object) -> bytes:
@@ -27,7 +31,8 @@ def as_json(value: object) -> bytes:
 
 def json_response(status: int, value: object) -> Response:
     """Return a response with a bare JSON value (specification: Response envelopes)."""
-    return Response(status, as_json(value))
+    reason = value.get("reason") if isinstance(value, dict) and status >= 400 else None
+    return Response(status, as_json(value), reason=reason)
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ REFUSALS: Mapping[str, Refusal] = {
 
 # The gateway does not use the service's envelope. All unusable credentials get the SAME response,
 # so that it does not reveal which key ids exist.
-GATEWAY: Mapping[str, Response] = {
+_GATEWAY: Mapping[str, Response] = {
     "no_authorization": json_response(401, {"message": "Unauthorized"}),
     "not_usable": json_response(
         403, {"Message": "User is not authorized to access this resource with an explicit deny"}
@@ -74,6 +79,9 @@ GATEWAY: Mapping[str, Response] = {
         503, as_json({"message": "Service Unavailable"}), (("retry-after", "1"),)
     ),
     "too_long": json_response(413, {"message": "Request Too Long"}),
+}
+GATEWAY: Mapping[str, Response] = {
+    name: replace(response, reason=name) for name, response in _GATEWAY.items()
 }
 
 
@@ -99,7 +107,7 @@ def refuse(
     }
     if additional_data is not None:
         envelope["additional_data"] = dict(additional_data)
-    raise RefusalError(Response(row.status, as_json(envelope), headers))
+    raise RefusalError(Response(row.status, as_json(envelope), headers, name))
 
 
 def refuse_at_gateway(name: str) -> NoReturn:

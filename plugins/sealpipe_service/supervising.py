@@ -45,6 +45,7 @@ class ServerSettings:
     tls: tuple[str, str] | None = None
     proxies: Sequence[str] = ()
     webhook_key: str | None = field(default=None, repr=False)
+    logs_addresses: bool = False
 
 
 @dataclass

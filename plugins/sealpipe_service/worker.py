@@ -33,6 +33,7 @@ from .logs import LoggedJournal, start_logging
 from .sealing import NoKey, WebhookSeals
 from .serving import make_config
 from .supervising import FAILED, READY, ServerSettings
+from .watching import Watch
 
 MAX_BODY = 20 * 1024 * 1024
 GRACE_SECONDS = 30
@@ -93,8 +94,9 @@ def work(listening: socket.socket, control: socket.socket) -> int:
         return 1
     try:
         front = Front(build(service), settings.proxies, has_tls=settings.tls is not None)
+        watched = Watch(front, settings.proxies, tells_addresses=settings.logs_addresses)
         config = make_config(
-            front, http="h11", lifespan="on", grace_seconds=GRACE_SECONDS, tls=settings.tls
+            watched, http="h11", lifespan="on", grace_seconds=GRACE_SECONDS, tls=settings.tls
         )
         server = Server(config, lambda: _announce(control))
         server.run(sockets=[listening])

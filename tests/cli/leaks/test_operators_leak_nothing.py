@@ -5,6 +5,7 @@ file or table, and to no process that serves.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import sqlite3
@@ -12,9 +13,11 @@ from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
 
+import httpx
 import pytest
 
-from sealpipe.wire import keys
+from sealpipe.wire import keys, tokens
+from sealpipe.wire.link import decode_fragment
 from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from support.commands import SEALPIPE
 from support.leaks import Detector, Found
@@ -162,10 +165,10 @@ def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: P
     client = own.client(tmp_path / "client")
     process = own.start("--workers", "2")
     try:
-        title, value, passcode, wrong, answer = (token_hex(16) for _ in range(5))
+        title, value, passcode, wrong, answer, agent = (token_hex(16) for _ in range(6))
         shared = client.sealpipe(
             *["share", "-f", "P=env:VALUE", "--title", title],
-            *["--passcode-from", "env:PASS", "--views", "2"],
+            *["--passcode-from", "env:PASS", "--views", "2", "--notify-on", "viewed,denied"],
             VALUE=value,
             PASS=passcode,
         )
@@ -175,6 +178,7 @@ def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: P
             Recipient().open_link(link, wrong)
         assert Recipient().open_link(link, passcode)
         code = link.rpartition("/")[2].partition("#")[0]
+        ask_oddly(own, code, agent)
         ciphertext = read_ciphertext(own)
         assert client.sealpipe("shares", "expire", code, "--yes").code == 0
         made = client.sealpipe("request", "-a", "P", "--title", title)
@@ -196,9 +200,38 @@ def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: P
         os.kill(process.pid, 15)
         out, err = process.communicate(timeout=60)
     told = (out + err).encode()
-    everything = {**secrets, "ciphertext": ciphertext, "title": title.encode()}
+    seen = {
+        "access token": token_of(link).encode(),
+        "agent": agent.encode(),
+        "address": b"127.0.0.1",
+    }
+    everything = {**secrets, **seen, "ciphertext": ciphertext, "title": title.encode()}
     assert Detector(everything).find(told) == set()
     assert code not in out + err
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert {line["message"] for line in lines} == {"request", "stopped"}
+    asked = {(line["method"], line["route"]) for line in lines if line["message"] == "request"}
+    assert asked >= {
+        ("POST", "/v1/shares"),
+        ("DELETE", "/v1/shares/{shortCode}"),
+        ("GET", "/s/{shortCode}"),
+        ("POST", "/links/shares/{shortCode}/open"),
+        ("POST", "/links/requests/{shortCode}/submit"),
+        ("GET", "other"),
+    }
+
+
+def token_of(link: str) -> str:
+    return tokens.access_token(decode_fragment(link.partition("#")[2]))
+
+
+def ask_oddly(own: OwnService, code: str, agent: str) -> None:
+    """Ask for what there is and what there is not, as strangers do."""
+    with httpx.Client(
+        base_url=own.public_url, headers={"user-agent": agent}, trust_env=False
+    ) as stranger:
+        for path in (f"/s/{code}", f"/s/{agent}", f"/{agent}?{agent}", f"/v1/shares/{agent}"):
+            stranger.get(path, headers={"authorization": f"Bearer svc_sk_live_{agent}"})
 
 
 def read_ciphertext(own: OwnService) -> bytes:

@@ -27,7 +27,8 @@ from sealpipe.parsing import is_loopback
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.secret import Secret
 from sealpipe.version import __version__
-from sealpipe_service import supervising, webhooks
+from sealpipe_service import logs, supervising, webhooks
+from sealpipe_service.clock import system_clock
 from sealpipe_service.database import migrating, opening
 from sealpipe_service.sealing import WebhookSeals
 from sealpipe_service.serving import bind
@@ -104,11 +105,12 @@ def run(**values: Any) -> None:
         tls=tls,
         proxies=values["trusted_proxy"],
         webhook_key=None if webhook_key is None else webhook_key.reveal(),
+        logs_addresses=values["log_addresses"],
     )
 
     def announce() -> None:
         count = render.count(values["workers"], "process", "processes")
-        render.print_note(f"serving {url} from the {render.escape(name)}, {count}")
+        _log(f"serving {url} from the {name}, {count}")
 
     with _listen(values) as listening:
         hidden = [each for each in (address, webhook_key) if each is not None]
@@ -121,7 +123,12 @@ def run(**values: Any) -> None:
                 f"the service did not start: {render.escape(str(error))}",
                 remedy="mend that, and run it again",
             ) from None
-    render.print_note("stopped")
+    _log("stopped")
+
+
+def _log(message: str) -> None:
+    """Say something between the lines of the processes that serve, as they do."""
+    render.print_note(logs.make_line(system_clock(), "info", message, {}))
 
 
 def _check_made(address: Secret, key: Secret | None) -> None:

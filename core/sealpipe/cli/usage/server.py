@@ -61,6 +61,7 @@ def init(**values: Any) -> None:
         "tls_key",
         "trusted_proxy",
         "webhook_key",
+        "log_addresses",
     ),
     common=COMMON,
 )

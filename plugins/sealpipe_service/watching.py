@@ -1,0 +1,79 @@
+"""Watches the requests of a server: each gets an id, and a line of the log once it is answered."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import MutableMapping, Sequence
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import routes
+from .app import TOLD
+from .front import find_caller, read_networks
+
+HEADER = b"x-request-id"
+_SANE = re.compile(rb"[A-Za-z0-9._:=+/-]{1,64}")
+
+_logger = logging.getLogger(__name__)
+
+
+class Watch:
+    """An application whose requests are logged.
+
+    A proxy of these networks names its request in X-Request-ID, and the answer names each. An
+    address is told only with `tells_addresses`.
+    """
+
+    def __init__(
+        self, application: ASGIApp, proxies: Sequence[str], *, tells_addresses: bool = False
+    ) -> None:
+        self._application = application
+        self._proxies = read_networks(proxies)
+        self._tells_addresses = tells_addresses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        begun = time.monotonic()
+        caller = find_caller(scope, self._proxies)
+        request_id = (caller.is_proxy and _find_id(scope)) or secrets.token_hex(8).encode()
+        told: MutableMapping[str, str] = {}
+        status, size = None, 0
+
+        async def send_named(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], (HEADER, request_id)]}
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._application({**scope, TOLD: told}, receive, send_named)
+        finally:
+            _logger.info(
+                "request",
+                extra={
+                    "told": {
+                        "request_id": request_id.decode("ascii"),
+                        "method": routes.name_method(scope["method"]),
+                        "route": routes.name_route(routes.split_path(scope["raw_path"])),
+                        "status": status,
+                        "milliseconds": round((time.monotonic() - begun) * 1000, 1),
+                        "bytes": size,
+                        **told,
+                        **({"address": str(caller.address)} if self._tells_addresses else {}),
+                    }
+                },
+            )
+
+
+def _find_id(scope: Scope) -> bytes | None:
+    """Return the id that a proxy gave a request, if it is short and plain."""
+    named = [value for name, value in scope["headers"] if name == HEADER]
+    return named[0] if len(named) == 1 and _SANE.fullmatch(named[0]) else None

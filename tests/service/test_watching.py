@@ -1,0 +1,252 @@
+"""What a server logs of a request: one line, of what it has a name for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from sealpipe_rehearsal.running_service import RunningService
+from sealpipe_service import app, gateway, routes
+from sealpipe_service.logs import JsonLines, start_logging
+from sealpipe_service.watching import Watch
+from service.callers import Api
+
+CANARY = "canary-canary-canary"
+PROXY, STRANGER = "10.0.0.1", "192.0.2.9"
+
+
+class Lines(logging.Handler):
+    """Keeps lines as they would stand on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines())
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    kept, root = Lines(), logging.getLogger()
+    before = (logging.getLogger("sealpipe_service").level, logging.getLogger("sealpipe_service"))
+    root.addHandler(kept)
+    before[1].setLevel(logging.INFO)
+    yield kept.lines
+    root.removeHandler(kept)
+    before[1].setLevel(before[0])
+
+
+def ask(
+    application: ASGIApp,
+    method: str,
+    path: str,
+    *,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    body: bytes = b"",
+    peer: str = STRANGER,
+) -> tuple[int, dict[bytes, bytes], bytes]:
+    """Ask an application; return status, headers and body."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "client": (peer, 1),
+        "headers": [(b"host", b"127.0.0.1"), *headers],
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": CANARY.encode(),
+    }
+    asyncio.run(application(scope, receive, send))
+    content = b"".join(each.get("body", b"") for each in sent[1:])
+    return sent[0]["status"], dict(sent[0]["headers"]), content
+
+
+def test_a_line_has_the_route_the_key_and_the_outcome_and_no_code(
+    service: RunningService, api: Api, lines: list[str]
+) -> None:
+    code = api.created()
+    watched = Watch(app.build(service.service), [])
+    credential = api.http.headers["authorization"]
+    status, headers, content = ask(
+        watched, "GET", f"/v1/shares/{code}", headers=[(b"authorization", credential.encode())]
+    )
+    told = json.loads(lines.pop())
+    assert told.pop("milliseconds") >= 0
+    assert re.fullmatch(r"[0-9]{4}-.*Z", told.pop("time"))
+    assert told.pop("process")
+    assert told == {
+        "level": "info",
+        "message": "request",
+        "request_id": headers[b"x-request-id"].decode(),
+        "method": "GET",
+        "route": "/v1/shares/{shortCode}",
+        "status": status,
+        "bytes": len(content),
+        "key": credential.partition("_live_")[2].partition(".")[0],
+    }
+    assert status == 200
+
+
+def test_a_line_has_the_reason_of_a_refusal(service: RunningService, lines: list[str]) -> None:
+    watched = Watch(app.build(service.service), [])
+    for method, path, reason in (
+        ("GET", "/v1/shares", "no_authorization"),
+        ("GET", "/links/shares/none", "not-found"),
+        ("GET", "/links/requests/none", "not-found"),
+    ):
+        ask(watched, method, path)
+        assert json.loads(lines.pop())["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("peer", "given", "is_taken"),
+    [
+        (PROXY, b"4b1c/9:a", True),
+        (STRANGER, b"4b1c/9:a", False),
+        (PROXY, b"a" * 65, False),
+        (PROXY, b'a","b":"', False),
+        (PROXY, b"", False),
+    ],
+)
+def test_an_id_is_taken_from_a_proxy_if_it_is_sane(
+    service: RunningService, lines: list[str], peer: str, given: bytes, *, is_taken: bool
+) -> None:
+    watched = Watch(app.build(service.service), ["10.0.0.0/8"])
+    _, headers, _ = ask(watched, "GET", "/healthz", headers=[(b"x-request-id", given)], peer=peer)
+    assert (headers[b"x-request-id"] == given) is is_taken
+    assert json.loads(lines.pop())["request_id"] == headers[b"x-request-id"].decode()
+
+
+def test_an_address_is_told_only_if_it_is_asked_for(
+    service: RunningService, lines: list[str]
+) -> None:
+    forwarded = [(b"x-forwarded-for", b"198.51.100.7")]
+    for tells in (False, True):
+        watched = Watch(app.build(service.service), ["10.0.0.0/8"], tells_addresses=tells)
+        ask(watched, "GET", "/healthz", headers=forwarded, peer=PROXY)
+        assert json.loads(lines.pop()).get("address") == ("198.51.100.7" if tells else None)
+
+
+def test_what_a_caller_makes_up_is_in_no_line(service: RunningService, lines: list[str]) -> None:
+    watched = Watch(app.build(service.service), [])
+    header = [(b"authorization", f"Bearer {CANARY}".encode()), (b"user-agent", CANARY.encode())]
+    for method, path in (
+        ("GET", f"/{CANARY}"),
+        (CANARY, f"/v1/{CANARY}"),
+        ("GET", f"/page/{CANARY}"),
+        ("GET", f"/s/{CANARY}%23{CANARY}"),
+        ("POST", f"/links/shares/{CANARY}/open"),
+    ):
+        ask(watched, method, path, headers=header, body=CANARY.encode())
+    assert len(lines) == 5
+    assert CANARY not in "".join(lines)
+    assert {json.loads(line)["route"] for line in lines} == {
+        "other",
+        "/s/{shortCode}",
+        "/links/shares/{shortCode}/open",
+    }
+
+
+def test_a_handler_that_fails_is_logged_without_path_and_value(
+    service: RunningService, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError(CANARY)
+
+    monkeypatch.setattr(app.share_link, "show_state", fail)
+    status, _, _ = ask(Watch(app.build(service.service), []), "GET", f"/links/shares/{CANARY}")
+    failure, request = map(json.loads, lines)
+    assert (status, request["status"]) == (500, 500)
+    assert failure["message"] == "GET /links/shares/{shortCode} failed"
+    assert failure["error"] == "ValueError"
+    assert CANARY not in "".join(lines)
+
+
+def test_every_route_has_a_name() -> None:
+    for route in (*gateway.ROUTES, *gateway.MCP_ROUTES, *gateway.EXTENDED_ROUTES):
+        assert routes.name_route(("v1", *route.path)) == f"/v1/{'/'.join(route.path)}"
+    assert routes.name_route(("page", "share.js")) == "/page/{file}"
+    assert routes.name_route(("page", "none.js")) == routes.OTHER
+    assert len(set(routes.ROUTES)) == len(routes.ROUTES)
+
+
+# -- what others say -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The logging of a process that serves, for the time of a test."""
+    root, ours = logging.getLogger(), logging.getLogger("sealpipe_service")
+    before = (root.handlers[:], root.level, ours.level, logging.raiseExceptions)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    for holder, hook in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
+        monkeypatch.setattr(holder, hook, getattr(holder, hook))
+    yield
+    root.handlers[:], root.level, ours.level, logging.raiseExceptions = before
+
+
+def fail_in_task() -> None:
+    async def fail() -> None:
+        raise ValueError(CANARY)
+
+    async def forget() -> None:
+        task = asyncio.ensure_future(fail())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        del task
+
+    asyncio.run(forget())
+
+
+def fail_in_thread() -> None:
+    def fail() -> None:
+        raise ValueError(CANARY)
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+
+def warn() -> None:
+    warnings.showwarning(
+        CANARY, UserWarning, __file__, 1
+    )  # as `warnings.warn` does, which is caught
+
+
+@pytest.mark.usefixtures("started")
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (fail_in_task, "asyncio: Task exception was never retrieved"),
+        (fail_in_thread, "a thread ended"),
+        (warn, "UserWarning at "),
+        (lambda: logging.getLogger("psycopg").warning("no %s", CANARY), "psycopg: no %s"),
+    ],
+)
+def test_whatever_says_something_says_it_as_json_without_values(
+    say: Callable[[], None], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_logging()
+    say()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"].startswith(told)
+    assert CANARY not in line
