@@ -93,8 +93,8 @@ class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
     Header names are in lower case; `headers` keeps repeated ones. `address` is the client's;
-    `target` is the raw path with its query, for a rehearsal's log. `told` is what else a server's log
-    tells of it: the id of its key, the reason of a refusal.
+    `target` is the raw path with its query, for a rehearsal's log. `told` is what else a server's
+    log tells of it: the id of its key, the reason of a refusal.
     """
 
     method: str

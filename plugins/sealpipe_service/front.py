@@ -54,7 +54,7 @@ _HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls. The peer is a proxy (`is_proxy`), a program of this machine (`is_here`), or both."""
+    """Who calls; whether the peer is a proxy, and whether it is a program of this machine."""
 
     address: Address
     is_proxy: bool

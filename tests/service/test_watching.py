@@ -227,9 +227,7 @@ def fail_in_thread() -> None:
 
 
 def warn() -> None:
-    warnings.showwarning(
-        CANARY, UserWarning, __file__, 1
-    )  # as `warnings.warn` does, which is caught
+    warnings.showwarning(CANARY, UserWarning, __file__, 1)  # pytest catches `warnings.warn`
 
 
 @pytest.mark.usefixtures("started")
