@@ -6,7 +6,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from sealpipe.errors import SettingError, UsageError, quote_input
-from sealpipe.parsing import check_http_url, parse_port
+from sealpipe.parsing import DEFAULT_PORTS, check_http_url, parse_port
 
 
 def parse_public_url(text: str) -> str:
@@ -17,6 +17,20 @@ def parse_public_url(text: str) -> str:
     if parts.path:
         raise SettingError("the public URL has a path", remedy=f"write it as {form}")
     return url
+
+
+def describe_other_port(public_url: str, port: int) -> str | None:
+    """Say that a service which nothing stands before listens on another port than it is called at;
+    None if it does not.
+    """
+    parts = urlsplit(public_url)
+    called = parts.port or DEFAULT_PORTS[parts.scheme]
+    if called == port:
+        return None
+    return (
+        f"clients and links come to port {called} ({public_url}), and it listens on port "
+        f"{port}: forward one to the other, or make --listen and --public-url agree"
+    )
 
 
 def parse_listen_address(text: str) -> tuple[str, int]:

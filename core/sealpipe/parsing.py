@@ -200,12 +200,12 @@ def check_http_url(
     # One spelling: it names a request's ledger, so that a second one would not know of a DELETE
     # that was sent.
     address = f"[{host}]" if ":" in host else host
-    if number not in (None, _DEFAULT_PORTS[parts.scheme]):
+    if number not in (None, DEFAULT_PORTS[parts.scheme]):
         address += f":{number}"
     return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
 
 
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def parse_base_url(text: str) -> str:

@@ -75,7 +75,7 @@ class Service:
         host = http_request.header("host") or ""
         if self.public_url is None:
             return f"http://{host}" if http_request.is_to_loopback() else None
-        return self.public_url if host.lower() == self.public_url.partition("://")[2] else None
+        return self.public_url if is_host_of(self.public_url, host) else None
 
     def new_code(self) -> str:
         """Draw a short code."""
@@ -132,5 +132,13 @@ class Call:
     now: float
     codes: tuple[str, ...] = ()
 
+
+def is_host_of(public_url: str, host: str) -> bool:
+    """Return whether a Host header is that of a URL, with or without the port of its scheme."""
+    scheme, _, own = public_url.partition("://")
+    return host.lower().removesuffix(_DEFAULT_PORTS[scheme]) == own
+
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 Handler = Callable[[Call], Response]

@@ -12,6 +12,8 @@ import httpx
 import pytest
 import trustme
 
+from sealpipe.addresses import describe_other_port
+from sealpipe_service.context import is_host_of
 from sealpipe_service.front import Front, find_client, read_address
 from support.own_service import make_own_service, stop
 
@@ -75,6 +77,41 @@ def test_without_tls_only_this_machine_and_named_proxies_are_answered() -> None:
     assert ask("::ffff:192.0.2.9") == (403, "")
     assert ask("192.0.2.9", has_tls=True) == (200, "192.0.2.9")
     assert ask(None) == (200, "192.0.2.7"), "at a socket with a path the peer is the proxy"
+
+
+@pytest.mark.parametrize(
+    ("url", "own", "foreign"),
+    [
+        (
+            "https://a.example",
+            ["a.example", "A.example:443"],
+            ["", "a.example:80", "b.a.example", "a.example:8443"],
+        ),
+        ("https://a.example:8443", ["a.example:8443"], ["a.example", "a.example:443"]),
+        ("http://[::1]", ["[::1]", "[::1]:80"], ["[::1]:443"]),
+    ],
+)
+def test_a_host_is_the_same_with_the_port_that_goes_without_saying(
+    url: str, own: list[str], foreign: list[str]
+) -> None:
+    assert [is_host_of(url, host) for host in (*own, *foreign)] == [True] * len(own) + [
+        False
+    ] * len(foreign)
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "called"),
+    [
+        ("https://a.example", 443, None),
+        ("https://a.example", 8443, "443"),
+        ("https://a.example:8443", 8443, None),
+        ("https://a.example:8443", 443, "8443"),
+        ("http://127.0.0.1", 8080, "80"),
+    ],
+)
+def test_a_port_that_nobody_listens_at_is_told(url: str, port: int, called: str | None) -> None:
+    told = describe_other_port(url, port)
+    assert told is None if called is None else told and f"come to port {called} " in told
 
 
 def test_it_serves_at_a_socket_which_is_gone_afterwards(tmp_path: Path) -> None:

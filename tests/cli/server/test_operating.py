@@ -12,7 +12,8 @@ import pytest
 
 from sealpipe_rehearsal.people import Submitter
 from support.own_service import OwnRunning, OwnService, make_own_service
-from support.terminal import Terminal
+from support.ports import free_port
+from support.terminal import PATIENCE, Terminal
 
 DAY = 24 * 3600
 
@@ -127,6 +128,27 @@ def test_submissions_stay_until_they_are_purged(
     assert client.sealpipe("collect", "r.json").code == 6
     listed = client.sealpipe("requests", "list", "--status", "expired", "--output", "json").json
     assert listed["requests"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [([], "make --listen and --public-url agree"), (["--trusted-proxy", "127.0.0.1"], "serving")],
+)
+def test_it_says_if_it_is_called_at_another_port_than_it_listens_at(
+    tmp_path: Path, more: list[str], told: str
+) -> None:
+    own = make_own_service(tmp_path)
+    where = ["--database", own.database, "--public-url", own.public_url]
+    listen = f"127.0.0.1:{free_port()}"
+    process = own.operator.start("server", "run", *where, "--listen", listen, *more)
+    try:
+        assert process.stderr is not None
+        said = [process.stderr.readline() for _ in range(1 if more else 2)]
+        assert told in said[-1]
+    finally:
+        process.terminate()
+        _, rest = process.communicate(timeout=PATIENCE)
+    assert "agree" not in rest
 
 
 def test_an_interrupted_init_is_done_again_and_a_finished_one_never(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sealpipe.addresses import describe_other_port
 from sealpipe.cli import render
 from sealpipe.cli.server.accounts import add_account, check_name
 from sealpipe.cli.server.keys import ALL_SCOPES, add_key, check_scopes
@@ -111,6 +112,8 @@ def run(**values: Any) -> None:
     def announce() -> None:
         count = render.count(values["workers"], "process", "processes")
         _log(f"serving {url} from the {name}, {count}")
+        if other := _find_other_port(url, values, has_tls=tls is not None):
+            _log(other, "warning")
 
     with _listen(values) as listening:
         hidden = [each for each in (address, webhook_key) if each is not None]
@@ -126,9 +129,9 @@ def run(**values: Any) -> None:
     _log("stopped")
 
 
-def _log(message: str) -> None:
+def _log(message: str, level: str = "info") -> None:
     """Say something between the lines of the processes that serve, as they do."""
-    render.print_note(logs.make_line(system_clock(), "info", message, {}))
+    render.print_note(logs.make_line(system_clock(), level, message, {}))
 
 
 def _check_made(address: Secret, key: Secret | None) -> None:
@@ -194,6 +197,14 @@ def _check_listening(values: Mapping[str, Any], *, has_tls: bool) -> None:
         f"--listen {host}: without TLS the service listens on this machine only",
         remedy="give --tls-cert and --tls-key, or name the proxy before it with --trusted-proxy",
     )
+
+
+def _find_other_port(url: str, values: Mapping[str, Any], *, has_tls: bool) -> str | None:
+    """Say so if a service that nobody stands before is called at another port than its own."""
+    is_direct = has_tls or url.startswith("http:")
+    if not is_direct or values["socket"] or values["trusted_proxy"]:
+        return None
+    return describe_other_port(url, values["listen"][1])
 
 
 @contextlib.contextmanager
