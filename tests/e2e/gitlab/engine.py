@@ -1,7 +1,7 @@
-"""A real Docker Engine of the tests' own, with the image in it: one a run, shared by the workers.
+"""A real Docker Engine of the tests' own, with both images: one a run, shared by the workers.
 
 Everything is in the run's temporary folder: base (mmdebstrap), wheels, the engine's data. Needs
-root. The image is built from a package index of this machine's own, with a password.
+root. The images are built from a package index of this machine's own, with a password.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import trustme
 
-from e2e.gitlab.gitlab_ci import BASE, IMAGE
+from e2e.gitlab.gitlab_ci import BASE, IMAGE, SERVER_IMAGE
 from environment import MACHINE
 from support.fake_web import Asked, FakeWeb, Reply
 from support.parts import ROOT, library, missing, program
@@ -48,7 +48,7 @@ def _connect(url: str, seconds: int) -> Any:
 
 
 class Engine:
-    """A running engine that has the image: `url` for clients, `seconds` by what was waited for.
+    """A running engine that has both images: `url` for clients, `seconds` by what was waited for.
 
     `authority` is whose certificates the image was built to trust.
     """
@@ -146,24 +146,26 @@ def _started(place: Path) -> dict[str, Any]:
             )
             (memory / "base.tar").unlink()
         with _timed(seconds, "build"), serving(memory / "wheels", CANARY) as index:
-            client.images.build(
-                path=str(ROOT),
-                dockerfile="containers/Dockerfile",
-                tag=IMAGE,
-                network_mode="host",
-                rm=True,
-                buildargs={
-                    "BASE": BASE,
-                    "PIP_INDEX_URL": index,
-                    "CA": (place / "ca.pem").read_text(),
-                    "REVISION": "0" * 40,
-                },
-            )
+            whole = {"CA": (place / "ca.pem").read_text(), "REVISION": "0" * 40}
+            _build(client, "containers/Dockerfile", IMAGE, index, **whole)
+        with _timed(seconds, "server"), serving(memory / "wheels", CANARY) as index:
+            _build(client, "containers/server/Dockerfile", SERVER_IMAGE, index, IMAGE=IMAGE)
         client.close()
     except BaseException:
         _stop(place, pid)
         raise
     return {"url": url, "pid": pid, "seconds": seconds}
+
+
+def _build(client: Any, recipe: str, tag: str, index: str, **arguments: str) -> None:
+    client.images.build(
+        path=str(ROOT),
+        dockerfile=recipe,
+        tag=tag,
+        network_mode="host",
+        rm=True,
+        buildargs={"BASE": BASE, "PIP_INDEX_URL": index, **arguments},
+    )
 
 
 @contextmanager
@@ -258,7 +260,7 @@ def _stop(place: Path, pid: int) -> None:
 
 
 LOCKS = ROOT / "actions/_setup/locks"
-PARTS = ("build", "base", "aws", "batch", "github", "op", "rehearsal", "vault", "yaml")
+PARTS = ("build", "base", "aws", "batch", "github", "op", "rehearsal", "server", "vault", "yaml")
 USER = "builder"
 GLIBC = 36
 """The minor version of the base's C library."""

@@ -121,6 +121,7 @@ def read_dotenv(file: Path) -> dict[str, str]:
 
 PATIENCE = 180
 BASE, IMAGE = "sealpipe-base:under-test", "sealpipe:under-test"
+SERVER_IMAGE = "sealpipe-server:under-test"
 SHELL = ("--force-shell-executor", "--shell-isolation")
 ALWAYS = ("--no-color",)
 DOCKER = (
