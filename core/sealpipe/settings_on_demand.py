@@ -340,6 +340,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             parse,
             metavar="REF",
         ),
+        repeatable(
+            "webhook_network",
+            "Network that webhooks may go to, besides public addresses",
+            "CIDR",
+            addresses.parse_network,
+        ),
         Setting("log_addresses", "Log the address of each caller.", flag=True),
         _ACCOUNT,
         _KEY_ORGANIZATION,

@@ -13,6 +13,7 @@ from .database.decisions import Store
 from .journal import Journal
 from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
 from .plans import Account
+from .public_addresses import Allows, allow_all
 from .responses import Response
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER, Seals, Unsealed
@@ -30,6 +31,7 @@ class Service:
     Store, clock, randomness and journal are given by whoever runs it. `extended` adds what the
     specification omits (gaps: newer endpoints, further members of a share, `status` of the lists).
     `public_url` is where it is reached, `https://HOST[:PORT]`; None for loopback under any name.
+    `allows` says of an address whether webhooks may go there.
     """
 
     is_rehearsal: ClassVar[bool] = False
@@ -46,6 +48,7 @@ class Service:
     public_url: str | None = None
     version: str = "1"
     seals: Seals = field(default_factory=Unsealed)
+    allows: Allows = allow_all
     deliverer: Deliverer = field(init=False)
 
     @property
@@ -59,7 +62,13 @@ class Service:
     def __post_init__(self) -> None:
         agent = f"sealpipe-{self.kind}-webhooks"
         self.deliverer = Deliverer(
-            self.store, self.clock, self.log, self.signature_header, agent, self.seals
+            self.store,
+            self.clock,
+            self.log,
+            self.signature_header,
+            agent,
+            self.seals,
+            self.allows,
         )
 
     @property

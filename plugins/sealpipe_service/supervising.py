@@ -36,7 +36,8 @@ class WorkerError(Exception):
 class ServerSettings:
     """What a worker has to know. `tls` are the files of certificate and key.
 
-    `webhook_key` opens the secrets of webhooks (see `sealing`).
+    `webhook_key` opens the secrets of webhooks (see `sealing`). Webhooks may go to
+    `webhook_networks` besides public addresses.
     """
 
     database: str = field(repr=False)
@@ -45,6 +46,7 @@ class ServerSettings:
     tls: tuple[str, str] | None = None
     proxies: Sequence[str] = ()
     webhook_key: str | None = field(default=None, repr=False)
+    webhook_networks: Sequence[str] = ()
     logs_addresses: bool = False
 
 

@@ -18,6 +18,7 @@ from .clock import Clock
 from .database.access import Row, UnavailableError
 from .database.decisions import Store
 from .journal import Journal, Note
+from .public_addresses import Allows
 from .webhook_post import WebhookPost
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
@@ -59,9 +60,11 @@ class Deliverer:
         signature_header: str,
         agent: str,
         seals: webhooks.Seals,
+        allows: Allows,
     ) -> None:
         self._store, self._clock, self._log, self._seals = store, clock, log, seals
         self._signature_header, self._agent = signature_header, agent
+        self._allows = allows
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._in_progress: dict[int, tuple[threading.Thread, WebhookPost]] = {}
@@ -158,7 +161,7 @@ class Deliverer:
             "User-Agent": self._agent,
             self._signature_header: endpoint.signature(body, self._clock.timestamp()),
         }
-        post = WebhookPost(endpoint.url, body, headers)
+        post = WebhookPost(endpoint.url, body, headers, self._allows)
         thread = threading.Thread(target=self._deliver, args=(endpoint, row, post), daemon=True)
         with self._changed:
             if self._stopping:

@@ -1,4 +1,8 @@
-"""One delivery attempt: a POST on its own connection. No proxy, no redirects, limited time."""
+"""One delivery attempt: a POST on its own connection. No proxy, no redirects, limited time.
+
+The host is looked up once, every address that it has is checked, and the connection goes to one of
+those: a name that means something else a moment later changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,28 @@ import http.client
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Mapping
 from functools import cache
 from urllib.parse import urlsplit
+
+from .front import read_address
+from .public_addresses import Allows, allow_all
 
 READ_SECONDS = 10.0
 TOTAL_SECONDS = 10.0
 
 
+class RefusedAddressError(Exception):
+    """The host has an address that nothing is sent to. Its text is for the operator."""
+
+
 class WebhookPost:
     """A delivery attempt, which any thread can end with `abort`."""
 
-    def __init__(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, url: str, body: bytes, headers: Mapping[str, str], allows: Allows = allow_all
+    ) -> None:
         parts = urlsplit(url)
         self._target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         self._body, self._headers = body, dict(headers)
@@ -26,11 +40,9 @@ class WebhookPost:
         host = parts.hostname or ""
         # Without a port, http.client would parse the end of an IPv6 address as one.
         self._connection = (
-            http.client.HTTPSConnection(
-                host, parts.port or 443, timeout=READ_SECONDS, context=_tls_context()
-            )
+            _Secure(host, parts.port or 443, allows)
             if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port or 80, timeout=READ_SECONDS)
+            else _Plain(host, parts.port or 80, allows)
         )
 
     def send(self) -> int | str:
@@ -43,6 +55,8 @@ class WebhookPost:
             status = self._connection.getresponse().status
             # http.client would accept truncated headers as complete
             return TimeoutError.__name__ if self._aborted else status
+        except RefusedAddressError as error:
+            return f"not sent: {error}"
         except (
             OSError,
             http.client.HTTPException,
@@ -60,6 +74,49 @@ class WebhookPost:
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Plain(http.client.HTTPConnection):
+    def __init__(self, host: str, port: int, allows: Allows) -> None:
+        super().__init__(host, port, timeout=READ_SECONDS)
+        self._allows = allows
+
+    def connect(self) -> None:
+        self.sock = _connect(self.host, self.port, self._allows)
+
+
+class _Secure(http.client.HTTPSConnection):
+    def __init__(self, host: str, port: int, allows: Allows) -> None:
+        self._tls = _tls_context()
+        super().__init__(host, port, timeout=READ_SECONDS, context=self._tls)
+        self._allows = allows
+
+    def connect(self) -> None:
+        self.sock = _connect(self.host, self.port, self._allows)  # `abort` ends a handshake, too
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
+
+
+def _connect(host: str, port: int, allows: Allows) -> socket.socket:
+    """Connect to an address of a host. Raises OSError and RefusedAddressError."""
+    end = time.monotonic() + TOTAL_SECONDS
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for *_, where in found:
+        address = read_address(str(where[0]))
+        if address is None or not allows(address):
+            raise RefusedAddressError(f"{address or 'an address'} is not public")
+    failure = OSError("no address")
+    for family, kind, protocol, _, where in found:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(max(0.01, end - time.monotonic()))
+            sock.connect(where)
+        except OSError as error:
+            sock.close()
+            failure = error
+        else:
+            sock.settimeout(READ_SECONDS)
+            return sock
+    raise failure
 
 
 @cache

@@ -30,6 +30,7 @@ from .database.decisions import Store
 from .database.opening import open_database
 from .front import Front
 from .logs import LoggedJournal, start_logging
+from .public_addresses import allow_public
 from .sealing import NoKey, WebhookSeals
 from .serving import make_config
 from .supervising import FAILED, READY, ServerSettings
@@ -78,6 +79,7 @@ def make_service(settings: ServerSettings) -> Service:
         public_url=settings.public_url,
         version=settings.version,
         seals=WebhookSeals(settings.webhook_key) if settings.webhook_key else NoKey(),
+        allows=allow_public(settings.webhook_networks),
     )
 
 

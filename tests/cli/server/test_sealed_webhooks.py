@@ -9,6 +9,7 @@ from secrets import token_hex
 
 import pytest
 
+from sealpipe_service.database.opening import open_database
 from sealpipe_service.sealing import NoKey, WebhookSeals
 from sealpipe_service.webhooks import SealError, endpoints, open_secrets
 from support.leaks import Detector
@@ -81,3 +82,21 @@ def test_what_is_due_for_an_endpoint_is_kept_while_the_key_is_missing(tmp_path: 
         assert "operator" in rotated.out + rotated.err
     listed = own.command("webhook", "list", "--output", "json").json
     assert listed["webhooks"][0]["deliveries"] == {"waiting": 1}
+
+
+def test_the_list_says_why_a_delivery_was_not_sent(tmp_path: Path) -> None:
+    own = make_own_service(tmp_path)
+    own.operator.environ |= {"WEBHOOKS": token_hex(32)}
+    assert own.command("webhook", "add", URL, "--webhook-key", "env:WEBHOOKS").code == 0
+    running = OwnRunning(own)
+    with open_database(own.address).write() as transaction:
+        transaction.change("queue", webhook_id=find_id(own), event=b"{}")
+    row = running.store.lease_delivery()
+    assert row is not None
+    why = "not sent: 10.0.0.7 is not public"
+    assert running.store.settle_delivery(row["number"], why, "waiting", 10.0)
+    running.close()
+    told = f"{URL}\t1 waiting; last answer: {why}"
+    assert told in own.command("webhook", "list").out
+    (listed,) = own.command("webhook", "list", "--output", "json").json["webhooks"]
+    assert (listed["deliveries"], listed["last_answer"]) == ({"waiting": 1}, why)

@@ -86,13 +86,15 @@ def remove(webhook_id: str, **values: Any) -> None:
 def list_hooks(**values: Any) -> None:
     """Run `sealpipe server webhook list`."""
     with open_store(values) as store:
-        states = _count_states(store.deliveries())
+        rows = store.deliveries()
+        states, answers = _count_states(rows), _find_answers(rows)
         found = [
             {
                 "id": each.id,
                 "account": each.account,
                 "url": each.url,
                 "deliveries": states.get(each.id, {}),
+                "last_answer": answers.get(each.id),
             }
             for each in webhooks.endpoints(store)
         ]
@@ -110,10 +112,17 @@ def _count_states(rows: Any) -> dict[str, dict[str, int]]:
     return states
 
 
+def _find_answers(rows: Any) -> dict[str, str]:
+    """Return the status or the error of each endpoint's latest delivery that was tried."""
+    return {row["webhook"]: row["answered"] for row in rows if row["answered"] is not None}
+
+
 def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
     told = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items())
-    cells = (each["id"], each["account"], each["url"])
-    return (*map(render.escape, cells), told or "nothing sent yet")
+    if each["last_answer"] is not None:
+        told = f"{told}; last answer: {each['last_answer']}"
+    cells = (each["id"], each["account"], each["url"], told or "nothing sent yet")
+    return tuple(map(render.escape, cells))
 
 
 def _print_secret(endpoint: webhooks.Endpoint, gate: Any, values: Mapping[str, Any]) -> None:

@@ -106,6 +106,7 @@ def run(**values: Any) -> None:
         tls=tls,
         proxies=values["trusted_proxy"],
         webhook_key=None if webhook_key is None else webhook_key.reveal(),
+        webhook_networks=values["webhook_network"],
         logs_addresses=values["log_addresses"],
     )
 

@@ -61,6 +61,7 @@ def init(**values: Any) -> None:
         "tls_key",
         "trusted_proxy",
         "webhook_key",
+        "webhook_network",
         "log_addresses",
     ),
     common=COMMON,
