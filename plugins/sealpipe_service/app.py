@@ -28,6 +28,7 @@ from . import gateway, pages, request_link, routes, share_link
 from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .database.access import UnavailableError
+from .early import answer_early
 from .responses import GATEWAY, Response, json_response
 from .sweeping import Sweeper
 
@@ -84,23 +85,44 @@ class _Application:
         self._around = around
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        http_request = _to_http_request(request)
+        http_request = _to_http_request(Request(scope))
+        body = _Body(receive, http_request)
         try:
-            body = await _read_body(
-                request, self._service.max_body, lambda: self._is_expected(http_request)
-            )
+            content = await self._read(body, http_request)
         except ClientDisconnect:
             return
-        response: StarletteResponse | None
-        if body is None:
-            response = await self._guard(self._refuse_long(http_request))
-            response.headers["connection"] = "close"
-        else:
-            response = await self._around(replace(http_request, body=body), scope, self._answer)
+        if content is None:
+            refusal = self._finish(await self._guard(self._refuse_sender(http_request)))
+            await answer_early(refusal, receive, send, more_body=body.has_more)
+            return
+        response = await self._around(replace(http_request, body=content), scope, self._answer)
         if response is not None:
-            response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
-            await response(scope, receive, send)
+            await self._finish(response)(scope, receive, send)
+
+    def _finish(self, response: StarletteResponse) -> StarletteResponse:
+        response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
+        return response
+
+    async def _read(self, body: _Body, http_request: HttpRequest) -> bytes | None:
+        """Return the body; None as soon as it is known that it is not wanted.
+
+        Anybody may send a short one, and who is admitted a long one. A rehearsal takes all, and
+        tells what came.
+        """
+        service = self._service
+        if body.is_announced and not service.is_rehearsal and not _may_send(service, http_request):
+            return None
+        limit = service.max_body if service.is_rehearsal else SHORT_BODY
+        size, chunks = body.announced, list[bytes]()
+        while True:
+            if limit < size <= service.max_body and await self._is_expected(http_request):
+                limit = service.max_body
+            if size > limit:
+                return None
+            if not body.has_more:
+                return b"".join(chunks)
+            chunks.append(await body.read())
+            size = max(size, body.received)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
         return await self._guard(self._find_answer(http_request))
@@ -114,16 +136,15 @@ class _Application:
 
     async def _is_expected(self, http_request: HttpRequest) -> bool:
         """Return whether somebody who was admitted may send a long body here."""
-        if self._service.is_rehearsal:
-            return True
         try:
             return await asyncio.to_thread(_expects_long, self._service, http_request)
         except UnavailableError:
             return False
 
-    async def _refuse_long(self, http_request: HttpRequest) -> StarletteResponse:
-        refusal = None
-        if find_handler(http_request) is gateway.handle:
+    async def _refuse_sender(self, http_request: HttpRequest) -> StarletteResponse:
+        """Return why a body is not wanted: its sender, or its length."""
+        refusal = _refuse_origin(self._service, http_request)
+        if refusal is None and find_handler(http_request) is gateway.handle:
             refusal = await asyncio.to_thread(gateway.refuse_caller, self._service, http_request)
         return to_starlette(refusal or GATEWAY["too_long"])
 
@@ -131,17 +152,13 @@ class _Application:
         service = self._service
         if probe := PROBES.get(http_request.segments):  # whoever asks knows an address of ours only
             return await run_handler(probe, service, http_request)
-        handler = find_handler(http_request)
-        if handler is gateway.handle:
-            if service.public_url is not None and service.find_origin(http_request) is None:
-                return to_starlette(json_response(421, {"message": _OTHER_HOST}))
-        elif reason := reject_reason(service, http_request):
-            return to_starlette(json_response(403, {"message": reason}))
+        if refusal := _refuse_origin(service, http_request):
+            return to_starlette(refusal)
         if page := pages.find_file(http_request.method, http_request.segments):
             end = await asyncio.to_thread(_find_end, service, http_request.segments)
             shown = pages.Shown(service.tag, service.field_types, service.is_rehearsal, end)
             return pages.page(page, shown)
-        return await run_handler(handler, service, http_request)
+        return await run_handler(find_handler(http_request), service, http_request)
 
 
 S = TypeVar("S", bound=Service)
@@ -244,6 +261,15 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
 _OTHER_HOST = "the service has another host name"
 
 
+def _refuse_origin(service: Service, http_request: HttpRequest) -> Response | None:
+    if find_handler(http_request) is not gateway.handle:
+        reason = reject_reason(service, http_request)
+        return json_response(403, {"message": reason}) if reason else None
+    if service.public_url is not None and service.find_origin(http_request) is None:
+        return json_response(421, {"message": _OTHER_HOST})
+    return None
+
+
 def reject_reason(
     service: Service, http_request: HttpRequest, *, from_own_page: bool = True
 ) -> str | None:
@@ -264,7 +290,13 @@ def reject_reason(
 
 
 SHORT_BODY = 64 * 1024
-"""What anybody may send: what is longer is kept only from those who were admitted."""
+"""What anybody may send: what is longer is taken only from those who were admitted."""
+
+
+def _may_send(service: Service, http_request: HttpRequest) -> bool:
+    """Return whether a request shows what looks like a credential, where one is wanted."""
+    is_api = find_handler(http_request) is gateway.handle
+    return not (is_api and gateway.refuse_at_sight(service, http_request))
 
 
 def _expects_long(service: Service, http_request: HttpRequest) -> bool:
@@ -276,26 +308,26 @@ def _expects_long(service: Service, http_request: HttpRequest) -> bool:
     return False
 
 
-async def _read_body(
-    request: Request, limit: int, is_expected: Callable[[], Awaitable[bool]]
-) -> bytes | None:
-    """Return the body, or None if it exceeds the limit.
+class _Body:
+    """The body of a request as it comes: how long it is said to be, and how much has come."""
 
-    One that is long and not expected is read to its end, for who still sends would not see the
-    answer, and not kept.
-    """
-    chunks: list[bytes] = []
-    size, is_kept = 0, True
-    async for chunk in request.stream():
-        if is_kept and size <= SHORT_BODY < size + len(chunk):
-            is_kept = await is_expected()
-            chunks = chunks if is_kept else []
-        size += len(chunk)
-        if size > limit:
-            return None
-        if is_kept:
-            chunks.append(chunk)
-    return b"".join(chunks) if is_kept else None
+    def __init__(self, receive: Receive, http_request: HttpRequest) -> None:
+        self._receive = receive
+        told = http_request.header("content-length") or ""
+        self.announced = int(told) if told.isdecimal() else 0
+        self.is_announced = bool(self.announced or http_request.header("transfer-encoding"))
+        self.received = 0
+        self.has_more = True
+
+    async def read(self) -> bytes:
+        """Return the next part. Raises ClientDisconnect."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        self.has_more = message.get("more_body", False)
+        self.received += len(part)
+        return part
 
 
 def _raw_target(request: Request) -> str:

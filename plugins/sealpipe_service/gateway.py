@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from . import extended, mcp, requests, shares
 from .context import Call, Handler, HttpRequest, Service
-from .credentials import key_from, parse_bearer, secret_matches
+from .credentials import PresentedCredential, key_from, parse_bearer, secret_matches
 from .journal import Note
 from .plans import account_from
 from .responses import RefusalError, Response, refuse, refuse_at_gateway
@@ -81,21 +81,37 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
 
 def refuse_caller(service: Service, http_request: HttpRequest) -> Response | None:
     """Return the refusal of whoever has no credential that can be used."""
+    return _refusal_of(_authenticate, service, http_request)
+
+
+def refuse_at_sight(service: Service, http_request: HttpRequest) -> Response | None:
+    """Return the refusal of whoever has nothing that looks like a credential."""
+    return _refusal_of(_read_credential, service, http_request)
+
+
+def _refusal_of(
+    check: Callable[[Service, HttpRequest], object], service: Service, http_request: HttpRequest
+) -> Response | None:
     try:
-        _authenticate(service, http_request)
+        check(service, http_request)
     except RefusalError as refused:
         return refused.response
     return None
 
 
-def _authenticate(service: Service, http_request: HttpRequest) -> Call:
-    """Check the credential on every call, so that a revocation takes effect on the next one."""
+def _read_credential(service: Service, http_request: HttpRequest) -> PresentedCredential:
     header = http_request.header("authorization")
     if header is None:
         refuse_at_gateway("no_authorization")
     credential = parse_bearer(header, service.tag)
     if credential is None:
         refuse_at_gateway("not_usable")
+    return credential
+
+
+def _authenticate(service: Service, http_request: HttpRequest) -> Call:
+    """Check the credential on every call, so that a revocation takes effect on the next one."""
+    credential = _read_credential(service, http_request)
     row = service.store.caller(credential.key_id)
     key = None if row is None else key_from(row)
     matches = secret_matches(key, credential.auth_secret)

@@ -11,8 +11,8 @@ from collections.abc import MutableMapping, Sequence
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import routes
+from .addresses import find_caller, read_networks
 from .app import TOLD
-from .front import find_caller, read_networks
 
 HEADER = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._:=+/-]{1,64}")

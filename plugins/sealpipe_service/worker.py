@@ -8,9 +8,11 @@ When the other end closes, the supervisor has ended, and so does the worker.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -22,8 +24,10 @@ from typing import Any
 
 import uvicorn
 
+from .addresses import read_networks
 from .app import build
 from .clock import Clock
+from .connections import CROWD_KEY, WINDOW_SECONDS, BoundedConnection, Crowd
 from .context import Service
 from .database.access import DatabaseError
 from .database.decisions import Store
@@ -38,19 +42,45 @@ from .watching import Watch
 
 MAX_BODY = 20 * 1024 * 1024
 GRACE_SECONDS = 30
+TICKS = 10
+"""Of uvicorn's, in a second."""
+FILES = 4096
+"""More than the connections that are let in, and all others."""
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with our limit for handshakes of TLS, which uvicorn does not pass on."""
+
+    async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
+        """Make a server."""
+        if options.get("ssl"):
+            options["ssl_handshake_timeout"] = WINDOW_SECONDS
+        server: asyncio.Server = await super().create_server(*args, **options)
+        return server
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that says when it serves, and is ended by signals without dying of them."""
+    """A uvicorn server that says when it serves, and is ended by signals without dying of them.
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    `crowd` are its connections.
+    """
+
+    def __init__(self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None]) -> None:
         super().__init__(config)
+        self._crowd = crowd
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
+        self.lifespan.state[CROWD_KEY] = self._crowd
         await super().startup(sockets)
         self._announce()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at all connections once a second."""
+        if counter % TICKS == 0:
+            self._crowd.look(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -96,15 +126,27 @@ def work(listening: socket.socket, control: socket.socket) -> int:
         return 1
     try:
         front = Front(build(service), settings.proxies, has_tls=settings.tls is not None)
-        watched = Watch(front, settings.proxies, tells_addresses=settings.logs_addresses)
         config = make_config(
-            watched, http="h11", lifespan="on", grace_seconds=GRACE_SECONDS, tls=settings.tls
+            Watch(front, settings.proxies, tells_addresses=settings.logs_addresses),
+            http=BoundedConnection,
+            lifespan="on",
+            grace_seconds=GRACE_SECONDS,
+            tls=settings.tls,
         )
-        server = Server(config, lambda: _announce(control))
-        server.run(sockets=[listening])
+        server = Server(config, Crowd(read_networks(settings.proxies)), lambda: _announce(control))
+        _raise_limit_of_files()
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(server.serve(sockets=[listening]))
     finally:
         service.store.close()
     return 0
+
+
+def _raise_limit_of_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _announce(control: socket.socket) -> None:
