@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Sequence
 
-from .front import Address, is_inside, read_networks
+from .addresses import Address, is_inside, read_networks
 
 Allows = Callable[[Address], bool]
 """Whether something may be sent to an address."""

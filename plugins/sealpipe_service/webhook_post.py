@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from urllib.parse import urlsplit
 
-from .front import read_address
+from .addresses import read_address
 from .public_addresses import Allows, allow_all
 
 READ_SECONDS = 10.0

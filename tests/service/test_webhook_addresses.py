@@ -13,7 +13,7 @@ import trustme
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_service import webhook_post
-from sealpipe_service.front import Address
+from sealpipe_service.addresses import Address
 from sealpipe_service.public_addresses import allow_all, allow_public, is_public
 from sealpipe_service.webhook_post import WebhookPost
 from service.callers import Api
