@@ -334,6 +334,11 @@ class Postgres:
             time.sleep(0.1)
         raise AssertionError(f"PostgreSQL does not start: {self._log.read_text()}")
 
+    def pid(self) -> int:
+        """The process that its others come from."""
+        assert self._server is not None
+        return self._server.pid
+
     def stop(self) -> None:
         """End it in good order: connections are closed, the data is written."""
         self._end(signal.SIGINT)
