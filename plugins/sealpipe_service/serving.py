@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import Literal
 
 import uvicorn
@@ -18,14 +19,13 @@ def make_config(
     http: type[asyncio.Protocol] | Literal["h11"],
     lifespan: Literal["on", "off"],
     grace_seconds: int,
-    tls: tuple[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> uvicorn.Config:
     """Return uvicorn's configuration: HTTP/1.1 only, no server header, no log of its own.
 
-    `tls` are the files of certificate and key; open calls have `grace_seconds` at the end.
+    Open calls have `grace_seconds` at the end.
     """
-    certificate, key = tls or (None, None)
-    return uvicorn.Config(
+    config = uvicorn.Config(
         application,
         http=http,
         loop="asyncio",
@@ -37,12 +37,13 @@ def make_config(
         proxy_headers=False,
         server_header=False,
         date_header=False,  # the service sets Date itself, from its own clock
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
         # Longer than a client's pool keeps a connection, so that none is closed during a request.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=grace_seconds,
     )
+    config.load()
+    config.ssl = tls  # uvicorn's own would choose ciphers of TLS 1.0
+    return config
 
 
 def bind(host: str, port: int, *, share_port: bool = False) -> socket.socket:

@@ -38,6 +38,7 @@ from .public_addresses import allow_public
 from .sealing import NoKey, WebhookSeals
 from .serving import make_config
 from .supervising import FAILED, READY, ServerSettings
+from .tls import Certificate, CertificateError
 from .watching import Watch
 
 MAX_BODY = 20 * 1024 * 1024
@@ -62,12 +63,19 @@ class Loop(asyncio.SelectorEventLoop):
 class Server(uvicorn.Server):
     """A uvicorn server that says when it serves, and is ended by signals without dying of them.
 
-    `crowd` are its connections.
+    `crowd` are its connections, and `certificate` is what it shows them.
     """
 
-    def __init__(self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        crowd: Crowd,
+        certificate: Certificate | None,
+        announce: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._crowd = crowd
+        self._certificate = certificate
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -77,9 +85,11 @@ class Server(uvicorn.Server):
         self._announce()
 
     async def on_tick(self, counter: int) -> bool:
-        """Look at all connections once a second."""
+        """Look at all connections and at the certificate's files once a second."""
         if counter % TICKS == 0:
             self._crowd.look(asyncio.get_running_loop().time())
+            if self._certificate is not None:
+                self._certificate.renew()
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -120,20 +130,22 @@ def work(listening: socket.socket, control: socket.socket) -> int:
     read: dict[str, Any] = json.loads(stream.readline())
     settings = ServerSettings(**read)
     try:
+        certificate = None if settings.tls is None else Certificate(*settings.tls)
         service = make_service(settings)
-    except DatabaseError as error:
+    except (CertificateError, DatabaseError) as error:
         stream.write(FAILED + f"{error}\n".encode())
         return 1
     try:
-        front = Front(build(service), settings.proxies, has_tls=settings.tls is not None)
+        front = Front(build(service), settings.proxies, has_tls=certificate is not None)
         config = make_config(
             Watch(front, settings.proxies, tells_addresses=settings.logs_addresses),
             http=BoundedConnection,
             lifespan="on",
             grace_seconds=GRACE_SECONDS,
-            tls=settings.tls,
+            tls=None if certificate is None else certificate.context,
         )
-        server = Server(config, Crowd(read_networks(settings.proxies)), lambda: _announce(control))
+        crowd = Crowd(read_networks(settings.proxies))
+        server = Server(config, crowd, certificate, lambda: _announce(control))
         _raise_limit_of_files()
         with asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(server.serve(sockets=[listening]))

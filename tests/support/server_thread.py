@@ -111,10 +111,10 @@ def serve_in_thread(
         running = ServerThread(address, service, Crowd(read_networks(proxies)))
         begun = threading.Event()
         front = Front(build(service), proxies, has_tls=tls is not None)
-        config = make_config(front, http=BoundedConnection, lifespan="off", grace_seconds=1)
-        config.load()
-        config.ssl = tls
-        server = _Server(config, running.crowd, begun.set)
+        config = make_config(
+            front, http=BoundedConnection, lifespan="off", grace_seconds=1, tls=tls
+        )
+        server = _Server(config, running.crowd, None, begun.set)
 
         async def serve() -> None:
             running.loop = asyncio.get_running_loop()

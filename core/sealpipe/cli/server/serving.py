@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from sealpipe_service.clock import system_clock
 from sealpipe_service.database import migrating, opening
 from sealpipe_service.sealing import WebhookSeals
 from sealpipe_service.serving import bind
+from sealpipe_service.tls import Certificate, CertificateError
 
 BACKLOG = 2048
 
@@ -177,15 +177,11 @@ def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
     if certificate is None or key is None:
         raise UsageError("--tls-cert and --tls-key belong together", remedy="give both")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: b"")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "unusable"
-        if isinstance(error, ssl.SSLError):
-            reason = "they are no PEM files, or do not belong together"
-        raise SettingError(
-            f"--tls-cert, --tls-key: the certificate and its key cannot be read: {reason}",
-            remedy="give PEM files that this user can read, the key without a passphrase",
-        ) from None
+        Certificate(certificate, key)
+    except CertificateError as error:
+        raise SettingError(f"--tls-cert, --tls-key: {error}", remedy=error.remedy) from None
+    if Path(key).stat().st_mode & stat.S_IROTH:
+        _log(f"--tls-key: every user of this machine can read it: chmod o= {key}", "warning")
     return str(Path(certificate).absolute()), str(Path(key).absolute())
 
 
