@@ -115,6 +115,8 @@ def run(**values: Any) -> None:
         _log(f"serving {url} from the {name}, {count}")
         if other := _find_other_port(url, values, has_tls=tls is not None):
             _log(other, "warning")
+        if tls is not None and Path(tls[1]).stat().st_mode & stat.S_IROTH:
+            _log(f"--tls-key: every user of this machine can read it: chmod o= {tls[1]}", "warning")
 
     with _listen(values) as listening:
         hidden = [each for each in (address, webhook_key) if each is not None]
@@ -180,8 +182,6 @@ def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
         Certificate(certificate, key)
     except CertificateError as error:
         raise SettingError(f"--tls-cert, --tls-key: {error}", remedy=error.remedy) from None
-    if Path(key).stat().st_mode & stat.S_IROTH:
-        _log(f"--tls-key: every user of this machine can read it: chmod o= {key}", "warning")
     return str(Path(certificate).absolute()), str(Path(key).absolute())
 
 
