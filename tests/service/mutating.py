@@ -166,25 +166,32 @@ def mutants() -> list[Mutant]:
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
-    """What is wanted with nothing broken, then on each chosen mutant the tests that are to notice
-    it.
+    """On each chosen mutant the tests that are to notice it; and with nothing broken, once, each
+    that has failed.
     """
     if session.testsfailed:
         raise session.Interrupted(f"{session.testsfailed} errors while collecting")
     runs = list(_runs(session.items))
-    failing: dict[str, set[str]] = {mutant.name if mutant else "": set() for mutant, _ in runs} | {
-        "": set()
-    }
+    failing: dict[str, set[str]] = {mutant.name: set() for mutant, _ in runs} | {"": set()}
     most = int(os.environ.get(DISCOVER) or len(runs))
+    sound: set[str] = set()
     for number, (mutant, item) in enumerate(runs):
         following = runs[number + 1][1] if number + 1 < len(runs) else None
-        found = failing[mutant.name if mutant else ""]
+        found = failing[mutant.name]
         # Its parent, because the item itself would keep its own fixtures where it is run again.
         keep = following.parent if following else None
-        if mutant is not None and (len(found) >= most or _name(item) in found):
+        if len(found) >= most or _name(item) in found:
             session._setupstate.teardown_exact(keep)
-        elif not _passes(item, mutant, keep):
+        elif not _passes(item, mutant, item.parent):
             found.add(_name(item))
+            if item.nodeid in sound:
+                session._setupstate.teardown_exact(keep)
+            elif _passes(item, None, keep):
+                sound.add(item.nodeid)
+            else:
+                failing[""].add(_name(item))
+        else:
+            session._setupstate.teardown_exact(keep)
         # Now and then, for who watches.
         if following is None or item.parent is not following.parent:
             Path(os.environ[RESULTS]).write_text(
@@ -193,14 +200,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
-def _runs(items: list[pytest.Item]) -> Iterator[tuple[Mutant | None, pytest.Item]]:
+def _runs(items: list[pytest.Item]) -> Iterator[tuple[Mutant, pytest.Item]]:
     names = json.loads(os.environ[CHOSEN])
     chosen = [mutant for mutant in mutants() if mutant.name in names]
     client, discover = bool(os.environ.get(CLIENT)), bool(os.environ.get(DISCOVER))
-    wanted = {test for mutant in chosen for test in mutant.tests(client=client)}
-    for item in items:
-        if discover or _name(item) in wanted:
-            yield None, item
     for mutant in chosen:
         for item in items:
             if discover or _name(item) in mutant.tests(client=client):
@@ -225,7 +228,7 @@ def _passes(item: pytest.Item, mutant: Mutant | None, keep: Any) -> bool:
 def run(
     chosen: Iterable[Mutant], *, client: bool = False, discover: int = 0, files: Sequence[str] = ()
 ) -> dict[str, set[str]]:
-    """Which tests failed, by mutant; under "" those that failed with nothing broken.
+    """Which tests failed, by mutant; under "" those that fail with nothing broken, too.
 
     One pytest for all of them.
     """
