@@ -15,6 +15,7 @@ import pytest
 
 from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from sealpipe_rehearsal.server import start
+from support.ci_jobs import forked_sealpipe
 from support.own_service import OwnService, list_workers, make_own_service, stop, wait_for
 from support.parts import run_postgres
 from support.ports import free_port
@@ -81,8 +82,11 @@ def two_machines_on_postgresql(place: Path) -> Iterator[Terminal]:
 def test_a_clients_day_is_the_same_script(
     tmp_path: Path, service: Callable[[Path], AbstractContextManager[Terminal]]
 ) -> None:
+    (tmp_path / "bin").mkdir()
+    forked_sealpipe(tmp_path / "bin")
     with service(tmp_path) as client:
         client.environ["CANARY"] = "canary-of-the-day"
+        client.environ["PATH"] = f"{tmp_path / 'bin'}:{client.environ['PATH']}"
         done = client.run(["sh", "-c", DAY])
     assert done.code == 0, done
 
