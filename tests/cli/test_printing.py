@@ -25,8 +25,11 @@ from support.terminal import PATIENCE, Terminal
 DEAF = ("2>err.log", "2>&-", "2>/dev/null", "2>/dev/full", ">all.log 2>&1")
 
 
-@pytest.mark.parametrize("streams", DEAF)
-@pytest.mark.parametrize("row", [ROWS["github"], ROWS["azure"]], ids=titled)
+@pytest.mark.parametrize(
+    ("row", "streams"),
+    [*((ROWS["github"], each) for each in DEAF), (ROWS["azure"], DEAF[0])],
+    ids=titled,
+)
 def test_where_no_runner_reads_stderr_print_refuses(
     user: Terminal,
     service: RunningService,
@@ -186,10 +189,10 @@ def test_the_link_stays_hidden_in_many_runs(
 
     counted: list[TwoReaders] = []
     with ThreadPoolExecutor(2) as pool:
-        while len(counted) < 60:
+        while len(counted) < 20:
             # Where the readers themselves got no time for so long, a run says nothing of who is
             # first.
-            counted += [each for each in pool.map(run, range(20)) if each.stalled < MASK_DELAY / 2]
+            counted += [each for each in pool.map(run, range(10)) if each.stalled < MASK_DELAY / 2]
     assert {each.code for each in counted} == {0}
     assert all(each.log == ["***"] for each in counted), [
         each.log for each in counted if each.log != ["***"]

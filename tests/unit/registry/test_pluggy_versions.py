@@ -1,5 +1,5 @@
-"""Third-party plugins on every pluggy that sealpipe asks for: each version installed apart, and put
-before ours.
+"""Third-party plugins on every pluggy that sealpipe asks for but the newest, on which all other
+tests are: each version installed apart, and put before ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TESTS = [
 ]
 
 
-@pytest.mark.parametrize("version", ["1.5", "1.6", "1.7"])
+@pytest.mark.parametrize("version", ["1.5", "1.6"])
 def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
     pip = [
         sys.executable,
