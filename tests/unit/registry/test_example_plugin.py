@@ -140,14 +140,15 @@ class Installed:
         (wheel,) = set(folder.glob("*.whl")) - before
         return wheel
 
-    def tests(self, folder: Path) -> tuple[int, str, set[str]]:
-        """Run the example's own tests there: exit code, output, and the names of those that
-        failed.
+    def tests(self, folder: Path, *named: str) -> tuple[int, str, set[str]]:
+        """Run the example's own tests there, or those that are named: exit code, output, and the
+        names of those that failed.
         """
         tests = shutil.copytree(
             EXAMPLE, folder / "tests", ignore=shutil.ignore_patterns("sealpipe_shelf")
         )
         command = [self.python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]
+        command += ["-k", " or ".join(name.partition("[")[0] for name in named)]
         environ = {
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PATH": os.defpath,
@@ -204,7 +205,7 @@ def test_the_kit_notices_what_an_author_gets_wrong(
     assert before.count(right) == 1
     path.write_text(before.replace(right, wrong))
     try:
-        code, out, failed = installed.tests(tmp_path)
+        code, out, failed = installed.tests(tmp_path, *caught)
     finally:
         path.write_text(before)
     assert code == 1, out

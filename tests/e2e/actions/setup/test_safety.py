@@ -61,65 +61,49 @@ def test_a_requirement_without_a_hash_is_refused(
 
 
 @INSTALLERS
-def test_no_secret_of_the_step_reaches_what_it_starts(set_up: Make, installer: str) -> None:
-    job = set_up()
-    seen = job.home / "seen"
-    started = {"uv": program("uv"), "python3": sys.executable}
-    for name, real in started.items():
-        # The bit that answers for itself is Python: what it says is where it is really found.
-        job.add(
-            name,
-            f"/usr/bin/env >> '{seen}'\nprintf '%s\\n' \"$*\" >> '{seen}'\nexec '{real}' \"$@\"",
-        )
-    done = job(
-        "yaml",
-        installer,
-        RUNNER_DEBUG="1",
-        SEALPIPE_SETUP_KEEP="KEPT",
-        KEPT="kept-value",
-        **SECRETS,
-    )
-    assert done.executable.is_file()
-    known = seen.read_text()
-    assert "PIP_FIND_LINKS=" in known
-    assert "KEPT=kept-value" in known
-    assert "::debug::installer" in done.text
-    assert "canary" not in known + done.text
-    assert re.findall(r"^(?:SEALPIPE|GITHUB|RUNNER|ACTIONS)_\w+", known, re.MULTILINE) == []
-
-
-@INSTALLERS
-def test_no_secret_is_found_in_the_processes_that_started_it_either(
+def test_no_secret_of_the_step_reaches_what_it_starts_nor_stands_in_what_started_it(
     set_up: Make, installer: str
 ) -> None:
     """Whatever runs as the same user reads its parent's environment as it was when that started."""
     job = set_up()
-    seen = job.home / "seen"
+    own, above = job.home / "own", job.home / "above"
+    # The bit that answers for itself is Python: what it says is where it is really found.
     for name, real in {"uv": program("uv"), "python3": sys.executable}.items():
-        # Its own environment, names and all, and that of every process above it up to the test's.
+        # Its own environment and words; and the environment, names and all, of every process above
+        # it up to the test's.
         walk = f"p=$$; while [ $p -ne {os.getpid()} ] && [ $p -gt 1 ]; do /bin/cat /proc/$p/environ"
         walk += (
             " | /usr/bin/tr '\\0' '\\n'; p=$(/bin/sed 's/.*) //' /proc/$p/stat | /usr/bin/cut "
             "-d ' ' -f 2); done"
         )
-        job.add(name, f"{{ {walk}; }} >> '{seen}'\nexec '{real}' \"$@\"")
+        job.add(
+            name,
+            f"/usr/bin/env >> '{own}'\nprintf '%s\\n' \"$*\" >> '{own}'\n"
+            f"{{ {walk}; }} >> '{above}'\nexec '{real}' \"$@\"",
+        )
     odd = {
         "my-token": "eight-canary",
         "with.dot": "nine-canary",
         "BASH_FUNC_sed%%": "() { : ten-canary; }",
     }
     done = job(
-        "",
+        "yaml",
         installer,
-        KEPT="two\nlines 'and' \"quotes\" $x",
+        RUNNER_DEBUG="1",
         SEALPIPE_SETUP_KEEP="KEPT",
+        KEPT="two\nlines 'and' \"quotes\" $x",
         **odd,
         **SECRETS,
     )
     assert done.executable.is_file()
-    known = seen.read_text()
-    assert "KEPT=two\nlines 'and' \"quotes\" $x\n" in known
-    assert "canary" not in known + done.text
+    known = own.read_text()
+    assert "PIP_FIND_LINKS=" in known
+    assert "::debug::installer" in done.text
+    assert re.findall(r"^(?:SEALPIPE|GITHUB|RUNNER|ACTIONS)_\w+", known, re.MULTILINE) == []
+    for text in (known, above.read_text()):
+        assert "KEPT=two\nlines 'and' \"quotes\" $x\n" in text
+        assert "canary" not in text
+    assert "canary" not in done.text
 
 
 @INSTALLERS
