@@ -12,8 +12,8 @@ from service.schemathesis_cases import Run
 
 
 def test_no_answer_is_out_of_shape(service: RunningService) -> None:
-    counts = Run(service).all(1_000)
-    assert counts.total() >= 1_000
+    counts = Run(service).all(500)
+    assert counts.total() >= 500
     assert {label for label, _, _ in counts} == {
         f"{each.method} /{'/'.join(each.path)}" for each in gateway.ROUTES
     }
