@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sealpipe.network import rate
 from support import faults
 from support.commands import SEALPIPE
 from support.faults import envelope
@@ -117,8 +118,9 @@ def test_each_is_deleted_once_however_often_they_are_expired(job: Job, codes: li
 
 
 def test_the_rate_limit_is_waited_for(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rate, "MIN_FIRST_RATE", 20.0)  # a wait, and a short one
     server = proxied()
     job = job_at(server)
     codes = [ask(job, name) for name in ("staging-a", "staging-b")]
