@@ -347,6 +347,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             addresses.parse_network,
         ),
         Setting("log_addresses", "Log the address of each caller.", flag=True),
+        Setting(
+            "shutdown_delay",
+            "How long to go on serving once told to stop, while /readyz answers 503.",
+            parsing.parse_duration,
+            metavar="DURATION",
+        ),
         _ACCOUNT,
         _KEY_ORGANIZATION,
         Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),

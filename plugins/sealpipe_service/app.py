@@ -191,7 +191,9 @@ def _live(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
 
 
 def _ready(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001
-    """GET /readyz: its database answers, too."""
+    """GET /readyz: its database answers, too, and it is not about to stop."""
+    if service.is_stopping:
+        return json_response(503, {"status": "the service stops"})
     try:
         service.store.now()
     except Exception as error:  # noqa: BLE001  # whatever the driver raises

@@ -50,6 +50,7 @@ class Service:
     seals: Seals = field(default_factory=Unsealed)
     allows: Allows = allow_all
     deliverer: Deliverer = field(init=False)
+    is_stopping: bool = field(init=False, default=False)
 
     @property
     def field_types(self) -> tuple[str, ...]:

@@ -22,10 +22,16 @@ from types import FrameType
 
 READY = b"ready\n"
 FAILED = b"failed "
+DRAIN, END = b"d", b"e"
+"""What workers are told: that the service is about to stop, and that it stops. They mind no signal,
+for a terminal, and whoever stops a machine, sends one to each process of a service.
+"""
 END_SECONDS = 35.0
 """How long a worker may take to end: its own limit for open calls, and a bit."""
 AGAIN_SECONDS = 1.0
 """How long to wait before another worker replaces one that did not even start."""
+POLL_SECONDS = 0.05
+"""How often to look whether the workers have ended."""
 
 
 class WorkerError(Exception):
@@ -74,11 +80,14 @@ def serve(
     workers: int,
     environ: Mapping[str, str],
     announce: Callable[[], None],
+    delay: float = 0.0,
 ) -> None:
     """Serve with some processes until SIGINT or SIGTERM, then let them finish open calls.
 
-    `environ` is their environment; `announce` is called once all of them serve. Raises WorkerError
-    if one does not start at first; later that is tried again and again.
+    `environ` is their environment; `announce` is called once all of them serve. Once it is told to
+    stop, it says so at /readyz for `delay` seconds and goes on; then it closes the socket. A second
+    signal cuts what is open. Raises WorkerError if a worker does not start at first; later that is
+    tried again and again.
     """
     line = json.dumps(asdict(settings)).encode() + b"\n"
 
@@ -98,25 +107,36 @@ def serve(
         return _Worker(process, ours)
 
     team: list[_Worker] = []
+    seconds = END_SECONDS
     with _told_to_stop() as stopped:
         try:
             team += [start() for _ in range(workers)]
-            is_announced = False
-            while not _wait(team, stopped, None):
-                for number, worker in enumerate(team):
-                    if worker.process.poll() is None:
-                        continue
-                    if not is_announced:
-                        raise WorkerError(worker.explain())
-                    worker.control.close()
-                    if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
-                        return
-                    team[number] = start()
-                if not is_announced and all(worker.is_ready for worker in team):
-                    is_announced = True
-                    announce()
+            _keep(team, start, stopped, announce)
+            _tell(team, DRAIN)
+            seconds = 0.0 if _wait([], stopped, delay) else END_SECONDS
         finally:
-            _end(team)
+            listening.close()
+            _end(team, stopped, seconds)
+
+
+def _keep(
+    team: list[_Worker], start: Callable[[], _Worker], stopped: int, announce: Callable[[], None]
+) -> None:
+    """Start another worker for one that has ended, until we are told to stop."""
+    is_announced = False
+    while not _wait(team, stopped, None):
+        for number, worker in enumerate(team):
+            if worker.process.poll() is None:
+                continue
+            if not is_announced:
+                raise WorkerError(worker.explain())
+            worker.control.close()
+            if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
+                return
+            team[number] = start()
+        if not is_announced and all(worker.is_ready for worker in team):
+            is_announced = True
+            announce()
 
 
 def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
@@ -132,7 +152,10 @@ def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
                     worker.process.wait(END_SECONDS)
                 worker.process.kill()
                 worker.process.wait()
-    return stopped in found
+    if stopped not in found:
+        return False
+    os.read(stopped, 1)
+    return True
 
 
 def _read(control: socket.socket) -> bytes:
@@ -143,13 +166,22 @@ def _read(control: socket.socket) -> bytes:
         return b""
 
 
-def _end(team: Sequence[_Worker]) -> None:
+def _tell(team: Sequence[_Worker], what: bytes) -> None:
     for worker in team:
-        worker.process.terminate()
-    deadline = time.monotonic() + END_SECONDS
+        with contextlib.suppress(OSError):  # it has ended
+            worker.control.sendall(what)
+
+
+def _end(team: Sequence[_Worker], stopped: int, seconds: float) -> None:
+    """Let workers finish open calls, until it takes too long or we are told again to stop."""
+    _tell(team, END)
     for worker in team:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.process.wait(max(0.0, deadline - time.monotonic()))
+        worker.process.terminate()  # one that does not serve yet
+    deadline = time.monotonic() + seconds
+    while any(worker.process.poll() is None for worker in team) and time.monotonic() < deadline:
+        if _wait([], stopped, POLL_SECONDS):
+            break
+    for worker in team:
         worker.process.kill()
         worker.process.wait()
         worker.control.close()

@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,6 +15,7 @@ from .addresses import find_caller, read_networks
 from .app import TOLD
 
 HEADER = b"x-request-id"
+_LAST = (b"connection", b"close")
 _SANE = re.compile(rb"[A-Za-z0-9._:=+/-]{1,64}")
 
 _logger = logging.getLogger(__name__)
@@ -23,15 +24,22 @@ _logger = logging.getLogger(__name__)
 class Watch:
     """An application whose requests are logged.
 
-    A proxy of these networks names its request in X-Request-ID, and the answer names each. An
-    address is told only with `tells_addresses`.
+    A proxy of these networks names its request in X-Request-ID, and the answer names each. Once the
+    service stops, an answer is its connection's last. An address is told only with
+    `tells_addresses`.
     """
 
     def __init__(
-        self, application: ASGIApp, proxies: Sequence[str], *, tells_addresses: bool = False
+        self,
+        application: ASGIApp,
+        proxies: Sequence[str],
+        is_stopping: Callable[[], bool] = lambda: False,
+        *,
+        tells_addresses: bool = False,
     ) -> None:
         self._application = application
         self._proxies = read_networks(proxies)
+        self._is_stopping = is_stopping
         self._tells_addresses = tells_addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +56,8 @@ class Watch:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], (HEADER, request_id)]}
+                last = [_LAST] if self._is_stopping() else []
+                message = {**message, "headers": [*message["headers"], (HEADER, request_id), *last]}
             else:
                 size += len(message.get("body", b""))
             await send(message)

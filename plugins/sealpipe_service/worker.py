@@ -3,7 +3,8 @@
 Its arguments are the numbers of two descriptors: the socket that all workers accept from, and one
 to the supervisor. There the settings arrive, as a line of JSON; the address of the database may
 hold a password, and arguments and variables are for all to read. A line goes back when it serves.
-When the other end closes, the supervisor has ended, and so does the worker.
+It is told there to stop, too; when the other end closes, the supervisor has ended, and so does the
+worker.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import resource
 import secrets
 import signal
@@ -19,7 +19,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -37,7 +36,7 @@ from .logs import LoggedJournal, start_logging
 from .public_addresses import allow_public
 from .sealing import NoKey, WebhookSeals
 from .serving import make_config
-from .supervising import FAILED, READY, ServerSettings
+from .supervising import DRAIN, FAILED, READY, ServerSettings
 from .tls import Certificate, CertificateError
 from .watching import Watch
 
@@ -47,6 +46,8 @@ TICKS = 10
 """Of uvicorn's, in a second."""
 FILES = 4096
 """More than the connections that are let in, and all others."""
+LAST_SECONDS = 0.2
+"""How long connections stay open for calls that were on their way when the sockets were closed."""
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -61,7 +62,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that says when it serves, and is ended by signals without dying of them.
+    """A uvicorn server that says when it serves, and minds no signal from then on.
 
     `crowd` are its connections, and `certificate` is what it shows them.
     """
@@ -94,15 +95,20 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End after open calls are finished; after a second signal at once."""
-
-        def end(number: int, _: FrameType | None) -> None:  # noqa: ARG001
-            self.force_exit = self.should_exit
-            self.should_exit = True
-
+        """Ignore what ends a process: see `supervising.END`."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, end)
+            signal.signal(number, signal.SIG_IGN)
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept who waits, close the sockets, answer what comes at once, and finish."""
+        await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        await asyncio.sleep(LAST_SECONDS)
+        await super().shutdown()
 
 
 def make_service(settings: ServerSettings) -> Service:
@@ -137,15 +143,21 @@ def work(listening: socket.socket, control: socket.socket) -> int:
         return 1
     try:
         front = Front(build(service), settings.proxies, has_tls=certificate is not None)
+        watched = Watch(
+            front,
+            settings.proxies,
+            lambda: service.is_stopping,
+            tells_addresses=settings.logs_addresses,
+        )
         config = make_config(
-            Watch(front, settings.proxies, tells_addresses=settings.logs_addresses),
+            watched,
             http=BoundedConnection,
             lifespan="on",
             grace_seconds=GRACE_SECONDS,
             tls=None if certificate is None else certificate.context,
         )
         crowd = Crowd(read_networks(settings.proxies))
-        server = Server(config, crowd, certificate, lambda: _announce(control))
+        server = Server(config, crowd, certificate, lambda: _announce(control, service, server))
         _raise_limit_of_files()
         with asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(server.serve(sockets=[listening]))
@@ -161,16 +173,18 @@ def _raise_limit_of_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _announce(control: socket.socket) -> None:
+def _announce(control: socket.socket, service: Service, server: Server) -> None:
     with contextlib.suppress(OSError):  # the supervisor has ended
         control.sendall(READY)
-    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+    threading.Thread(target=_obey, args=(control, service, server), daemon=True).start()
 
 
-def _end_with(control: socket.socket) -> None:
+def _obey(control: socket.socket, service: Service, server: Server) -> None:
+    """Do as the supervisor says, until it says END or has ended."""
     with contextlib.suppress(OSError):
-        control.recv(1)
-    os.kill(os.getpid(), signal.SIGTERM)
+        while control.recv(1) == DRAIN:
+            service.is_stopping = True
+    service.is_stopping = server.should_exit = True
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,8 @@ def run(**values: Any) -> None:
         logs_addresses=values["log_addresses"],
     )
 
+    delay = values["shutdown_delay"] or timedelta()
+
     def announce() -> None:
         count = render.count(values["workers"], "process", "processes")
         _log(f"serving {url} from the {name}, {count}")
@@ -122,7 +125,12 @@ def run(**values: Any) -> None:
         hidden = [each for each in (address, webhook_key) if each is not None]
         try:
             supervising.serve(
-                settings, listening, values["workers"], _make_environment(hidden), announce
+                settings,
+                listening,
+                values["workers"],
+                _make_environment(hidden),
+                announce,
+                delay.total_seconds(),
             )
         except supervising.WorkerError as error:
             raise StateError(

@@ -63,11 +63,12 @@ def init(**values: Any) -> None:
         "webhook_key",
         "webhook_network",
         "log_addresses",
+        "shutdown_delay",
     ),
     common=COMMON,
 )
 def run(**values: Any) -> None:
-    """Serve until it is told to stop (SIGTERM), then finish open calls.
+    """Serve until it is told to stop (SIGTERM), then finish open calls, for 30 seconds at most.
 
     Without TLS it listens on this machine only, or answers the proxy that --trusted-proxy names.
     """
