@@ -27,7 +27,7 @@ MOST_OF_ADDRESS: Final = 100
 """Connections of a process: all, and those of one address that is neither ours nor a proxy's."""
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_HEAD = re.compile(rb"%b /[!-~]* HTTP/1\.[01]\r\n(?:%b:[^\r\n\0]*\r\n)+\r\n" % (_TOKEN, _TOKEN))
+_HEAD = re.compile(rb"%b /[!-~]* HTTP/1\.[01]\r\n(?:%b:[^\r\n\0]*\r\n)*\r\n" % (_TOKEN, _TOKEN))
 _HEAD_END = re.compile(rb"\n\r?\n")
 _FRAMING = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
 _ENCODED = re.compile(rb"HTTP/1\.0\r\n.*\r\ntransfer-encoding:", re.IGNORECASE | re.DOTALL)

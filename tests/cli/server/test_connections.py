@@ -310,6 +310,13 @@ def test_what_can_be_read_in_two_ways_is_refused_with_all_after_it(
     assert answers.count(b"HTTP/1.1 ") == 1
 
 
+def test_a_head_without_headers_is_one(server: ServerThread) -> None:
+    """haproxy's `option httpchk` sends it."""
+    with server.connect() as caller:
+        caller.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert read_to_end(caller).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\n\r\n"])
 def test_a_line_that_ends_otherwise_is_no_line(server: ServerThread, end: bytes) -> None:
     with server.connect() as caller:

@@ -18,7 +18,6 @@ from secrets import token_hex
 
 import httpx
 
-from service.callers import body
 from support.clusters import run_cluster
 from support.own_service import OwnRunning, OwnService, list_workers, make_own_service, wait_for
 from support.parts import program
@@ -26,8 +25,15 @@ from support.ports import free_port
 from support.terminal import PATIENCE
 
 HALF = (
-    b"POST /v1/shares HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345"
+    "POST /v1/shares HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {credential}\r\n"
+    "Connection: close\r\nContent-Length: 10\r\n\r\n12345"
 )
+BODY = {"encryption_type": "e2ee-aes256-gcm", "data": "A" * 40, "access_token": "A" * 43}
+
+
+def find_credential(own: OwnService) -> str:
+    """Return what may be sent of the first key."""
+    return own.exports["SEALPIPE_API_KEY"].rpartition(".")[0]
 
 
 @contextmanager
@@ -35,7 +41,9 @@ def half_a_call(own: OwnService) -> Iterator[socket.socket]:
     """A call that is on its way: the other half of its body is still to come."""
     host, _, port = own.public_url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        connection.sendall(HALF % f"{host}:{port}".encode())
+        credential = find_credential(own)
+        half = HALF.format(host=f"{host}:{port}", credential=credential)
+        connection.sendall(half.encode())
         yield connection
 
 
@@ -64,7 +72,7 @@ def test_it_answers_what_is_open_and_takes_nothing_new(tmp_path: Path) -> None:
         assert process.poll() is None
         connection.sendall(b"67890")
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
-    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert answer.startswith(b"HTTP/1.1 400 ")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert "Traceback" not in said
@@ -115,14 +123,13 @@ class Load:
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def create(self) -> None:
-        two_parts = self.own.exports["SEALPIPE_API_KEY"].rpartition(".")[0]
-        headers = {"authorization": f"Bearer {two_parts}"}
+        headers = {"authorization": f"Bearer {find_credential(self.own)}"}
         with httpx.Client(headers=headers, trust_env=False, timeout=PATIENCE) as client:
             while not self.is_over.is_set():
                 try:
                     answer = client.post(
                         f"{self.own.public_url}/v1/shares",
-                        json=body(),
+                        json=BODY,
                         headers={"idempotency-key": token_hex(8)},
                     )
                 except httpx.HTTPError as error:
