@@ -144,7 +144,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows": _STRACE,
     "tests/cli/server/test_durability.py": _STRACE,
     "tests/service/test_mutants.py": "broken copies of the service",
-    "tests/service/test_on_postgresql.py": "the service's whole suite once more, on PostgreSQL",
+    "tests/service/test_on_postgresql.py": "what the service stores once more, on PostgreSQL",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",
     "tests/service/test_state_machine.py": "a model's random walks",
     "tests/unit/wire/test_public_vectors.py::test_nist_gcm_decryption": (
@@ -192,9 +192,15 @@ FIRST: Final = (
     "tests/plugins/pass_store/test_contract.py",
     "tests/service/test_mutants.py",
     "tests/service/test_on_postgresql.py",
+    "tests/service/test_own_service.py",
+    "tests/service/test_state_machine.py",
+    "tests/unit/batch/test_races.py",
+    "tests/unit/core/test_state_kills.py",
+    "tests/unit/registry/test_example_plugin.py",
+    "tests/unit/run/test_refused_names.py",
 )
-"""What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all
-others waiting.
+"""What takes a quarter of a minute and more whatever runs beside it: begun last, it would keep one
+worker busy and all others waiting. A file is one worker's.
 """
 
 

@@ -1,4 +1,8 @@
-"""The whole suite of the service once more, on PostgreSQL, in one process."""
+"""What the service's suite asks of the store once more, on PostgreSQL, in two processes.
+
+A test comes here for what it has the database do. Those that never reach it, or are refused before
+it in each of their rows, show the same on SQLite.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,45 @@ from support.parts import ROOT, find_postgres
 
 HERE = Path(__file__).parent
 _IN_FLIGHT = "test_idempotency.py::test_a_second_call_while_the_first_is_in_flight_is_106"
+_REHEARSAL = "a rehearsal's alone, which is on SQLite"
+_LOGGED = "what is logged is the same text, whatever stores it"
+_SQLITE = "breaks the text for SQLite"
 _FILES = "asks for the state file of a rehearsal"
+_BEFORE = "each row is refused before the store, after the same statements as any call"
 LEFT_OUT: Mapping[str, str] = {
     "test_on_postgresql.py": "is this",
     "test_own_service.py": "has servers of its own, on both stores",
-    "test_mutants.py": "breaks the text for SQLite",
-    "test_state_machine.py::test_a_service_that_is_wrong_is_found_out": "the same",
+    "test_schemathesis.py": "test_own_service.py has it on both stores",
+    "test_independent_client.py": "test_own_service.py has its cases on both stores",
+    "test_mutants.py": _SQLITE,
+    "test_control_door.py": _REHEARSAL,
+    "test_faults.py": _REHEARSAL,
+    "test_running_it.py": _REHEARSAL,
+    "test_coverage.py": "reads the specification",
+    "test_forgeries.py": "checks signatures",
+    "test_hostile_callers.py": "asks the rehearsal's door and its clients",
+    "test_log_redaction.py": _LOGGED,
+    "test_watching.py": _LOGGED,
+    "test_mcp_clients.py": "the tools are called in test_mcp.py; this is how clients ask for them",
+    "test_openapi.py": "reads the document",
+    "test_serving.py": "starts processes that serve nothing",
+    "test_webhook_addresses.py": "checks addresses before anything is stored",
+    "test_creating_requests.py::test_a_member_that_breaks_its_rule_is_named": _BEFORE,
+    "test_creating_shares.py::test_a_member_that_breaks_its_rule_is_named": _BEFORE,
+    "test_creating_shares.py::test_what_is_not_a_json_object_is_a_validation_failure": _BEFORE,
+    "test_events.py::test_an_endpoint_is_https_or_http_on_this_machine": _BEFORE,
+    "test_events.py::test_and_nothing_else": _BEFORE,
+    "test_gateway.py::test_a_body_may_be_nested_but_not_without_an_end": _BEFORE,
+    "test_gateway.py::test_no_other_route_exists": _BEFORE,
+    "test_mcp.py::test_errors_are_those_of_json_rpc": _BEFORE,
+    "test_mcp.py::test_headers_are_what_the_transport_wants": _BEFORE,
+    "test_recipients.py::test_there_is_nothing_else": _BEFORE,
+    "test_our_client.py::test_a_share_meets_each_fault_of_the_plan_once": _REHEARSAL,
+    "test_state_machine.py::test_a_service_that_is_wrong_is_found_out": _SQLITE,
     f"{_IN_FLIGHT}[shares.committed]": (
         "PostgreSQL's locks end with the commit: from then on the call is replayed"
     ),
     "test_keys.py::test_of_every_secret_that_arrives_the_files_hold_only_hashes": _FILES,
-    "test_running_it.py::test_a_killed_service_comes_back_with_what_it_had_answered": _FILES,
-    "test_running_it.py::test_the_state_file_is_for_its_owner_alone": _FILES,
-    "test_running_it.py::test_no_secret_is_in_the_state_file": _FILES,
-    "test_running_it.py::test_two_services_do_not_share_a_state_file": _FILES,
-    "test_running_it.py::test_a_state_file_that_is_not_ours_is_refused": _FILES,
-    "test_running_it.py::test_stopping_closes_the_port_and_stopping_again_does_nothing": _FILES,
-    "test_running_it.py::test_another_programs_database_is_left_unchanged": _FILES,
     "test_sweeping.py::test_what_expires_ends_without_a_call": _FILES,
     "test_sweeping.py::test_a_rehearsal_sweeps_what_expired_while_it_was_stopped": _FILES,
 }
@@ -39,8 +65,15 @@ LEFT_OUT: Mapping[str, str] = {
 
 
 FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name not in LEFT_OUT)
-PARTS = 4
+PARTS = 2
 """Each has a PostgreSQL of its own: files that share one do not make one each."""
+
+
+def test_what_is_left_out_is_there() -> None:
+    for name in LEFT_OUT:
+        file, _, test = name.partition("[")[0].partition("::")
+        assert not test or f"def {test}(" in (HERE / file).read_text(), name
+        assert (HERE / file).is_file(), name
 
 
 @pytest.mark.timeout(600)
