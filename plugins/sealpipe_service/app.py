@@ -29,7 +29,7 @@ from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .database.access import UnavailableError
 from .early import answer_early
-from .responses import GATEWAY, Response, json_response
+from .responses import GATEWAY, HEADERS, Response, json_response
 from .sweeping import Sweeper
 
 _logger = logging.getLogger(__name__)
@@ -356,5 +356,5 @@ def to_starlette(response: Response) -> StarletteResponse:
     """Return a handler's response as one of Starlette."""
     media_type = "application/json" if response.body else None
     return StarletteResponse(
-        response.body, response.status, dict(response.headers), media_type=media_type
+        response.body, response.status, {**HEADERS, **dict(response.headers)}, media_type=media_type
     )

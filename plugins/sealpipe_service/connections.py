@@ -16,6 +16,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .addresses import Network, name_stranger, read_address
+from .responses import HEADERS
 
 WINDOW_SECONDS: Final = 10.0
 """For a handshake of TLS; for the first head; for each other from its first byte on."""
@@ -88,10 +89,19 @@ class BoundedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP; in the middle of an answer there is nothing to say."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
+            return
+        body = f"{msg}\n".encode("ascii")
+        headers = {**HEADERS, "content-type": "text/plain", "connection": "close"}
+        start = h11.Response(
+            status_code=400,
+            headers=[*headers.items(), ("content-length", str(len(body)))],
+            reason="Bad Request",
+        )
+        for event in (start, h11.Data(body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def is_idle(self) -> bool:
         """Return whether nothing of a request has come, and nothing is answered."""

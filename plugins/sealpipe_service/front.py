@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .addresses import find_caller, read_networks
 from .early import answer_early
+from .responses import HEADERS
 
 
 class Front:
@@ -29,7 +30,8 @@ class Front:
         if scope["type"] == "http":
             caller = find_caller(scope, self._proxies)
             if not (self._has_tls or caller.is_proxy or caller.is_here):
-                await answer_early(PlainTextResponse("use https\n", 403), receive, send)
+                refusal = PlainTextResponse("use https\n", 403, dict(HEADERS))
+                await answer_early(refusal, receive, send)
                 return
             scope = {**scope, "client": (str(caller.address), 0)}
         await self._application(scope, receive, _secured(send) if self._has_tls else send)

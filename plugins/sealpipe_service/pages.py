@@ -7,6 +7,9 @@ Serving a page uses no view. The page then calls the routes outside /v1.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +19,17 @@ from pathlib import Path
 
 from starlette.responses import Response
 
+from . import responses
 from .clock import format_rfc3339
 
 _FOLDER = Path(__file__).resolve().parent / "page"
 _PARTS = ("head", "header")
 
+_SCRIPTS = "script-src 'self'"
 # Only our own scripts and styles; no HTML from strings (Trusted Types), no form target, no frame.
 _POLICY = (
     "default-src 'none'",
-    "script-src 'self'",
+    _SCRIPTS,
     "style-src 'self'",
     "img-src 'self'",
     "connect-src 'self'",
@@ -35,10 +40,8 @@ _POLICY = (
     "trusted-types 'none'",
 )
 HEADERS: Mapping[str, str] = {
+    **responses.HEADERS,
     "content-security-policy": "; ".join(_POLICY),
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": (
@@ -109,7 +112,8 @@ def page(name: str, shown: Shown) -> Response:
             ("where", "A rehearsal on this computer." if shown.is_rehearsal else ""),
         ):
             body = body.replace(f"{{{{{placeholder}}}}}".encode("ascii"), text.encode("ascii"))
-    return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
+    headers = {**HEADERS, "content-security-policy": _allow_map(body)}
+    return Response(body, media_type=_TYPES[Path(name).suffix], headers=headers)
 
 
 def _describe_end(end: datetime) -> str:
@@ -142,4 +146,54 @@ def _files() -> Mapping[str, bytes]:
             for name, body in files.items()
             if name.endswith(".html")
         }
-    return files
+    pages = {name: body for name, body in files.items() if name.endswith(".html")}
+    return {**files, **{name: _pin(body, files) for name, body in pages.items()}}
+
+
+_STYLE = re.compile(rb'<link rel="stylesheet" href="/page/([a-z0-9_]+[.]css)"')
+_SCRIPT = re.compile(rb'<script type="module" src="/page/([a-z0-9_]+[.]js)"')
+_IMPORT = re.compile(rb'from "[.]/([a-z0-9_]+[.]js)"')
+
+
+def _pin(page: bytes, files: Mapping[str, bytes]) -> bytes:
+    """Name the hashes of a page's styles and scripts, so that a browser takes no others.
+
+    Those of what a script imports are in an import map, for an import has no place for one.
+    """
+
+    def pin(match: re.Match[bytes]) -> bytes:
+        return match[0] + b' integrity="%b"' % _hash_of(files[match[1].decode()])
+
+    def pin_all(match: re.Match[bytes]) -> bytes:
+        names = _list_imports(match[1].decode(), files)
+        hashes = {f"/page/{name}": _hash_of(files[name]).decode() for name in names}
+        return _MAP % json.dumps({"integrity": hashes}).encode() + b"\n" + pin(match)
+
+    return _SCRIPT.sub(pin_all, _STYLE.sub(pin, page))
+
+
+_MAP = b'<script type="importmap">%b</script>'
+_MAPPED = re.compile(_MAP.replace(b"%b", b"(.*)"))
+
+
+def _allow_map(page: bytes) -> str:
+    """Return the policy of a page: its import map is the one script that stands in it."""
+    hashes = [base64.b64encode(hashlib.sha256(each).digest()) for each in _MAPPED.findall(page)]
+    allowed = "".join(f" 'sha256-{each.decode()}'" for each in hashes)
+    return HEADERS["content-security-policy"].replace(_SCRIPTS, _SCRIPTS + allowed)
+
+
+def _hash_of(body: bytes) -> bytes:
+    return b"sha384-" + base64.b64encode(hashlib.sha384(body).digest())
+
+
+def _list_imports(script: str, files: Mapping[str, bytes]) -> Sequence[str]:
+    """Return all that a script imports, and what that imports."""
+    found = [script]
+    for name in found:
+        found += [
+            each.decode()
+            for each in dict.fromkeys(_IMPORT.findall(files[name]))
+            if each.decode() not in found
+        ]
+    return found[1:]

@@ -21,6 +21,15 @@ class Response:
     reason: str | None = None
 
 
+HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+"""Headers of every answer; a page has more (see `pages`)."""
+
+
 def as_json(value: object) -> bytes:
     """Return compact JSON, ASCII-escaped only if it holds a lone surrogate (from a fault plan)."""
     try:
