@@ -348,6 +348,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         Setting("log_addresses", "Log the address of each caller.", flag=True),
         Setting(
+            "metrics",
+            "Where to show metrics (OpenMetrics) at /metrics, to all who can reach it.",
+            addresses.parse_listen_address,
+            metavar="ADDRESS:PORT",
+        ),
+        Setting(
             "shutdown_delay",
             "How long to go on serving once told to stop, while /readyz answers 503.",
             parsing.parse_duration,

@@ -37,6 +37,8 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     watching.py        the id of each request of a server, and its line of the log
     routes.py          the names of routes there
     logs.py            what a server tells
+    meters.py          what it counts, in memory that its processes share
+    metrics.py         the numbers as text, and their listener
     sealing.py         the secrets of webhooks, sealed under a key that is not in the database
     administration.py  keys, accounts and custody, for whoever runs it
     database/          the data: what is decided is decided there

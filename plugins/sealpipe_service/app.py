@@ -131,6 +131,7 @@ class _Application:
         try:
             return await answer
         except UnavailableError as error:
+            self._service.log.count("database_errors")
             _logger.warning("%s", error)
             return to_starlette(GATEWAY["unavailable"])
 
@@ -197,6 +198,7 @@ def _ready(service: Service, http_request: HttpRequest) -> Response:  # noqa: AR
     try:
         service.store.now()
     except Exception as error:  # noqa: BLE001  # whatever the driver raises
+        service.log.count("database_errors")
         _logger.warning("the database does not answer: %s", type(error).__name__)
         return json_response(503, {"status": "the database does not answer"})
     return json_response(200, {"status": "ok"})

@@ -1,4 +1,4 @@
-"""What the service tells whoever runs it: events and notes."""
+"""What the service tells whoever runs it: events, notes and numbers."""
 
 from __future__ import annotations
 
@@ -42,3 +42,6 @@ class Journal(Protocol):
 
     def add_note(self, note: Note) -> None:
         """Add a note."""
+
+    def count(self, what: str, *labels: str) -> None:
+        """Count what is no news, for one of the metrics of `meters`."""

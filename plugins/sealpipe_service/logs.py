@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 
 from .clock import format_rfc3339
 from .journal import OWNER_NOTIFIED, Event, Note
+from .meters import Meters
 
 _logger = logging.getLogger("sealpipe_service")
 
@@ -96,6 +97,9 @@ def _log_warning(
 class LoggedJournal:
     """The journal of a server: notes are lines of the log, events go to webhooks alone."""
 
+    def __init__(self, meters: Meters) -> None:
+        self._meters = meters
+
     def add_event(self, event: Event) -> None:
         """Do nothing: its deliveries are queued."""
 
@@ -104,3 +108,7 @@ class LoggedJournal:
         if note.what != OWNER_NOTIFIED:
             about = " ".join(filter(None, (note.about, note.message)))
             _logger.warning("%s: %s", note.what, about)
+
+    def count(self, what: str, *labels: str) -> None:
+        """Count."""
+        self._meters.add(what, *labels)

@@ -1,6 +1,6 @@
 """Starts the processes that serve, starts another where one ends, and ends them all.
 
-It needs no package of others, and none of its processes gets an address of the database in its
+None of its processes gets an address of the database in its
 arguments or variables: see `worker`.
 """
 
@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import FrameType
+
+from .meters import Board
 
 READY = b"ready\n"
 FAILED = b"failed "
@@ -77,12 +79,13 @@ class _Worker:
 def serve(
     settings: ServerSettings,
     listening: socket.socket,
-    workers: int,
+    board: Board,
     environ: Mapping[str, str],
     announce: Callable[[], None],
     delay: float = 0.0,
 ) -> None:
-    """Serve with some processes until SIGINT or SIGTERM, then let them finish open calls.
+    """Serve with a process for each slot of a board until SIGINT or SIGTERM, then let them finish
+    open calls.
 
     `environ` is their environment; `announce` is called once all of them serve. Once it is told to
     stop, it says so at /readyz for `delay` seconds and goes on; then it closes the socket. A second
@@ -91,14 +94,15 @@ def serve(
     """
     line = json.dumps(asdict(settings)).encode() + b"\n"
 
-    def start() -> _Worker:
+    def start(slot: int) -> _Worker:
+        board.starts += 1
         ours, theirs = socket.socketpair()
         with theirs:
-            numbers = [listening.fileno(), theirs.fileno()]
+            descriptors = [listening.fileno(), theirs.fileno(), board.fileno()]
             arguments = [sys.executable, "-P", "-m", __name__.replace("supervising", "worker")]
-            process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours, two numbers
-                [*arguments, *map(str, numbers)],
-                pass_fds=numbers,
+            process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours, numbers
+                [*arguments, *map(str, [*descriptors, slot])],
+                pass_fds=descriptors,
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
             )
@@ -110,7 +114,7 @@ def serve(
     seconds = END_SECONDS
     with _told_to_stop() as stopped:
         try:
-            team += [start() for _ in range(workers)]
+            team += [start(slot) for slot in range(board.slots)]
             _keep(team, start, stopped, announce)
             _tell(team, DRAIN)
             seconds = 0.0 if _wait([], stopped, delay) else END_SECONDS
@@ -120,7 +124,10 @@ def serve(
 
 
 def _keep(
-    team: list[_Worker], start: Callable[[], _Worker], stopped: int, announce: Callable[[], None]
+    team: list[_Worker],
+    start: Callable[[int], _Worker],
+    stopped: int,
+    announce: Callable[[], None],
 ) -> None:
     """Start another worker for one that has ended, until we are told to stop."""
     is_announced = False
@@ -133,7 +140,7 @@ def _keep(
             worker.control.close()
             if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
                 return
-            team[number] = start()
+            team[number] = start(number)
         if not is_announced and all(worker.is_ready for worker in team):
             is_announced = True
             announce()

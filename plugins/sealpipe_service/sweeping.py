@@ -39,7 +39,9 @@ class Sweeper:
                 sweep(self._service)
                 self._service.store.scrub()
                 self._service.deliverer.wake()  # also those of a process that has ended
+                self._service.log.count("sweeps", "done")
             except Exception:
+                self._service.log.count("sweeps", "failed")
                 _logger.exception("sweeping failed; it is tried again")
             if self._is_stopped.wait(self._seconds):
                 return

@@ -1,4 +1,6 @@
-"""Watches the requests of a server: each gets an id, and a line of the log once it is answered."""
+"""Watches the requests of a server: each gets an id, is counted, and has a line of the log once it
+is answered.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from . import routes
 from .addresses import find_caller, read_networks
 from .app import TOLD
+from .meters import NONE, STATUSES, Meters
 
 HEADER = b"x-request-id"
 _LAST = (b"connection", b"close")
@@ -22,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Watch:
-    """An application whose requests are logged.
+    """An application whose requests are logged and counted.
 
     A proxy of these networks names its request in X-Request-ID, and the answer names each. Once the
     service stops, an answer is its connection's last. An address is told only with
@@ -33,12 +36,14 @@ class Watch:
         self,
         application: ASGIApp,
         proxies: Sequence[str],
+        meters: Meters,
         is_stopping: Callable[[], bool] = lambda: False,
         *,
         tells_addresses: bool = False,
     ) -> None:
         self._application = application
         self._proxies = read_networks(proxies)
+        self._meters = meters
         self._is_stopping = is_stopping
         self._tells_addresses = tells_addresses
 
@@ -62,24 +67,37 @@ class Watch:
                 size += len(message.get("body", b""))
             await send(message)
 
+        self._meters.add("requests_in_progress")
         try:
             await self._application({**scope, TOLD: told}, receive, send_named)
         finally:
+            seconds = time.monotonic() - begun
+            method = routes.name_method(scope["method"])
+            route = routes.name_route(routes.split_path(scope["raw_path"]))
+            self._meters.add("requests_in_progress", by=-1)
+            self._meters.add("requests", route, method, name_status(status))
+            self._meters.observe("request_duration_seconds", seconds, route)
             _logger.info(
                 "request",
                 extra={
                     "told": {
                         "request_id": request_id.decode("ascii"),
-                        "method": routes.name_method(scope["method"]),
-                        "route": routes.name_route(routes.split_path(scope["raw_path"])),
+                        "method": method,
+                        "route": route,
                         "status": status,
-                        "milliseconds": round((time.monotonic() - begun) * 1000, 1),
+                        "milliseconds": round(seconds * 1000, 1),
                         "bytes": size,
                         **told,
                         **({"address": str(caller.address)} if self._tells_addresses else {}),
                     }
                 },
             )
+
+
+def name_status(status: int | None) -> str:
+    """Return a status as metrics have it."""
+    text = NONE if status is None else str(status)
+    return text if text in STATUSES else routes.OTHER
 
 
 def _find_id(scope: Scope) -> bytes | None:

@@ -19,7 +19,7 @@ from .database.access import Row, UnavailableError
 from .database.decisions import Store
 from .journal import Journal, Note
 from .public_addresses import Allows
-from .webhook_post import WebhookPost
+from .webhook_post import NOT_SENT, WebhookPost
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 """Seconds to wait after each failed attempt. After the last wait there is one more attempt."""
@@ -142,6 +142,7 @@ class Deliverer:
                 self._start(row)
             wait = self._store.next_delivery()
         except UnavailableError as error:
+            self._log.count("database_errors")
             _logger.warning("%s", error)
             wait = _POLL_SECONDS
         return None if wait is None else min(wait, _POLL_SECONDS)
@@ -179,6 +180,7 @@ class Deliverer:
         except sqlite3.ProgrammingError:  # the store is closed
             return
         except UnavailableError as error:  # it is sent again when its lease has ended
+            self._log.count("database_errors")
             _logger.warning("%s", error)
         finally:
             with self._changed:
@@ -192,6 +194,10 @@ class Deliverer:
         is_retried = not is_accepted and row["attempts"] < len(BACKOFF)
         again_in = BACKOFF[row["attempts"]] if is_retried else None
         state = "delivered" if is_accepted else "waiting" if is_retried else "given-up"
+        is_refused = str(answered).startswith((NOT_SENT, webhooks.SealError.__name__))
+        result = "delivered" if is_accepted else "not_sent" if is_refused else "failed"
+        self._log.count("webhook_deliveries", result)
         settled = self._store.settle_delivery(row["number"], str(answered), state, again_in)
         if settled and state == "given-up":
+            self._log.count("webhook_deliveries_given_up")
             self._log.add_note(Note(self._clock.now(), "webhook.given-up", endpoint.id))

@@ -23,6 +23,9 @@ READ_SECONDS = 10.0
 TOTAL_SECONDS = 10.0
 
 
+NOT_SENT = "not sent: "
+
+
 class RefusedAddressError(Exception):
     """The host has an address that nothing is sent to. Its text is for the operator."""
 
@@ -56,7 +59,7 @@ class WebhookPost:
             # http.client would accept truncated headers as complete
             return TimeoutError.__name__ if self._aborted else status
         except RefusedAddressError as error:
-            return f"not sent: {error}"
+            return f"{NOT_SENT}{error}"
         except (
             OSError,
             http.client.HTTPException,

@@ -1,10 +1,11 @@
-"""A process that serves: `python -m sealpipe_service.worker LISTENING CONTROL`, see `supervising`.
+"""A process that serves: `python -m sealpipe_service.worker LISTENING CONTROL BOARD SLOT`, see
+`supervising`.
 
-Its arguments are the numbers of two descriptors: the socket that all workers accept from, and one
-to the supervisor. There the settings arrive, as a line of JSON; the address of the database may
-hold a password, and arguments and variables are for all to read. A line goes back when it serves.
-It is told there to stop, too; when the other end closes, the supervisor has ended, and so does the
-worker.
+Its arguments are numbers: of three descriptors (the socket that all workers accept from, one to the
+supervisor, the memory of `meters`), and of its slot in that memory. The settings arrive from the
+supervisor, as a line of JSON; the address of the database may hold a password, and arguments and
+variables are for all to read. A line goes back when it serves. It is told there to stop, too; when
+the other end closes, the supervisor has ended, and so does the worker.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .database.decisions import Store
 from .database.opening import open_database
 from .front import Front
 from .logs import LoggedJournal, start_logging
+from .meters import Meters, open_slot
 from .public_addresses import allow_public
 from .sealing import NoKey, WebhookSeals
 from .serving import make_config
@@ -111,13 +113,13 @@ class Server(uvicorn.Server):
         await super().shutdown()
 
 
-def make_service(settings: ServerSettings) -> Service:
+def make_service(settings: ServerSettings, meters: Meters) -> Service:
     """Open the database and return the service. Raises DatabaseError."""
     store = Store(open_database(settings.database, is_checked=True))
     return Service(
         store,
         Clock(),
-        LoggedJournal(),
+        LoggedJournal(meters),
         store.tag() or "svc",
         secrets.token_bytes,
         max_body=MAX_BODY,
@@ -129,7 +131,7 @@ def make_service(settings: ServerSettings) -> Service:
     )
 
 
-def work(listening: socket.socket, control: socket.socket) -> int:
+def work(listening: socket.socket, control: socket.socket, meters: Meters) -> int:
     """Serve until a signal, or until the supervisor has ended; return the exit code."""
     start_logging()
     stream = control.makefile("rwb", buffering=0)
@@ -137,7 +139,7 @@ def work(listening: socket.socket, control: socket.socket) -> int:
     settings = ServerSettings(**read)
     try:
         certificate = None if settings.tls is None else Certificate(*settings.tls)
-        service = make_service(settings)
+        service = make_service(settings, meters)
     except (CertificateError, DatabaseError) as error:
         stream.write(FAILED + f"{error}\n".encode())
         return 1
@@ -146,6 +148,7 @@ def work(listening: socket.socket, control: socket.socket) -> int:
         watched = Watch(
             front,
             settings.proxies,
+            meters,
             lambda: service.is_stopping,
             tells_addresses=settings.logs_addresses,
         )
@@ -188,4 +191,11 @@ def _obey(control: socket.socket, service: Service, server: Server) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(work(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3])))
+    listening_, control_, board_, slot_ = map(int, sys.argv[1:])
+    sys.exit(
+        work(
+            socket.socket(fileno=listening_),
+            socket.socket(fileno=control_),
+            open_slot(board_, slot_),
+        )
+    )

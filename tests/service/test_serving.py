@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sealpipe_service import supervising
 from sealpipe_service.clock import system_clock
 from sealpipe_service.journal import Event, Note
 from sealpipe_service.logs import JsonLines, LoggedJournal
+from sealpipe_service.meters import Board, Meters
 
 
 def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Path) -> None:
@@ -25,12 +27,12 @@ def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Pa
         version="1",
     )
     announced: list[str] = []
-    with socket.socket() as listening:
+    with socket.socket() as listening, closing(Board(2)) as board:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         with pytest.raises(supervising.WorkerError, match="No such file or directory"):
             supervising.serve(
-                settings, listening, 2, dict(os.environ), lambda: announced.append("serving")
+                settings, listening, board, dict(os.environ), lambda: announced.append("serving")
             )
     assert announced == []
 
@@ -65,8 +67,9 @@ def test_an_error_is_logged_by_type_and_place_without_what_it_says() -> None:
 def test_notes_are_logged_and_events_are_not(caplog: pytest.LogCaptureFixture) -> None:
     now = system_clock()
     payload: dict[str, Any] = {"event": "share.deleted", "short_code": "canary"}
-    LoggedJournal().add_event(Event(now, "default", payload))
-    LoggedJournal().add_note(Note(now, "key.compromised", "key", "compromised: revoke"))
+    journal = LoggedJournal(Meters())
+    journal.add_event(Event(now, "default", payload))
+    journal.add_note(Note(now, "key.compromised", "key", "compromised: revoke"))
     assert [record.getMessage() for record in caplog.records] == [
         "key.compromised: key compromised: revoke"
     ]

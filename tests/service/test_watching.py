@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_service import app, gateway, routes
 from sealpipe_service.logs import JsonLines, start_logging
+from sealpipe_service.meters import Meters
 from sealpipe_service.watching import Watch
 from service.callers import Api
 
@@ -84,7 +85,7 @@ def test_a_line_has_the_route_the_key_and_the_outcome_and_no_code(
     service: RunningService, api: Api, lines: list[str]
 ) -> None:
     code = api.created()
-    watched = Watch(app.build(service.service), [])
+    watched = Watch(app.build(service.service), [], Meters())
     credential = api.http.headers["authorization"]
     status, headers, content = ask(
         watched, "GET", f"/v1/shares/{code}", headers=[(b"authorization", credential.encode())]
@@ -107,7 +108,7 @@ def test_a_line_has_the_route_the_key_and_the_outcome_and_no_code(
 
 
 def test_a_line_has_the_reason_of_a_refusal(service: RunningService, lines: list[str]) -> None:
-    watched = Watch(app.build(service.service), [])
+    watched = Watch(app.build(service.service), [], Meters())
     for method, path, reason in (
         ("GET", "/v1/shares", "no_authorization"),
         ("GET", "/links/shares/none", "not-found"),
@@ -130,7 +131,7 @@ def test_a_line_has_the_reason_of_a_refusal(service: RunningService, lines: list
 def test_an_id_is_taken_from_a_proxy_if_it_is_sane(
     service: RunningService, lines: list[str], peer: str, given: bytes, *, is_taken: bool
 ) -> None:
-    watched = Watch(app.build(service.service), ["10.0.0.0/8"])
+    watched = Watch(app.build(service.service), ["10.0.0.0/8"], Meters())
     _, headers, _ = ask(watched, "GET", "/healthz", headers=[(b"x-request-id", given)], peer=peer)
     assert (headers[b"x-request-id"] == given) is is_taken
     assert json.loads(lines.pop())["request_id"] == headers[b"x-request-id"].decode()
@@ -141,13 +142,13 @@ def test_an_address_is_told_only_if_it_is_asked_for(
 ) -> None:
     forwarded = [(b"x-forwarded-for", b"198.51.100.7")]
     for tells in (False, True):
-        watched = Watch(app.build(service.service), ["10.0.0.0/8"], tells_addresses=tells)
+        watched = Watch(app.build(service.service), ["10.0.0.0/8"], Meters(), tells_addresses=tells)
         ask(watched, "GET", "/healthz", headers=forwarded, peer=PROXY)
         assert json.loads(lines.pop()).get("address") == ("198.51.100.7" if tells else None)
 
 
 def test_what_a_caller_makes_up_is_in_no_line(service: RunningService, lines: list[str]) -> None:
-    watched = Watch(app.build(service.service), [])
+    watched = Watch(app.build(service.service), [], Meters())
     header = [(b"authorization", f"Bearer {CANARY}".encode()), (b"user-agent", CANARY.encode())]
     for method, path in (
         ("GET", f"/{CANARY}"),
@@ -173,7 +174,8 @@ def test_a_handler_that_fails_is_logged_without_path_and_value(
         raise ValueError(CANARY)
 
     monkeypatch.setattr(app.share_link, "show_state", fail)
-    status, _, _ = ask(Watch(app.build(service.service), []), "GET", f"/links/shares/{CANARY}")
+    watched = Watch(app.build(service.service), [], Meters())
+    status, _, _ = ask(watched, "GET", f"/links/shares/{CANARY}")
     failure, request = map(json.loads, lines)
     assert (status, request["status"]) == (500, 500)
     assert failure["message"] == "GET /links/shares/{shortCode} failed"

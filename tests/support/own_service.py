@@ -6,6 +6,7 @@ import shlex
 import signal
 import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -61,12 +62,19 @@ class OwnService:
 
     @contextmanager
     def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Run it, and stop it at the end as a machine does that shuts down."""
+        """Run it, and stop it at the end as a machine does that shuts down.
+
+        Its log is read meanwhile, or it would wait for that.
+        """
         process = self.start(*words)
+        reader = threading.Thread(target=process.communicate)
+        reader.start()
         try:
             yield process
         finally:
-            assert stop(process) == 0
+            process.send_signal(signal.SIGTERM)
+            reader.join(PATIENCE)
+            assert process.returncode == 0
 
     def client(self, place: Path) -> Terminal:
         """A client on another machine, with the exports that `init` printed."""

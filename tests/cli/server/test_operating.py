@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,9 +11,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sealpipe_rehearsal.people import Submitter
-from support.own_service import OwnRunning, OwnService, make_own_service
+from support.own_service import (
+    OwnRunning,
+    OwnService,
+    list_workers,
+    make_own_service,
+    wait_for,
+)
 from support.ports import free_port
 from support.terminal import PATIENCE, Terminal
 
@@ -175,3 +184,29 @@ def test_a_copy_has_what_was_there(own: OwnService, client: Terminal) -> None:
     listed = OwnRunning(other)
     assert listed.store.stats("default")[:2] == (1, 0)
     listed.close()
+
+
+def test_metrics_are_summed_over_processes_and_outlive_those_that_are_killed(
+    tmp_path: Path,
+) -> None:
+    own = make_own_service(tmp_path / "service")
+    port = free_port()
+    with (
+        own.running("--workers", "2", "--metrics", f"127.0.0.1:{port}") as process,
+        httpx.Client(trust_env=False) as caller,
+    ):
+
+        def read(name: str) -> float:
+            text = caller.get(f"http://127.0.0.1:{port}/metrics").text
+            families = text_string_to_metric_families(text)
+            samples = [each for family in families for each in family.samples]
+            return sum(each.value for each in samples if each.name == f"sealpipe_{name}")
+
+        for _ in range(20):
+            httpx.get(f"{own.public_url}/healthz", trust_env=False)
+        wait_for(lambda: read("requests_total") == 20)
+        os.kill(list_workers(process)[0], signal.SIGKILL)
+        wait_for(lambda: read("worker_starts_total") == 3)
+        assert read("requests_total") == 20
+        assert read("requests_in_progress") == 0
+        wait_for(lambda: read("sweeps_total") >= 3)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -28,9 +29,10 @@ from sealpipe.parsing import is_loopback
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.secret import Secret
 from sealpipe.version import __version__
-from sealpipe_service import logs, supervising, webhooks
+from sealpipe_service import logs, metrics, supervising, webhooks
 from sealpipe_service.clock import system_clock
 from sealpipe_service.database import migrating, opening
+from sealpipe_service.meters import Board
 from sealpipe_service.sealing import WebhookSeals
 from sealpipe_service.serving import bind
 from sealpipe_service.tls import Certificate, CertificateError
@@ -121,13 +123,13 @@ def run(**values: Any) -> None:
         if tls is not None and Path(tls[1]).stat().st_mode & stat.S_IROTH:
             _log(f"--tls-key: every user of this machine can read it: chmod o= {tls[1]}", "warning")
 
-    with _listen(values) as listening:
+    with _listen(values) as listening, _open_board(values) as board:
         hidden = [each for each in (address, webhook_key) if each is not None]
         try:
             supervising.serve(
                 settings,
                 listening,
-                values["workers"],
+                board,
                 _make_environment(hidden),
                 announce,
                 delay.total_seconds(),
@@ -138,6 +140,24 @@ def run(**values: Any) -> None:
                 remedy="mend that, and run it again",
             ) from None
     _log("stopped")
+
+
+@contextlib.contextmanager
+def _open_board(values: Mapping[str, Any]) -> Iterator[Board]:
+    """Give the processes something to count in, and show it at --metrics. Raises SettingError."""
+    with contextlib.ExitStack() as opened:
+        board = Board(values["workers"])
+        opened.callback(board.close)
+        if values["metrics"] is not None:
+            listening = opened.enter_context(_listen_at("--metrics", *values["metrics"]))
+            started = time.time()
+
+            def text() -> str:
+                total = board.total()
+                return metrics.render(total, __version__, started, board.slots, board.starts)
+
+            opened.enter_context(metrics.serve_metrics(listening, text))
+        yield board
 
 
 def _log(message: str, level: str = "info") -> None:
@@ -219,7 +239,12 @@ def _listen(values: Mapping[str, Any]) -> Iterator[socket.socket]:
         with _listen_at_path(Path(values["socket"])) as sock:
             yield sock
         return
-    host, port = values["listen"]
+    with _listen_at("--listen", *values["listen"]) as sock:
+        yield sock
+
+
+@contextlib.contextmanager
+def _listen_at(option: str, host: str, port: int) -> Iterator[socket.socket]:
     with contextlib.ExitStack() as opened:
         try:
             sock = opened.enter_context(bind(host, port))
@@ -227,7 +252,7 @@ def _listen(values: Mapping[str, Any]) -> Iterator[socket.socket]:
         except OSError as error:
             raise SettingError(
                 f"cannot listen on {host}:{port}: {error.strerror}",
-                remedy="choose another address with --listen",
+                remedy=f"choose another address with {option}",
             ) from None
         yield sock
 

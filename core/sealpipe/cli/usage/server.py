@@ -63,6 +63,7 @@ def init(**values: Any) -> None:
         "webhook_key",
         "webhook_network",
         "log_addresses",
+        "metrics",
         "shutdown_delay",
     ),
     common=COMMON,
