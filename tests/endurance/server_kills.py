@@ -33,7 +33,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -263,9 +263,19 @@ def main() -> int:
         print(f"{count:7} {name}")
     print(f"{load.longest_in_flight:7.2f} s in flight at the longest")
     print(f"{time.monotonic() - began:7.0f} s")
+    for text in sorted(set(_list_errors(killer.said))):
+        print(f"an error was logged: {text}")
     for each in wrong[:20]:
         print(f"WRONG: {each}")
     return 1 if wrong else 0
+
+
+def _list_errors(said: Sequence[str]) -> Iterator[str]:
+    """Give what the log tells of errors that nothing was prepared for."""
+    for line in said:
+        if '"level": "error"' in line:
+            told = json.loads(line)
+            yield f"{told['message']}: {told.get('error')} at {told.get('at', [''])[-1]}"
 
 
 def _of(own: OwnService) -> str:

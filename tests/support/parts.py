@@ -343,17 +343,22 @@ class Postgres:
         """End it in good order: connections are closed, the data is written."""
         self._end(signal.SIGINT)
 
+    def processes(self) -> Sequence[int]:
+        """The process that makes the others, and those."""
+        assert self._server is not None
+        main = self._server.pid
+        children = Path(f"/proc/{main}/task/{main}/children").read_text()
+        return [main, *map(int, children.split())]
+
     def kill(self) -> None:
         """Kill it with all its processes, as a machine that loses power does."""
         assert self._server is not None
         self._server.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self._server.pid, os.WSTOPPED)  # from here on it makes no more of them
-        children = (
-            Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
-        )
+        _, *children = self.processes()
         for child in children:
             with suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
         self._end(signal.SIGKILL)
         # As long as one of them holds the shared memory, another server refuses to start.
         while not all(map(_has_ended, children)):
@@ -374,7 +379,7 @@ class Postgres:
         return done.returncode
 
 
-def _has_ended(process: str) -> bool:
+def _has_ended(process: int) -> bool:
     """Whether a process is gone, or a zombie: one that ends loses its memory before it has let go
     of what it shared.
     """

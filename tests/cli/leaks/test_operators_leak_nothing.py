@@ -8,20 +8,22 @@ import base64
 import json
 import os
 import re
-import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from secrets import token_hex
 
 import httpx
+import psycopg
 import pytest
 
 from sealpipe.wire import keys, tokens
 from sealpipe.wire.link import decode_fragment
 from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from support.commands import SEALPIPE
-from support.leaks import Detector, Found
-from support.own_service import OwnService, list_workers, make_own_service, stop
+from support.leaks import Detector, Found, encodings
+from support.own_service import OwnRunning, OwnService, list_workers, make_own_service, stop
+from support.parts import Postgres, run_postgres
 from support.strace import Watched, watch
 from support.terminal import Terminal
 
@@ -132,11 +134,15 @@ def test_a_custody_secret_that_a_client_makes_is_on_stdout_and_never_at_the_serv
 
 
 def search(own: OwnService, secrets: dict[str, bytes]) -> list[Found]:
-    """Search the files of the database."""
+    """Search the files of the database.
+
+    Its journal is read first, from where what is written goes into the file at any moment.
+    """
     detector = Detector(secrets)
-    files = sorted(own.operator.here.glob("service.db*"))
+    files = sorted(own.operator.here.glob("service.db*"), reverse=True)
     assert files
-    return [found for file in files for found in detector.find(file.read_bytes(), file.name)]
+    read = [(file.read_bytes(), file.name) for file in files]
+    return [found for data, name in read for found in detector.find(data, name)]
 
 
 def test_what_serves_has_the_databases_address_in_no_argument_and_no_variable(
@@ -157,15 +163,86 @@ def test_what_serves_has_the_databases_address_in_no_argument_and_no_variable(
         assert stop(process) == 0
 
 
-def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: Path) -> None:
+STORES = ("SQLite", "PostgreSQL")
+KEEPING_ALL = ("autovacuum=off", "wal_recycle=off")
+"""A PostgreSQL that lets go of nothing by itself, and of what is in its log when it can."""
+
+
+class Kept:
+    """The files of a service's database, whichever it is."""
+
+    def __init__(self, own: OwnService, server: Postgres | None) -> None:
+        self._own = own
+        self._server = server
+
+    def find(self, secrets: dict[str, bytes]) -> set[Found]:
+        """Search all of them: of PostgreSQL its data, its write-ahead log and what it says."""
+        if self._server is None:
+            return set(search(self._own, secrets))
+        self._tell("CHECKPOINT")  # what is in memory only is written
+        files = [file for file in self._server.folder.rglob("*") if file.is_file()]
+        assert len(files) > 500
+        windows = dict(_windows(secrets))
+        kept = ((file.name, file.read_bytes()) for file in files)
+        return {
+            Found(*windows[window], name)
+            for name, data in kept
+            for window in windows
+            if window in data
+        }
+
+    def let_go(self) -> None:
+        """Do what an operator of PostgreSQL can do against what ended rows leave behind."""
+        if self._server is not None:
+            for each in ("VACUUM FULL shares", "SELECT pg_switch_wal()", "CHECKPOINT"):
+                self._tell(each)
+
+    def _tell(self, text: str) -> None:
+        assert self._server is not None
+        with psycopg.connect(self._server.address, autocommit=True) as connection:
+            connection.execute(text.encode())
+
+
+def _windows(secrets: dict[str, bytes]) -> Iterator[tuple[bytes, tuple[str, str]]]:
+    """Give the beginning and the end of each secret in the encodings of a database."""
+    for name, value in secrets.items():
+        for encoding, encoded, size in encodings(value):
+            if encoding.startswith(("raw", "base64", "hex", "UTF-16")):
+                for window in (encoded[:size], encoded[-size:]):
+                    yield window, (name, encoding)
+
+
+@pytest.fixture(params=STORES)
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[OwnService, Kept]]:
+    """A service on either store, and the files of its database."""
+    with ExitStack() as opened:
+        server = None
+        if request.param == "PostgreSQL":
+            server = opened.enter_context(run_postgres(*KEEPING_ALL))
+        address = None if server is None else server.address
+        own = make_own_service(tmp_path / "service", address)
+        yield own, Kept(own, server)
+
+
+def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(
+    kept: tuple[OwnService, Kept], tmp_path: Path
+) -> None:
     """Of what goes through it stays what its owner is shown, while that works; the log is empty of
-    it, and an hour after the end of a share its ciphertext is gone.
+    it, and an hour after the end of a share its ciphertext is gone: from PostgreSQL's files once
+    they were cleared of dead rows.
     """
-    own = make_own_service(tmp_path / "service")
+    own, files = kept
     client = own.client(tmp_path / "client")
-    process = own.start("--workers", "2")
+    own.operator.environ["WEBHOOKS"] = webhook_key = token_hex(32)
+    hook = own.command(
+        *("webhook", "add", "https://hooks.invalid", "--webhook-key", "env:WEBHOOKS")
+    )
+    webhook_secret = re.search(r"whsec_([\w-]{43})", hook.out)
+    assert webhook_secret, hook
+    process = own.start("--workers", "2", "--webhook-key", "env:WEBHOOKS")
     try:
-        title, value, passcode, wrong, answer, agent = (token_hex(16) for _ in range(6))
+        value, passcode, wrong, answer, agent = (token_hex(16) for _ in range(5))
+        title = f"{token_hex(16)}@{token_hex(8)}.example"
         shared = client.sealpipe(
             *["share", "-f", "P=env:VALUE", "--title", title],
             *["--passcode-from", "env:PASS", "--views", "2", "--notify-on", "viewed,denied"],
@@ -179,34 +256,44 @@ def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: P
         assert Recipient().open_link(link, passcode)
         code = link.rpartition("/")[2].partition("#")[0]
         ask_oddly(own, code, agent)
-        ciphertext = read_ciphertext(own)
+        with closing(OwnRunning(own)) as running:
+            (row,) = running.read("SELECT data FROM shares")
+        ended = {"ciphertext": str(row["data"]).encode(), "title": title.encode()}
+        content_key = decode_fragment(link.partition("#")[2])
         assert client.sealpipe("shares", "expire", code, "--yes").code == 0
-        made = client.sealpipe("request", "-a", "P", "--title", title)
+        made = client.sealpipe("request", "-a", "P", "--title", f"for {answer[:4]}")
         Submitter().submit(made.out.strip(), {"P": answer})
         secrets = {
             **find_parts(own.exports["SEALPIPE_API_KEY"]),
-            "content key": base64.urlsafe_b64decode(link.partition("#1")[2] + "="),
+            "content key": content_key,
+            "access token": tokens.access_token(content_key).encode(),
             "passcode": passcode.encode(),
+            "verifier": tokens.passcode_verifier(passcode).encode(),
             "wrong passcode": wrong.encode(),
+            "wrong verifier": tokens.passcode_verifier(wrong).encode(),
             "value": value.encode(),
             "submission": answer.encode(),
+            "webhook secret": webhook_secret[1].encode(),
+            "webhook secret, decoded": base64.urlsafe_b64decode(f"{webhook_secret[1]}="),
+            "webhook key": webhook_key.encode(),
+            "webhook key, decoded": bytes.fromhex(webhook_key),
         }
-        assert search(own, secrets) == []
-        assert search(own, {"ciphertext": ciphertext}), "until then it is there to be found"
-        move_clock(own, HOUR + 1)
+        assert files.find(secrets) == set()
+        there = {each.secret for each in files.find(ended)}
+        assert there == set(ended), "until then it is there to be found"
+        with closing(OwnRunning(own)) as running:
+            running.advance(HOUR + 1)
         assert own.command("purge", "--older-than", "30d").code == 0  # and what time does
-        assert search(own, {"ciphertext": ciphertext}) == []
+        if own.address.startswith("postgresql:"):
+            assert files.find(ended), "PostgreSQL keeps dead rows, and its log: the page says so"
+        files.let_go()
+        assert files.find({**secrets, **ended}) == set()
     finally:
         os.kill(process.pid, 15)
         out, err = process.communicate(timeout=60)
     told = (out + err).encode()
-    seen = {
-        "access token": token_of(link).encode(),
-        "agent": agent.encode(),
-        "address": b"127.0.0.1",
-    }
-    everything = {**secrets, **seen, "ciphertext": ciphertext, "title": title.encode()}
-    assert Detector(everything).find(told) == set()
+    seen = {"agent": agent.encode(), "address": b"127.0.0.1"}
+    assert Detector({**secrets, **ended, **seen}).find(told) == set()
     assert code not in out + err
     lines = [json.loads(line) for line in err.splitlines()]
     assert {line["message"] for line in lines} == {"request", "stopped"}
@@ -221,10 +308,6 @@ def test_a_service_keeps_and_tells_nothing_of_what_it_is_not_to_know(tmp_path: P
     }
 
 
-def token_of(link: str) -> str:
-    return tokens.access_token(decode_fragment(link.partition("#")[2]))
-
-
 def ask_oddly(own: OwnService, code: str, agent: str) -> None:
     """Ask for what there is and what there is not, as strangers do."""
     with httpx.Client(
@@ -232,16 +315,3 @@ def ask_oddly(own: OwnService, code: str, agent: str) -> None:
     ) as stranger:
         for path in (f"/s/{code}", f"/s/{agent}", f"/{agent}?{agent}", f"/v1/shares/{agent}"):
             stranger.get(path, headers={"authorization": f"Bearer svc_sk_live_{agent}"})
-
-
-def read_ciphertext(own: OwnService) -> bytes:
-    with closing(sqlite3.connect(own.operator.here / "service.db")) as database:
-        ((data,),) = database.execute("SELECT data FROM shares").fetchall()
-    return str(data).encode()
-
-
-def move_clock(own: OwnService, seconds: float) -> None:
-    """Let time pass for a service, which has no statement that does so."""
-    with closing(sqlite3.connect(own.operator.here / "service.db")) as database:
-        database.execute("UPDATE clock SET offset_seconds = offset_seconds + ?", [seconds])
-        database.commit()

@@ -50,14 +50,6 @@ def world(server: Postgres) -> Iterator[World]:
     world.store.close()
 
 
-def processes_of(server: Postgres) -> list[int]:
-    """Those that serve connections, and the one that makes them."""
-    assert server._server is not None
-    main = server._server.pid
-    children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    return [main, *map(int, children)]
-
-
 def test_a_killed_database_is_told_at_once_and_used_again_when_it_is_back(
     server: Postgres, world: World
 ) -> None:
@@ -81,7 +73,7 @@ def test_a_database_that_falls_silent_is_given_up(
 ) -> None:
     code = world.share()
     monkeypatch.setattr(postgresql, "ANSWER_SECONDS", 0.5)
-    stopped = processes_of(server)
+    stopped = server.processes()
     for each in stopped:
         os.kill(each, signal.SIGSTOP)
     try:
