@@ -364,7 +364,7 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("name", "The key's name.", default="sealpipe", metavar="NAME"),
         Setting(
             "scope",
-            "A scope, or `all`; may be repeated. Default: shares:write.",
+            "A scope, or `all` as the key of `init` has; may be repeated. Default: shares:write.",
             multiple=True,
             metavar="SCOPE",
         ),

@@ -182,10 +182,10 @@ def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Fi
 
 
 def _describe_capabilities(found: Capabilities) -> Iterator[str]:
-    for table, name, text in _TOLD:
+    for table, name, text, unlimited in _TOLD:
         value = getattr(found, table).get(name)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            yield text.format("no limit of" if value == -1 else value)
+            yield unlimited if value == -1 else text.format(value)
     switched = {
         state: [name for name, on in found.features.items() if on is state]
         for state in (True, False)
@@ -198,14 +198,16 @@ def _describe_capabilities(found: Capabilities) -> Iterator[str]:
 
 
 _TOLD = (
-    ("plan", "name", "{}"),
-    ("key", "organization_id", "organisation {}"),
-    ("key", "custody_level", "custody {}"),
-    ("key", "rate_limit_rpm", "{} requests per minute"),
-    ("limits", "remaining_shares", "{} more shares"),
-    ("limits", "max_days_access_logs", "{} days of access logs"),
+    ("plan", "name", "{}", "no plan"),
+    ("key", "organization_id", "organisation {}", "no organisation"),
+    ("key", "custody_level", "custody {}", "custody unknown"),
+    ("key", "rate_limit_rpm", "{} requests per minute", "any number of requests per minute"),
+    ("limits", "remaining_shares", "{} more shares", "any number of shares"),
+    ("limits", "max_days_access_logs", "{} days of access logs", "access logs for good"),
 )
-"""What is told of the capabilities, if the service gives it: table, member and text."""
+"""What is told of the capabilities, if the service gives it: table, member, text, and what to say
+of -1, which is no limit.
+"""
 
 
 def _make_finding(probe: Probe, result: Response | Failure, scope_results: ScopeResults) -> Finding:

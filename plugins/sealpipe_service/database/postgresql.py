@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import os
 import re
 import ssl
 import time
@@ -255,7 +256,7 @@ class Postgresql:
             transaction.commit()
 
     @contextmanager
-    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[_Claim]:
+    def claim(self, key_id: str, name: str, body_mac: str) -> Iterator[_Claim]:
         """Claim an idempotency key while its create is handled, unless that was done already.
 
         The claim is two locks of the create's transaction, which end with it: also when the process
@@ -263,7 +264,7 @@ class Postgresql:
         """
         with self._transaction(_WRITE) as transaction:
             numbers = {
-                "with_body": number_of("create", key_id, name, body_sha256),
+                "with_body": number_of("create", key_id, name, body_mac),
                 "any_body": number_of("create", key_id, name),
             }
             had = transaction.execute(_CLAIM, numbers).fetchone()
@@ -346,6 +347,8 @@ def read_address(address: str) -> dict[str, Any]:
             "the address is none of a PostgreSQL database",
             "write it as postgresql://USER@HOST/NAME, with :PASSWORD only in a reference",
         )
+    if elsewhere := os.environ.get("PGHOSTADDR"):
+        settings.setdefault("hostaddr", elsewhere)  # there libpq goes, whatever the host is
     hosts = [
         each for name in ("host", "hostaddr") for each in str(settings.get(name, "")).split(",")
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sealpipe.version import __version__
 from sealpipe_rehearsal.people import LinkRefusedError, Recipient, Submitter
 from sealpipe_rehearsal.server import start
 from support.ci_jobs import forked_sealpipe
@@ -173,7 +174,8 @@ def test_a_submitter_cannot_say_who_they_are(
 def test_a_client_is_told_whose_service_it_is(own: OwnService, tmp_path: Path) -> None:
     done = own.client(tmp_path / "client").sealpipe("doctor")
     assert done.code == 0, done
-    assert "your own service" in done.out
+    assert f"your own service: sealpipe server {__version__}" in done.out
+    assert "Enterprise, custody 1, 600 requests per minute, any number of shares, " in done.out
 
 
 def test_addresses_of_a_rehearsal_are_settings_of_the_same_names(own: OwnService) -> None:

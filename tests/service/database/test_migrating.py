@@ -185,6 +185,21 @@ def test_tls_is_verified_where_the_address_leads_over_a_network(
     assert read_address(address).get("sslmode") == mode
 
 
+def test_where_the_environment_leads_elsewhere_it_counts_as_part_of_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    local = "postgresql://ann@localhost/app"
+    monkeypatch.setenv("PGHOSTADDR", "192.0.2.1")  # libpq would go there
+    assert read_address(local)["hostaddr"] == "192.0.2.1"
+    assert read_address(local)["sslmode"] == "verify-full"
+    assert read_address(f"{local}?hostaddr=127.0.0.1").get("sslmode") is None
+    monkeypatch.setenv("PGHOSTADDR", "canary@192.0.2.1")
+    with pytest.raises(AddressError, match="an @, : or / where none belongs"):
+        read_address(local)
+    monkeypatch.setenv("PGHOSTADDR", "")
+    assert read_address(local).get("sslmode") is None
+
+
 def test_a_database_is_described_without_user_and_password() -> None:
     told = describe("postgresql://ann:canary@db.example/app")
     assert told == "PostgreSQL database app at db.example"
