@@ -143,6 +143,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/onepassword/test_end_to_end.py::TestOp::test_storing_shows": _STRACE,
     "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows": _STRACE,
     "tests/cli/server/test_durability.py": _STRACE,
+    "tests/service/database/test_killed_upgrades.py": _KILLS,
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_on_postgresql.py": "what the service stores once more, on PostgreSQL",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",
