@@ -140,6 +140,7 @@ class Call:
     key: Key
     account: Account
     now: float
+    auth_secret: str = field(repr=False)
     codes: tuple[str, ...] = ()
 
 

@@ -38,7 +38,8 @@ def create(
     """
     service, http_request = call.service, call.http_request
     name = idempotency.read_key(http_request.header("idempotency-key"))
-    with idempotency.claim(service.store, call.key.key_id, name, http_request.body) as creating:
+    caller = (call.key.key_id, call.auth_secret)
+    with idempotency.claim(service.store, *caller, name, http_request.body) as creating:
         if creating.replay is not None:
             return Response(200, creating.replay)
         service.reach(f"{table}.begun")

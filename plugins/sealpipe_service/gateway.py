@@ -129,7 +129,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
         refuse_at_gateway("not_usable")
     http_request.told["key"] = key.key_id
     service.store.use(key.key_id, row["now"], key.last_used_at)
-    return Call(service, http_request, key, account, row["now"])
+    return Call(service, http_request, key, account, row["now"], credential.auth_secret)
 
 
 def _record_compromise(service: Service, key_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,15 +20,19 @@ def read_key(header: str | None) -> str:
 
 
 @contextmanager
-def claim(store: Store, key_id: str, name: str, body: bytes) -> Iterator[Creating]:
+def claim(
+    store: Store, key_id: str, auth_secret: str, name: str, body: bytes
+) -> Iterator[Creating]:
     """Claim an idempotency key while its call is handled.
 
     Refuses with 105 if it was used with another body (finished or in flight), with 106 if the same
-    call is still in flight. The hash is over the raw bytes, never over parsed JSON.
+    call is still in flight. The hash is over the raw bytes, never over parsed JSON. It takes the
+    caller's secret, which the database does not have: a request's body has the passcode in it, and
+    whoever copied the database could check guesses.
     """
-    body_sha256 = hashlib.sha256(body).hexdigest()
+    body_mac = hmac.digest(auth_secret.encode(), body, "sha256").hex()
     try:
-        with store.claim(key_id, name, body_sha256) as creating:
+        with store.claim(key_id, name, body_mac) as creating:
             yield creating
     except OtherBodyError:
         refuse("idempotency_other_body")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -186,3 +187,21 @@ def test_of_a_passcode_only_the_hash_is_kept(service: RunningService, api: Api) 
     hashes = {row["passcode_sha256"] for row in kept}
     assert len(hashes) == 2, "each has to be guessed by itself"
     assert hashlib.sha256(b"correct horse battery").hexdigest() not in hashes
+
+
+def test_no_record_of_a_body_tells_whether_a_guessed_passcode_was_in_it(
+    service: RunningService, api: Api
+) -> None:
+    made = api.ask("k", passcode="correct horse battery")
+    assert made.status_code == 201
+    (record,) = service.service.database.rows("SELECT * FROM idempotency", {})
+    guess = made.request.content  # all else of a body stands in the tables
+    assert b"correct horse battery" in guess
+    (key,) = service.service.database.rows("SELECT * FROM keys", {})
+    known = ["", *(str(value) for value in dict(key).values())]
+    for hashed in (
+        hashlib.sha256(guess).hexdigest(),
+        *(hmac.digest(each.encode(), guess, "sha256").hex() for each in known),
+    ):
+        assert hashed not in [str(value) for value in dict(record).values()]
+    assert len(record["body_mac"]) == 64

@@ -156,8 +156,8 @@ def test_a_limit_is_corrected_as_in_the_lists(
     for _ in range(101):
         extended.service.database.rows(
             "INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, platform, "
-            "failed_passcode, signed_in)"
-            " VALUES (:share, :now, '2026-01-01T00:00:00Z', '::1', 'Linux', 0, 0)",
+            "failed_passcode, signed_in, space)"
+            " VALUES (:share, :now, '2026-01-01T00:00:00Z', '::1', 'Linux', 0, 0, 'default')",
             {"share": share["number"], "now": now},
         )
     told = log(api, code, f"?limit={limit}").json()

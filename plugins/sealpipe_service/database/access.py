@@ -32,7 +32,7 @@ class Claim(Protocol):
 
     @property
     def replay(self) -> Row | None:
-        """The record of a create that was done under this key: `body_sha256` and `answer`."""
+        """The record of a create that was done under this key: `body_mac` and `answer`."""
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Create."""
@@ -54,7 +54,7 @@ class Database(Protocol):
     def write_quickly(self) -> AbstractContextManager[Transaction]:
         """Change what a failing machine may lose (rates, marks), without waiting for disks."""
 
-    def claim(self, key_id: str, name: str, body_sha256: str) -> AbstractContextManager[Claim]:
+    def claim(self, key_id: str, name: str, body_mac: str) -> AbstractContextManager[Claim]:
         """Claim an idempotency key while its create is handled, unless that was done already.
 
         Raises InFlightError.

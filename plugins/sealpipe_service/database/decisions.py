@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clock import format_rfc3339, from_timestamp
+from ..plans import PLANS
 from .access import Claim, Database, Row, Transaction
 
 BURST = 2
@@ -24,6 +25,7 @@ _ROUNDING = 6
 CACHE_SECONDS = 30
 """How long calls may still see the plan as it was (specification: Limits, Plan cache delay)."""
 LAST_USED_SECONDS = 60
+DAY = 24 * 60 * 60
 
 _SWEEP = "sweep"
 """Who changes many rows takes turns: two that meet in another order would wait for each other."""
@@ -217,17 +219,17 @@ class Store:
     # -- creates
 
     @contextmanager
-    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[Creating]:
+    def claim(self, key_id: str, name: str, body_mac: str) -> Iterator[Creating]:
         """Claim an idempotency key while its create is handled.
 
         Raises InFlightError if a create under it is in flight, OtherBodyError if one with another
         body is done.
         """
-        with self._database.claim(key_id, name, body_sha256) as claim:
+        with self._database.claim(key_id, name, body_mac) as claim:
             done = claim.replay
-            if done is not None and done["body_sha256"] != body_sha256:
+            if done is not None and done["body_mac"] != body_mac:
                 raise OtherBodyError
-            yield Creating(claim, key_id, name, body_sha256)
+            yield Creating(claim, key_id, name, body_mac)
 
     # -- shares
 
@@ -456,7 +458,7 @@ class Store:
     # -- what time does
 
     def sweep(self) -> Sequence[Row]:
-        """End what has expired, and drop what is not kept any longer.
+        """End what has expired, and drop what is not kept any longer; `scrub` then.
 
         Return the shares that have expired, for those who asked to be told.
         """
@@ -474,15 +476,18 @@ class Store:
                     for space, by in _count_by_space(swept):
                         transaction.change("count_ended", of=what, in_space=space, by=by)
         with self._database.write(alone=_SWEEP) as transaction:
-            dropped = transaction.change("drop_records") + transaction.change("drop_deliveries")
-            while some := transaction.change("drop_ciphertext"):
-                dropped += some
-        if dropped:
-            self.scrub()
+            for each in ("drop_records", "drop_deliveries"):
+                transaction.change(each)
+            while transaction.change("drop_ciphertext"):
+                pass
+            for plan, limits in PLANS.items():
+                kept = {"of_plan": plan, "older_than": float(limits.access_log_days * DAY)}
+                while transaction.change("drop_accesses", **kept):
+                    pass
         return expired
 
     def purge(self, older_than: float) -> tuple[int, int]:
-        """Delete requests that ended so many seconds ago, with their submissions.
+        """Delete requests that ended so many seconds ago, with their submissions; `scrub` then.
 
         Return how many of both.
         """
@@ -499,10 +504,7 @@ class Store:
                     )
             requests += len(gone)
             if not gone:
-                break
-        if requests:
-            self.scrub()
-        return requests, submissions
+                return requests, submissions
 
     def scrub(self) -> None:
         """Leave nothing in the database's journal of what was dropped, by a killed process too."""
@@ -512,9 +514,9 @@ class Store:
 class Creating:
     """A create whose idempotency key is claimed."""
 
-    def __init__(self, claim: Claim, key_id: str, name: str, body_sha256: str) -> None:
+    def __init__(self, claim: Claim, key_id: str, name: str, body_mac: str) -> None:
         self._claim = claim
-        self._record = {"key_id": key_id, "name": name, "body_sha256": body_sha256}
+        self._record = {"key_id": key_id, "name": name, "body_mac": body_mac}
 
     @property
     def replay(self) -> bytes | None:
@@ -598,6 +600,7 @@ def _add_access(transaction: Transaction, share: Row, access: Access, *, is_righ
         "user_agent": access.user_agent,
         "failed_passcode": int(not is_right),
         "signed_in": 0,
+        "space": share["space"],
     }
     transaction.change("add_access", **values)
 

@@ -182,7 +182,7 @@ class Sqlite:
             yield transaction
 
     @contextmanager
-    def claim(self, key_id: str, name: str, body_sha256: str) -> Iterator[_Claim]:
+    def claim(self, key_id: str, name: str, body_mac: str) -> Iterator[_Claim]:
         """Claim an idempotency key while its create is handled, unless that was done already.
 
         The claim is a row with its owner, so that no other process handles the same create. A row
@@ -191,10 +191,10 @@ class Sqlite:
         where, me = {"key": key_id, "under": name}, self._owners.me
         with self.write_quickly() as transaction:
             # The mark before the record: who creates records first and then removes its mark.
-            self._remove_dead(transaction, where, body_sha256)
+            self._remove_dead(transaction, where, body_mac)
             replay = transaction.row("replay", **where)
             if replay is None:
-                mark = {"key_id": key_id, "name": name, "body_sha256": body_sha256}
+                mark = {"key_id": key_id, "name": name, "body_mac": body_mac}
                 transaction.change("mark", **mark, owner=me)
         try:
             yield _Claim(self, replay)
@@ -211,13 +211,13 @@ class Sqlite:
             self._left_marks.append(where)
 
     def _remove_dead(
-        self, transaction: Transaction, where: Mapping[str, str], body_sha256: str
+        self, transaction: Transaction, where: Mapping[str, str], body_mac: str
     ) -> None:
         marked = transaction.row("marked", **where)
         if marked is None:
             return
         if self._owners.lives(marked["owner"]):
-            raise InFlightError(same_body=marked["body_sha256"] == body_sha256)
+            raise InFlightError(same_body=marked["body_mac"] == body_mac)
         transaction.change("unmark", **where, by=marked["owner"])
 
     def run_text(self, text: str, values: Mapping[str, object] | None = None) -> Sequence[Row]:

@@ -10,7 +10,7 @@ SCHEMA: tuple[str, ...] = (
         "AUTOINCREMENT, share BIGINT NOT NULL, accessed DOUBLE NOT NULL, "
         "accessed_at TEXT NOT NULL, accessed_ip TEXT NOT NULL, platform TEXT NOT "
         "NULL, user_agent TEXT, failed_passcode BIGINT NOT NULL, signed_in BIGINT "
-        "NOT NULL )"
+        "NOT NULL, space TEXT NOT NULL )"
     ),
     (
         "CREATE TABLE accounts ( number INTEGER NOT NULL PRIMARY KEY "
@@ -35,12 +35,12 @@ SCHEMA: tuple[str, ...] = (
     ),
     (
         "CREATE TABLE idempotency ( key_id TEXT NOT NULL, name TEXT NOT NULL, "
-        "body_sha256 TEXT NOT NULL, answer BLOB NOT NULL, created_at DOUBLE NOT "
+        "body_mac TEXT NOT NULL, answer BLOB NOT NULL, created_at DOUBLE NOT "
         "NULL, PRIMARY KEY (key_id, name) )"
     ),
     (
         "CREATE TABLE in_flight ( key_id TEXT NOT NULL, name TEXT NOT NULL, "
-        "body_sha256 TEXT NOT NULL, owner BIGINT NOT NULL, PRIMARY KEY (key_id, "
+        "body_mac TEXT NOT NULL, owner BIGINT NOT NULL, PRIMARY KEY (key_id, "
         "name) )"
     ),
     (
@@ -103,6 +103,7 @@ SCHEMA: tuple[str, ...] = (
         "NULL, rotated_at DOUBLE, UNIQUE (id) )"
     ),
     "CREATE INDEX accesses_of ON accesses (share, number)",
+    "CREATE INDEX accesses_old ON accesses (space, accessed)",
     "CREATE INDEX accounts_by_name ON accounts (name, number)",
     (
         "CREATE INDEX deliveries_due ON deliveries (due, number) WHERE due IS NOT "
@@ -377,17 +378,17 @@ STATEMENTS: Mapping[str, str] = {
     "views": "SELECT views.day, views.count FROM views WHERE views.space = :in_space",
     "add_access": (
         "INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, "
-        "platform, user_agent, failed_passcode, signed_in) VALUES (:share, "
+        "platform, user_agent, failed_passcode, signed_in, space) VALUES (:share, "
         ":accessed, :accessed_at, :accessed_ip, :platform, :user_agent, "
-        ":failed_passcode, :signed_in)"
+        ":failed_passcode, :signed_in, :space)"
     ),
     "accesses": (
         "SELECT accesses.number, accesses.share, accesses.accessed, "
         "accesses.accessed_at, accesses.accessed_ip, accesses.platform, "
-        "accesses.user_agent, accesses.failed_passcode, accesses.signed_in FROM "
-        "accesses WHERE accesses.share = :of_share AND accesses.number < :before "
-        "AND accesses.accessed BETWEEN :since AND :until ORDER BY accesses.number "
-        "DESC LIMIT :most OFFSET 0"
+        "accesses.user_agent, accesses.failed_passcode, accesses.signed_in, "
+        "accesses.space FROM accesses WHERE accesses.share = :of_share AND "
+        "accesses.number < :before AND accesses.accessed BETWEEN :since AND "
+        ":until ORDER BY accesses.number DESC LIMIT :most OFFSET 0"
     ),
     "add_request": (
         "INSERT INTO requests (short_code, space, owner, key_id, created_at, "
@@ -529,23 +530,23 @@ STATEMENTS: Mapping[str, str] = {
         "requests.number DESC LIMIT :most OFFSET :skipped"
     ),
     "replay": (
-        "SELECT idempotency.body_sha256, idempotency.answer FROM idempotency "
-        "WHERE idempotency.key_id = :key AND idempotency.name = :under AND "
+        "SELECT idempotency.body_mac, idempotency.answer FROM idempotency WHERE "
+        "idempotency.key_id = :key AND idempotency.name = :under AND "
         "idempotency.created_at > (clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock)) - 86400.0"
     ),
     "record": (
-        "INSERT INTO idempotency (key_id, name, body_sha256, answer, created_at) "
-        "VALUES (:key_id, :name, :body_sha256, :answer, :created_at) ON CONFLICT "
-        "(key_id, name) DO UPDATE SET body_sha256 = excluded.body_sha256, answer "
-        "= excluded.answer, created_at = excluded.created_at"
+        "INSERT INTO idempotency (key_id, name, body_mac, answer, created_at) "
+        "VALUES (:key_id, :name, :body_mac, :answer, :created_at) ON CONFLICT "
+        "(key_id, name) DO UPDATE SET body_mac = excluded.body_mac, answer = "
+        "excluded.answer, created_at = excluded.created_at"
     ),
     "mark": (
-        "INSERT INTO in_flight (key_id, name, body_sha256, owner) VALUES "
-        "(:key_id, :name, :body_sha256, :owner)"
+        "INSERT INTO in_flight (key_id, name, body_mac, owner) VALUES (:key_id, "
+        ":name, :body_mac, :owner)"
     ),
     "marked": (
-        "SELECT in_flight.owner, in_flight.body_sha256 FROM in_flight WHERE "
+        "SELECT in_flight.owner, in_flight.body_mac FROM in_flight WHERE "
         "in_flight.key_id = :key AND in_flight.name = :under"
     ),
     "unmark": (
@@ -592,6 +593,14 @@ STATEMENTS: Mapping[str, str] = {
         "DELETE FROM deliveries WHERE deliveries.due IS NULL AND "
         "deliveries.number <= (SELECT max(newest.number) AS max_1 FROM deliveries "
         "AS newest) - 2000"
+    ),
+    "drop_accesses": (
+        "DELETE FROM accesses WHERE accesses.number IN (SELECT accesses.number "
+        "FROM accounts JOIN accesses ON accesses.space = accounts.name WHERE "
+        "accounts.number IN (SELECT max(accounts.number) AS max_1 FROM accounts "
+        'GROUP BY accounts.name) AND accounts."plan" = :of_plan AND '
+        "accesses.accessed <= (clock_timestamp() + (SELECT clock.offset_seconds "
+        "FROM clock)) - :older_than LIMIT 1000 OFFSET 0)"
     ),
     "drop_records": (
         "DELETE FROM idempotency WHERE idempotency.created_at <= "

@@ -530,7 +530,7 @@ def _creates(insert: Insert) -> Mapping[str, Statement]:
     mark, mark_columns = _insert(insert, in_flight)
     return {
         "replay": Statement(
-            select(idempotency.c.body_sha256, idempotency.c.answer).where(
+            select(idempotency.c.body_mac, idempotency.c.answer).where(
                 recorded, idempotency.c.created_at > NOW - fixed(float(IDEMPOTENCY_SECONDS))
             )
         ),
@@ -538,14 +538,12 @@ def _creates(insert: Insert) -> Mapping[str, Statement]:
         "record": Statement(
             record.on_conflict_do_update(
                 index_elements=["key_id", "name"],
-                set_={
-                    name: record.excluded[name] for name in ("body_sha256", "answer", "created_at")
-                },
+                set_={name: record.excluded[name] for name in ("body_mac", "answer", "created_at")},
             ),
             columns,
         ),
         "mark": Statement(mark, mark_columns),
-        "marked": Statement(select(in_flight.c.owner, in_flight.c.body_sha256).where(marked)),
+        "marked": Statement(select(in_flight.c.owner, in_flight.c.body_mac).where(marked)),
         "unmark": Statement(delete(in_flight).where(marked, in_flight.c.owner == bindparam("by"))),
     }
 
@@ -573,6 +571,19 @@ def _sweeping() -> Mapping[str, Statement]:
             ),
             shares.c.ended_at.is_not(None),
             shares.c.data.is_not(None),
+        )
+        .limit(fixed(PER_SWEEP))
+        .offset(fixed(0))
+    )
+    # What calls see within the next half a minute: a plan that keeps less hides them first.
+    latest = select(func.max(accounts.c.number)).group_by(accounts.c.name)
+    old_accesses = (
+        select(accesses.c.number)
+        .select_from(accounts.join(accesses, accesses.c.space == accounts.c.name))
+        .where(
+            accounts.c.number.in_(latest),
+            accounts.c.plan == bindparam("of_plan"),
+            accesses.c.accessed <= NOW - typed("older_than", Double()),
         )
         .limit(fixed(PER_SWEEP))
         .offset(fixed(0))
@@ -612,6 +623,7 @@ def _sweeping() -> Mapping[str, Statement]:
                 <= select(func.max(newest.c.number)).scalar_subquery() - fixed(FINISHED_DELIVERIES),
             )
         ),
+        "drop_accesses": Statement(delete(accesses).where(accesses.c.number.in_(old_accesses))),
         "drop_records": Statement(
             delete(idempotency).where(
                 idempotency.c.created_at <= NOW - fixed(float(RECORD_SECONDS))

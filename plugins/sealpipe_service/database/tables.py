@@ -225,14 +225,17 @@ accesses = _make(
     _text("user_agent", nullable=True),
     _whole("failed_passcode"),
     _whole("signed_in"),
+    _text("space"),
 )
+"""The access logs of shares, for as long as the plan of the share's space keeps them."""
 Index("accesses_of", accesses.c.share, accesses.c.number)
+Index("accesses_old", accesses.c.space, accesses.c.accessed)
 
 idempotency = _make(
     "idempotency",
     _text("key_id"),
     _text("name"),
-    _text("body_sha256"),
+    _text("body_mac"),
     Column("answer", LargeBinary, nullable=False),
     _time("created_at"),
     PrimaryKeyConstraint("key_id", "name"),
@@ -243,7 +246,7 @@ in_flight = _make(
     "in_flight",
     _text("key_id"),
     _text("name"),
-    _text("body_sha256"),
+    _text("body_mac"),
     _whole("owner"),
     PrimaryKeyConstraint("key_id", "name"),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe_service.database.access import Database, Row
-from sealpipe_service.database.decisions import Opening, Store
+from sealpipe_service.database.decisions import Access, Opening, Store
 from sealpipe_service.database.sqlite import Sqlite
 
 TOKEN, VERIFIER = "t" * 43, "v" * 43
@@ -175,9 +175,9 @@ class World:
         assert row is not None
         return row
 
-    def open(self, code: str, verifier: str | None = None) -> Opening:
+    def open(self, code: str, verifier: str | None = None, access: Access | None = None) -> Opening:
         proof = None if verifier is None else digest(verifier)
-        return self.store.open_share(code, digest(TOKEN), proof, None)
+        return self.store.open_share(code, digest(TOKEN), proof, access)
 
     def delete(self, code: str) -> bool:
         ended = self.store.delete_share("acme", code, b"{}", lambda *_: True, lambda: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealpipe_service.database.access import InFlightError
-from sealpipe_service.database.decisions import OtherBodyError, QuotaError
+from sealpipe_service.database.decisions import Access, OtherBodyError, QuotaError
 from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest
 
 
@@ -88,6 +88,24 @@ def test_an_ended_share_has_no_ciphertext_after_an_hour(world: World) -> None:
     row, reason = world.store.share_at_link(code)
     assert row is not None
     assert (row["data"], row["title"], reason) == (None, None, "views")
+
+
+@pytest.mark.parametrize(("plan", "days"), [("business", 90), ("enterprise", 365)])
+def test_access_logs_go_when_the_plan_of_the_space_keeps_them_no_longer(
+    world: World, plan: str, days: int
+) -> None:
+    world.store.change_account("acme", PLAN, lambda now: {**now, "plan": plan}, at_once=True)
+    code = world.share()
+    opened = world.open(code, access=Access("192.0.2.7", "web", None)).share
+    assert opened is not None
+    number = opened["number"]
+    bounds = {"before": 2**62, "since": 0.0, "until": 1e12}
+    world.clock.pass_by(days * 24 * HOUR - 1)
+    world.store.sweep()
+    assert len(world.store.accesses(number, bounds, 9)) == 1
+    world.clock.pass_by(1)
+    world.store.sweep()
+    assert world.store.accesses(number, bounds, 9) == []
 
 
 def test_a_share_is_deleted_once_and_its_event_queued_for_each_endpoint(world: World) -> None:

@@ -161,6 +161,7 @@ def test_file_and_journal_are_its_owners_alone_and_keep_no_ciphertext(file: Path
         world.open(code)
         world.clock.pass_by(HOUR)
         world.store.sweep()
+        world.store.scrub()
         assert {path.stat().st_mode & 0o777 for path in file.parent.iterdir()} == {0o600}
         assert b"canary" not in b"".join(path.read_bytes() for path in file.parent.iterdir())
         assert store.share_at_link(code)[1] == "views"

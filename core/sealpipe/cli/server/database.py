@@ -68,6 +68,7 @@ def purge(**values: Any) -> None:
     with open_store(values) as store:
         store.sweep()
         requests, submissions = store.purge(older_than.total_seconds())
+        store.scrub()
     if values["output"] == "json":
         render.print_json({"requests": requests, "submissions": submissions})
         return

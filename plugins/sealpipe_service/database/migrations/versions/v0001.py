@@ -27,10 +27,12 @@ def upgrade() -> None:
         sa.Column("user_agent", sa.Text(), nullable=True),
         sa.Column("failed_passcode", sa.BigInteger(), nullable=False),
         sa.Column("signed_in", sa.BigInteger(), nullable=False),
+        sa.Column("space", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("number"),
         sqlite_autoincrement=True,
     )
     op.create_index("accesses_of", "accesses", ["share", "number"], unique=False)
+    op.create_index("accesses_old", "accesses", ["space", "accessed"], unique=False)
     op.create_table(
         "accounts",
         sa.Column(
@@ -106,7 +108,7 @@ def upgrade() -> None:
         "idempotency",
         sa.Column("key_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("body_sha256", sa.Text(), nullable=False),
+        sa.Column("body_mac", sa.Text(), nullable=False),
         sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "name"),
@@ -116,7 +118,7 @@ def upgrade() -> None:
         "in_flight",
         sa.Column("key_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("body_sha256", sa.Text(), nullable=False),
+        sa.Column("body_mac", sa.Text(), nullable=False),
         sa.Column("owner", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "name"),
         sqlite_autoincrement=True,
