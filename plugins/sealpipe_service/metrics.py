@@ -24,7 +24,7 @@ def render(cells: Sequence[int], version: str, started: float, workers: int, sta
     for name, kind, text, value in (
         ("sealpipe_workers", "gauge", "Processes that serve.", f" {workers}"),
         ("sealpipe_worker_starts", "counter", "Processes that were started.", f"_total {starts}"),
-        ("sealpipe_build", "info", "The program.", f'_info{{version="{version}"}} 1'),
+        ("sealpipe_build_info", "gauge", "The program.", f'{{version="{version}"}} 1'),
         ("process_start_time_seconds", "gauge", "Start, since 1970.", f" {started:.3f}"),
     ):
         lines += [f"# TYPE {name} {kind}", f"# HELP {name} {text}", f"{name}{value}"]
