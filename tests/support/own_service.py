@@ -51,14 +51,20 @@ class OwnService:
         return self.operator.sealpipe("server", *words, "--database", self.database)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Run it, until it says that it serves."""
+        """Run it, until it says that it serves.
+
+        Its processes may have answered by then, and logged it.
+        """
         where = self.public_url.partition("://")[2]
         options = ["--database", self.database, "--public-url", self.public_url]
         process = self.operator.start("server", "run", *options, "--listen", where, *words)
         assert process.stderr is not None
-        said = process.stderr.readline()
-        assert SERVING in said, (said, process.communicate(timeout=PATIENCE))
-        return process
+        said = []
+        for line in iter(process.stderr.readline, ""):
+            said.append(line)
+            if SERVING in line:
+                return process
+        raise AssertionError((said, process.communicate(timeout=PATIENCE)))
 
     @contextmanager
     def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:
