@@ -49,42 +49,31 @@ def how(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def of_the_sdk(
+def one_service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, how: str
 ) -> Iterator[OwnRunning]:
-    address = make_database(request, "sdk") if "PostgreSQL" in how else None
-    yield from running(tmp_path_factory.mktemp("crs"), how, address, "--tag", "crs")
-
-
-@pytest.fixture(scope="module")
-def of_the_plugin(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, how: str
-) -> Iterator[OwnRunning]:
-    address = make_database(request, "plugin") if "PostgreSQL" in how else None
-    yield from running(tmp_path_factory.mktemp("svc"), how, address)
-
-
-def make_database(request: pytest.FixtureRequest, name: str) -> str:
-    """An empty database of its own, of nobody else."""
-    server: Postgres = request.getfixturevalue("postgres")
-    with psycopg.connect(server.address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.address.replace("/postgres?", f"/{name}?")
-
-
-def running(place: Path, how: str, address: str | None, *words: str) -> Iterator[OwnRunning]:
-    own = make_own_service(place / "service", address, *words)
+    """With the tag that the SDK wants."""
+    address = make_database(request) if "PostgreSQL" in how else None
+    own = make_own_service(tmp_path_factory.mktemp("own") / "service", address, "--tag", "crs")
     with own.running("--workers", "4" if "four" in how else "1"):
         service = OwnRunning(own)
         yield service
         service.close()
 
 
+def make_database(request: pytest.FixtureRequest) -> str:
+    """An empty database of its own, of nobody else."""
+    server: Postgres = request.getfixturevalue("postgres")
+    with psycopg.connect(server.address, autocommit=True) as connection:
+        connection.execute(b"CREATE DATABASE own")
+    return server.address.replace("/postgres?", "/own?")
+
+
 @pytest.fixture
-def service(of_the_sdk: OwnRunning) -> OwnRunning:
-    of_the_sdk.reset()
-    of_the_sdk.set_account(requests_per_minute=100_000)
-    return of_the_sdk
+def service(one_service: OwnRunning) -> OwnRunning:
+    one_service.reset()
+    one_service.set_account(requests_per_minute=100_000)
+    return one_service
 
 
 def test_no_answer_is_out_of_shape(service: OwnRunning) -> None:
@@ -100,6 +89,6 @@ def extended() -> None:
 
 
 @pytest.fixture
-def sealpipe_rehearsal(of_the_plugin: OwnRunning, tmp_path: Path) -> Iterator[Rehearsal]:
-    with Rehearsal(of_the_plugin, lambda: tmp_path) as found:  # type: ignore[arg-type]
+def sealpipe_rehearsal(one_service: OwnRunning, tmp_path: Path) -> Iterator[Rehearsal]:
+    with Rehearsal(one_service, lambda: tmp_path) as found:  # type: ignore[arg-type]
         yield found
