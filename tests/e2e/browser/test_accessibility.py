@@ -1,8 +1,14 @@
-"""Every state of every page: for keyboard and screen reader (axe-core), on a phone's width, in
-light and dark.
+"""Every state of every page, wide and on a phone, in light and dark: for keyboard and screen reader
+(axe-core), on a phone's width, and as a picture.
+
+SEALPIPE_TESTS_SCREENSHOTS names a folder that keeps the pictures, to be looked at; without it they
+are taken all the same.
 """
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 
@@ -12,18 +18,34 @@ from e2e.browser.states import STATES, Stage
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 
+SEEN = {
+    "wide-light": (WIDE, False),
+    "wide-dark": (WIDE, True),
+    "phone-light": (PHONE, False),
+    "phone-dark": (PHONE, True),
+}
+
 
 @pytest.mark.parametrize("state", STATES)
-def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
-    browser: Browser, job: Job, extended: RunningService, state: str
+def test_axe_finds_nothing_nothing_is_wider_than_a_phone_and_each_look_is_another(
+    browser: Browser, job: Job, extended: RunningService, state: str, tmp_path: Path
 ) -> None:
-    told = STATES[state](Stage(browser, job, extended))
-    browser.says(told)
-    found = [*violations(browser), *_too_wide(browser)]
-    for size, dark in ((WIDE, True), (PHONE, False)):
+    browser.says(STATES[state](Stage(browser, job, extended)))
+    folder = Path(os.environ.get("SEALPIPE_TESTS_SCREENSHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures, papers = {}, {}
+    found = violations(browser)
+    for look, (size, dark) in SEEN.items():
         browser.look(*size, dark=dark)
+        pictures[look] = browser.png()
+        papers[look] = browser.run("return getComputedStyle(document.body).backgroundColor")
+        (folder / f"{state}.{look}.png").write_bytes(pictures[look])
         found += [*violations(browser, LOOKS), *_too_wide(browser)]
     assert not found, found
+    assert len(set(pictures.values())) == len(SEEN)
+    assert (
+        papers["wide-light"] == papers["phone-light"] != papers["wide-dark"] == papers["phone-dark"]
+    )
     heading = browser.one("h1")
     assert heading.text
     assert len(browser.all("main")) == 1

@@ -78,7 +78,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def screenshots(tmp_path: Path) -> Path:
-    """Where pictures are kept, to be looked at: see `test_screenshots.py`."""
+    """Where pictures are kept, to be looked at: see `test_accessibility.py`."""
     folder = Path(os.environ.get("SEALPIPE_TESTS_SCREENSHOTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
