@@ -33,6 +33,7 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     supervising.py     starts the processes of a server; `worker.py` is one of them
     front.py           who calls a server, behind proxies or not
     connections.py     how many connections, how fast, and what is no request; `addresses.py`: whose
+    flood.py           strangers who ask too much
     early.py           answers that wait for no body
     watching.py        the id of each request of a server, and its line of the log
     routes.py          the names of routes there

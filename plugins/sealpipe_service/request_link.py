@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from . import requests
@@ -129,9 +130,26 @@ def _admit(
     # Conditions never change; whether it is open, and for how many, the store decides again.
     return (
         _end_response(row, is_over=is_over)
+        or _refuse_hurry(service, code)
         or _refuse_submitter(row, _known_of(service, http_request, members))
         or handle(row, members)
     )
+
+
+FORMS_A_MINUTE = 30
+"""How often the form of a request is opened or sent a minute, with a right passcode or a wrong one:
+twice as often at once. A rehearsal has no such limit, for its people are tests.
+"""
+
+
+def _refuse_hurry(service: Service, code: str) -> Response | None:
+    if service.is_rehearsal:
+        return None
+    wait = service.store.take(f"form {code}", FORMS_A_MINUTE, service.store.now())
+    if not wait:
+        return None
+    body = {"reason": "too-many", "message": "too many tries at this request: try again later"}
+    return replace(json_response(429, body), headers=(("retry-after", str(wait)),))
 
 
 def _refused_at_last(service: Service, code: str) -> Response | None:

@@ -27,6 +27,7 @@ from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import Sqlite
 from sealpipe_service.front import Front
 from sealpipe_service.logs import LoggedJournal
+from sealpipe_service.meters import Meters
 from sealpipe_service.serving import bind, make_config
 from support.terminal import PATIENCE
 
@@ -101,7 +102,7 @@ def serve_in_thread(
         service = Service(
             store,
             Clock(),
-            LoggedJournal(),
+            LoggedJournal(Meters()),
             "svc",
             secrets.token_bytes,
             max_body=worker.MAX_BODY,

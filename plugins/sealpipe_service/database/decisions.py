@@ -142,7 +142,7 @@ class Store:
                 transaction.change("mark_used", key=key_id)
 
     def take(self, key_id: str, per_minute: int, now: float) -> int:
-        """Take one call of a key's rate.
+        """Take one call of a rate: of a key's, or of what else has a name.
 
         Return 0 if it is allowed, otherwise the seconds to wait, rounded up.
         """
@@ -476,7 +476,7 @@ class Store:
                     for space, by in _count_by_space(swept):
                         transaction.change("count_ended", of=what, in_space=space, by=by)
         with self._database.write(alone=_SWEEP) as transaction:
-            for each in ("drop_records", "drop_deliveries"):
+            for each in ("drop_buckets", "drop_records", "drop_deliveries"):
                 transaction.change(each)
             while transaction.change("drop_ciphertext"):
                 pass

@@ -321,15 +321,16 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "share_at_link": (
         "SELECT shares.number, shares.short_code, shares.space, shares.owner, "
-        "shares.key_id, shares.created_at, shares.encryption_type, shares.data, "
+        "shares.key_id, shares.created_at, shares.encryption_type, "
         "shares.access_token_sha256, shares.passcode_verifier_sha256, "
         "shares.title, shares.description, shares.expired_at, shares.expires, "
         "shares.access_counts_left, shares.passcode_attempts_left, "
         "shares.item_key_wrap, shares.custody, shares.timed_view, "
         "shares.notify_on, shares.organization_id, shares.ended_at, "
-        "shares.ended_by, shares.ended_at IS NULL AND shares.expires <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS is_due "
-        "FROM shares WHERE shares.short_code = :code"
+        "shares.ended_by, shares.data IS NOT NULL AS has_data, shares.ended_at IS "
+        "NULL AND shares.expires <= clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock) AS is_due FROM shares WHERE "
+        "shares.short_code = :code"
     ),
     "open_share": (
         "UPDATE shares SET access_counts_left=(shares.access_counts_left - 1), "
@@ -601,6 +602,10 @@ STATEMENTS: Mapping[str, str] = {
         'GROUP BY accounts.name) AND accounts."plan" = :of_plan AND '
         "accesses.accessed <= (clock_timestamp() + (SELECT clock.offset_seconds "
         "FROM clock)) - :older_than LIMIT 1000 OFFSET 0)"
+    ),
+    "drop_buckets": (
+        "DELETE FROM rates WHERE rates.at <= (clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock)) - 3600.0"
     ),
     "drop_records": (
         "DELETE FROM idempotency WHERE idempotency.created_at <= "

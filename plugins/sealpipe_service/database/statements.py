@@ -60,6 +60,7 @@ BURST = 2
 ENOUGH = 1 - 5e-7
 """Tokens for a call: a missing 1e-16 must not cost another 429 after the wait for Retry-After."""
 IDEMPOTENCY_SECONDS = 24 * 60 * 60
+BUCKET_SECONDS = 3600
 RECORD_SECONDS = IDEMPOTENCY_SECONDS + 60 * 60
 """How long records stay: `replay` says how long they count."""
 CIPHERTEXT_SECONDS = 30 * 60
@@ -334,8 +335,15 @@ def _shares(insert: Insert) -> Mapping[str, Statement]:
             )
         ),
         "share_of": Statement(select(shares.c.number, shares.c.short_code).where(owned)),
-        # What stays: hashes, and what it shows before it is opened.
-        "share_at_link": Statement(select(shares, _is_due(shares).label("is_due")).where(code)),
+        # What stays: hashes, and what it shows before it is opened. Not its ciphertext: whoever
+        # has no token makes the service read little, however long it is.
+        "share_at_link": Statement(
+            select(
+                *(each for each in shares.c if each is not shares.c.data),
+                shares.c.data.is_not(None).label("has_data"),
+                _is_due(shares).label("is_due"),
+            ).where(code)
+        ),
         "open_share": Statement(
             update(shares)
             .where(
@@ -624,6 +632,10 @@ def _sweeping() -> Mapping[str, Statement]:
             )
         ),
         "drop_accesses": Statement(delete(accesses).where(accesses.c.number.in_(old_accesses))),
+        # Who has not asked for so long may do all of it again, as if there had been no bucket.
+        "drop_buckets": Statement(
+            delete(rates).where(rates.c.at <= NOW - fixed(float(BUCKET_SECONDS)))
+        ),
         "drop_records": Statement(
             delete(idempotency).where(
                 idempotency.c.created_at <= NOW - fixed(float(RECORD_SECONDS))

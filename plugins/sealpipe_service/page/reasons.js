@@ -50,6 +50,7 @@ export const REASONS = {
     title: "The service does not answer",
     text: "No view was used. The service may have stopped, or the network is down.",
   },
+  "too-many": { title: "Too many tries", text: "No view was used. Please wait a minute, and try again." },
   "not-available": { title: "That did not work", text: "The service sent a response that this page does not know." },
   "no-webcrypto": {
     title: "This browser cannot decrypt here",

@@ -37,5 +37,6 @@ function ended(status, value, again) {
   }
   if (status === 403 && ["address", "login", "mfa", "domain"].includes(value?.reason)) return refuse(value.reason);
   const retry = make("button", { type: "button", on: { click: again } }, "Try again");
+  if (status === 429) return refuse("too-many", { actions: [retry] });
   return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
 }

@@ -64,6 +64,7 @@ export const REASONS = {
     title: "The service does not answer",
     text: "The service may have stopped, or the network is down. Nothing was sent.",
   },
+  "too-many": { title: "Too many tries", text: "Nothing was sent. Please wait a minute, and try again." },
   "not-available": { title: "That did not work", text: "The service sent a response that this page does not know." },
   "no-webcrypto": {
     title: "This browser cannot encrypt here",

@@ -50,6 +50,7 @@ function ended(status, value, again) {
   if (status === 410 && details) return refuse(details);
   if (status === 404 && value?.reason === "not-found") return refuse("not-found");
   const retry = make("button", { type: "button", on: { click: again } }, "Try again");
+  if (status === 429) return refuse("too-many", { actions: [retry] });
   return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
 }
 

@@ -195,6 +195,7 @@ const NOT_SENT = {
   full: "The request has reached its maximum number of submissions in the meantime.",
   expired: "The request has expired in the meantime.",
   "not-found": "The request was removed in the meantime.",
+  "too-many": "Too many tries in a short time: please wait a minute, and send it again.",
 };
 
 function notSent(status, value) {

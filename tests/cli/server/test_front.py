@@ -64,6 +64,7 @@ def ask(
         "headers": [(b"x-forwarded-for", forwarded.encode())],
         "method": "GET",
         "path": "/",
+        "raw_path": b"/",
     }
     front = Front(application, [str(each) for each in PROXIES], has_tls=has_tls)
     asyncio.run(front(scope, receive, send))

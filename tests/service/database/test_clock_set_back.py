@@ -63,7 +63,7 @@ def test_a_share_that_was_swept_has_ended_and_its_ciphertext_goes(world: World) 
     world.store.sweep()
     row, _ = world.store.share_at_link(seen)
     assert row is not None
-    assert row["data"] is None
+    assert not row["has_data"]
 
 
 def test_a_lease_of_a_killed_process_ends(world: World) -> None:

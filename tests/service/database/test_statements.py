@@ -25,6 +25,7 @@ WHOLE_TABLE = {
     "service_version": {"version"},
     "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
     "idempotency": {"drop_records"},
+    "rates": {"drop_buckets"},
 }
 """Tables that some statements read whole: who lists everything, and what is small or rare."""
 

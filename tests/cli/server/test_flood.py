@@ -1,0 +1,149 @@
+"""Strangers who ask a server too much: by address, and at one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import httpx
+import pytest
+
+from sealpipe_service import flood, front
+from sealpipe_service.flood import BURST, MISS, PER_SECOND, Flood
+from sealpipe_service.request_link import FORMS_A_MINUTE
+from support.server_thread import ServerThread, serve_in_thread
+
+PROXY = "127.0.0.1/32"
+GENERATOR = (
+    "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+)
+
+
+def test_a_bucket_is_emptied_and_refills() -> None:
+    now = [1000.0]
+    known = Flood(lambda: now[0])
+    for _ in range(int(BURST)):
+        assert known.find_wait("one") == 0
+        known.spend("one", is_miss=False)
+    assert known.find_wait("one") == 1
+    assert known.find_wait("another") == 0
+    now[0] += 1
+    assert known.find_wait("one") == 0
+    now[0] += 10 * BURST
+    for _ in range(int(BURST / MISS)):
+        assert known.find_wait("one") == 0
+        known.spend("one", is_miss=True)
+    assert known.find_wait("one") == 1, "what may be a guess costs more"
+    for _ in range(int(PER_SECOND)):
+        known.spend("one", is_miss=True)
+    assert known.find_wait("one") == MISS + 1, "who was waiting in many connections waits longer"
+
+
+def test_those_who_asked_long_ago_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flood, "MOST", 2)
+    known = Flood(lambda: 0.0)
+    for each in ("one", "two", "one", "three"):
+        for _ in range(int(BURST / 2)):
+            known.spend(each, is_miss=False)
+    assert [known.find_wait(each) for each in ("one", "two", "three")] == [1, 0, 0]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerThread]:
+    """A server behind a proxy on this machine, where no time passes for strangers."""
+    monkeypatch.setattr(front, "Flood", lambda _: Flood(lambda: 0.0))
+    monkeypatch.setattr(flood, "BURST", 2 * MISS)
+    with serve_in_thread([PROXY]) as running:
+        yield running
+
+
+Ask = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def ask(server: ServerThread) -> Iterator[Ask]:
+    with httpx.Client(base_url=f"http://{server.host}", trust_env=False) as client:
+
+        def ask(path: str, *forwarded: str, method: str = "GET", **more: str) -> httpx.Response:
+            headers = [("x-forwarded-for", each) for each in forwarded]
+            headers += [(name.replace("_", "-"), value) for name, value in more.items()]
+            return client.request(method, path, headers=headers)
+
+        yield ask
+
+
+def exhaust(ask: Ask, *forwarded: str) -> bool:
+    """Ask for what is not there; return whether that comes to an end."""
+    statuses = [ask("/links/shares/none", *forwarded).status_code for _ in range(4)]
+    assert set(statuses[:2]) == {404}
+    return statuses[-1] == 429
+
+
+@pytest.mark.parametrize(
+    ("first", "same", "another"),
+    [
+        (["192.0.2.7"], ["192.0.2.7"], ["192.0.2.8"]),
+        (["2001:db8::1"], ["2001:db8::ffff:1%eth0"], ["2001:db8:0:1::1"]),
+        (
+            ["198.51.100.9, 192.0.2.7"],
+            ["198.51.100.8", "192.0.2.7, 127.0.0.1"],
+            ["192.0.2.7, 1.2.3.4"],
+        ),
+        (["::ffff:192.0.2.7"], ["192.0.2.7"], ["::ffff:192.0.2.8"]),
+    ],
+)
+def test_a_stranger_is_the_last_address_that_the_proxy_names(
+    ask: Ask, first: list[str], same: list[str], another: list[str]
+) -> None:
+    assert exhaust(ask, *first)
+    refused = ask("/s/any", *same)
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["reason"] == "too-many"
+    assert ask("/s/any", *another).status_code == 200
+    assert ask("/v1/stats", *same).status_code == 401, "there a key has a rate"
+
+
+@pytest.mark.parametrize("named", [[], ["nobody"], ["192.0.2.7, nobody"], ["10.0.0.1:4711"]])
+def test_whom_a_proxy_does_not_name_is_not_counted(ask: Ask, named: list[str]) -> None:
+    assert not exhaust(ask, *named), "all of them would be one stranger"
+    assert ask("/s/any", forwarded="for=192.0.2.7").status_code == 200
+
+
+def test_what_others_than_proxies_name_counts_for_nothing() -> None:
+    with (
+        serve_in_thread(["10.0.0.0/8"]) as server,
+        httpx.Client(base_url=f"http://{server.host}", trust_env=False) as client,
+    ):
+        headers = {"x-forwarded-for": "192.0.2.7"}
+        for _ in range(int(BURST / MISS) + 2):
+            last = client.get("/links/shares/none", headers=headers)
+    assert last.status_code == 404, "this machine is no stranger"
+
+
+def test_a_form_is_opened_and_sent_so_often_a_minute(
+    server: ServerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = count()
+    with httpx.Client(base_url=f"http://{server.host}", trust_env=False) as client:
+        headers = {"authorization": f"Bearer {server.key()}"}
+
+        def make(**more: str) -> str:
+            body = {"title": "t", "public_key": GENERATOR, "fields": [], **more}
+            key = {"idempotency-key": str(next(numbers))}
+            made = client.post("/v1/requests", json=body, headers={**headers, **key})
+            return str(made.json()["short_code"])
+
+        guarded, other = make(passcode="canary-4711"), make()
+        store = server.service.store
+        now = store.now()
+        monkeypatch.setattr(store, "now", lambda: now)
+        monkeypatch.setattr("sealpipe_service.requests.PASSCODE_ROUNDS", 1)
+        path = f"/links/requests/{guarded}/open"
+        guesses = [client.post(path, json={"passcode": "x"}) for _ in range(2 * FORMS_A_MINUTE)]
+        assert {each.status_code for each in guesses} == {403}
+        refused = client.post(path, json={"passcode": "canary-4711"})
+        assert (refused.status_code, refused.json()["reason"]) == (429, "too-many")
+        assert int(refused.headers["retry-after"]) == 60 / FORMS_A_MINUTE
+        assert client.post(f"/links/requests/{other}/open", json={}).status_code == 200
+        assert client.post("/links/requests/none/open", json={}).status_code == 404
