@@ -40,6 +40,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/server/test_first_share.py::test_a_clients_day_is_the_same_script": _PROCESSES,
     "tests/cli/server/test_first_share.py::test_a_killed_process_is_replaced": _PROCESSES,
     "tests/cli/server/test_operating.py": _SERVERS,
+    "tests/cli/server/test_proxies.py": _SERVERS,
     "tests/cli/server/test_stopping.py": _SERVERS,
     "tests/cli/deliver/test_foreign_channels.py": "installs third-party plugins",
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",

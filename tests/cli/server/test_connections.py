@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from cli.server.odd_requests import CHUNKS, ODD
 from sealpipe_service import connections, worker
 from sealpipe_service.app import PROBES
 from sealpipe_service.connections import LEAST_BYTES, MOST_OF_ADDRESS, WINDOW_SECONDS, Crowd
@@ -263,41 +264,6 @@ def test_one_stranger_has_a_part_of_them_and_this_machine_and_proxies_have_all()
 # -- what is no request
 
 
-ODD: dict[str, str] = {
-    "a target with a host": "GET http://{host}/healthz HTTP/1.1|Host: {host}",
-    "a target that is no path": "GET healthz HTTP/1.1|Host: {host}",
-    "an asterisk": "OPTIONS * HTTP/1.1|Host: {host}",
-    "a tunnel": "CONNECT {host} HTTP/1.1|Host: {host}",
-    "no host": "GET /healthz HTTP/1.1",
-    "two hosts": "GET /healthz HTTP/1.1|Host: {host}|Host: {host}",
-    "a folded line": "GET /healthz HTTP/1.1|Host: {host}|X-One: a|  b",
-    "a folded host": "GET /healthz HTTP/1.1|Host:| {host}",
-    "a blank before the colon": "GET /healthz HTTP/1.1|Host: {host}|Content-Length : 0",
-    "no name": "GET /healthz HTTP/1.1|Host: {host}|: x",
-    "no colon": "GET /healthz HTTP/1.1|Host: {host}|x",
-    "two blanks": "GET  /healthz HTTP/1.1|Host: {host}",
-    "another version": "GET /healthz HTTP/3.0|Host: {host}",
-    "no version": "GET /healthz|Host: {host}",
-    "a NUL": "GET /healthz HTTP/1.1|Host: {host}|X-One: \0",
-    "a CR in a value": "GET /healthz HTTP/1.1|Host: {host}|X-One: a\rb",
-    "length and coding": (
-        "POST /nothing HTTP/1.1|Host: {host}|Content-Length: 4|Transfer-Encoding: chunked"
-    ),
-    "two lengths": "POST /nothing HTTP/1.1|Host: {host}|Content-Length: 0|Content-Length: 4",
-    "one length twice": "POST /nothing HTTP/1.1|Host: {host}|Content-Length: 0|Content-Length: 0",
-    "lengths in a line": "POST /nothing HTTP/1.1|Host: {host}|Content-Length: 0, 4",
-    "a signed length": "POST /nothing HTTP/1.1|Host: {host}|Content-Length: +0",
-    "a length in hex": "POST /nothing HTTP/1.1|Host: {host}|Content-Length: 0x4",
-    "two codings": "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: chunked, identity",
-    "an unknown coding": "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: xchunked",
-    "a coding of HTTP/1.0": "POST /nothing HTTP/1.0|Host: {host}|Transfer-Encoding: chunked",
-    "a coding twice": (
-        "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: chunked|Transfer-Encoding: chunked"
-    ),
-    "a long head": f"GET /healthz HTTP/1.1|Host: {{host}}|X-One: {'x' * 20_000}",
-}
-
-
 @pytest.mark.parametrize("name", ODD)
 def test_what_can_be_read_in_two_ways_is_refused_with_all_after_it(
     server: ServerThread, name: str
@@ -326,20 +292,7 @@ def test_a_line_that_ends_otherwise_is_no_line(server: ServerThread, end: bytes)
     assert answers.count(b"HTTP/1.1 ") == 1
 
 
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        b"-1\r\n",
-        b"0x4\r\nbody\r\n0\r\n\r\n",
-        b" 4\r\nbody\r\n0\r\n\r\n",
-        b"4\nbody\n0\n\n",
-        b"4\r\nbodyXX0\r\n\r\n",
-        b"3\r\nbody\r\n0\r\n\r\n",
-        b"fffffffffffffffffffff\r\nx",
-        b"4;" + b"x" * 20_000,
-        b"0\r\nX-One: a\r\n b: c\n\n",
-    ],
-)
+@pytest.mark.parametrize("chunks", CHUNKS)
 def test_a_body_in_bad_chunks_is_refused_with_all_after_it(
     server: ServerThread, chunks: bytes
 ) -> None:
