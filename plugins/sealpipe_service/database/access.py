@@ -26,6 +26,9 @@ class Transaction(Protocol):
     def change(self, statement: str, /, **values: object) -> int:
         """Run a statement and return how many rows it changed."""
 
+    def later(self, statement: str, /, **values: object) -> None:
+        """Run a statement at the latest with the next one, or with the commit."""
+
 
 class Claim(Protocol):
     """A create's claim on its idempotency key."""
@@ -41,8 +44,20 @@ class Claim(Protocol):
 class Database(Protocol):
     """A database with the tables of `tables`. Each method is a transaction."""
 
+    def find(self, statement: str, /, **values: object) -> Sequence[Row]:
+        """Run one statement that only reads, and return its rows."""
+
+    def find_one(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement that only reads, and return its first row, if any."""
+
+    def change_quickly(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement as `write_quickly` does, and return its first row, if any.
+
+        Where a connection is lost meanwhile it may be run twice.
+        """
+
     def read(self) -> AbstractContextManager[Transaction]:
-        """Read, all from one moment."""
+        """Read with several statements, all from one moment."""
 
     def write(self, *, alone: str | None = None) -> AbstractContextManager[Transaction]:
         """Change: on disk before the block ends.

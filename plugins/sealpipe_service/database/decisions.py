@@ -80,13 +80,11 @@ class Store:
 
     def now(self) -> float:
         """Return the service's time, in seconds since 1970."""
-        with self._database.read() as transaction:
-            return _time_of(transaction)
+        return _read_time(self._database.find_one("now"))
 
     def tag(self) -> str | None:
         """Return the tag that the service was made with; None if it was not made."""
-        with self._database.read() as transaction:
-            row = transaction.row("tag")
+        row = self._database.find_one("tag")
         return None if row is None else row["tag"]
 
     def set_tag(self, tag: str) -> bool:
@@ -98,13 +96,11 @@ class Store:
 
     def accounts(self) -> Sequence[Row]:
         """Return the plans of all accounts and organisations that were set, by name."""
-        with self._database.read() as transaction:
-            return transaction.rows("current_accounts")
+        return self._database.find("current_accounts")
 
     def account(self, name: str) -> Row | None:
         """Return an account's or organisation's plan; None if none was ever set."""
-        with self._database.read() as transaction:
-            return transaction.row("account", account=name)
+        return self._database.find_one("account", account=name)
 
     def change_account(
         self, name: str, default: Values, change: Callable[[Values], Values], *, at_once: bool
@@ -132,14 +128,12 @@ class Store:
 
     def caller(self, key_id: str) -> Row | None:
         """Return a key, revoked or not, with the plan that calls see (`account_...`) and `now`."""
-        with self._database.read() as transaction:
-            return transaction.row("caller", key=key_id)
+        return self._database.find_one("caller", key=key_id)
 
     def use(self, key_id: str, now: float, last_used_at: float | None) -> None:
         """Record that a key was used, once a minute."""
         if last_used_at is None or not 0 <= now - last_used_at < LAST_USED_SECONDS:
-            with self._database.write_quickly() as transaction:
-                transaction.change("mark_used", key=key_id)
+            self._database.change_quickly("mark_used", key=key_id)
 
     def take(self, key_id: str, per_minute: int, now: float) -> int:
         """Take one call of a rate: of a key's, or of what else has a name.
@@ -147,9 +141,9 @@ class Store:
         Return 0 if it is allowed, otherwise the seconds to wait, rounded up.
         """
         rate = {"burst": float(per_minute * BURST), "per_second": per_minute / 60, "now": now}
+        if self._database.change_quickly("take", key=key_id, **rate) is not None:
+            return 0
         with self._database.write_quickly() as transaction:
-            if transaction.row("take", key=key_id, **rate) is not None:
-                return 0
             transaction.change("restart_bucket", key=key_id, now=now)
             left = transaction.row("tokens", key=key_id, **rate)
         tokens = 0.0 if left is None else left["tokens"]
@@ -208,13 +202,11 @@ class Store:
 
     def key(self, key_id: str) -> Row | None:
         """Return a key, revoked or not."""
-        with self._database.read() as transaction:
-            return transaction.row("key", key=key_id)
+        return self._database.find_one("key", key=key_id)
 
     def list_keys(self) -> Sequence[Row]:
         """Return all keys, oldest first."""
-        with self._database.read() as transaction:
-            return transaction.rows("keys")
+        return self._database.find("keys")
 
     # -- creates
 
@@ -235,18 +227,15 @@ class Store:
 
     def share(self, space: str, code: str) -> Row | None:
         """Return what a share's owner is shown, unless it was deleted."""
-        with self._database.read() as transaction:
-            return transaction.row("share", in_space=space, code=code)
+        return self._database.find_one("share", in_space=space, code=code)
 
     def share_of(self, space: str, code: str) -> Row | None:
         """Return a share's number and code, also if it was deleted."""
-        with self._database.read() as transaction:
-            return transaction.row("share_of", in_space=space, code=code)
+        return self._database.find_one("share_of", in_space=space, code=code)
 
     def share_at_link(self, code: str) -> tuple[Row | None, str | None]:
         """Return a share and by what it has ended, for whoever has its link."""
-        with self._database.read() as transaction:
-            row = transaction.row("share_at_link", code=code)
+        row = self._database.find_one("share_at_link", code=code)
         return row, None if row is None else _ended_by(row)
 
     def open_share(
@@ -272,7 +261,7 @@ class Store:
                 _add_access(transaction, decided, access, is_right=is_right)
             if not is_right:
                 return Opening("passcode", decided)
-            transaction.change("count_view", in_space=decided["space"], on=_day(decided["now"]))
+            transaction.later("count_view", in_space=decided["space"], on=_day(decided["now"]))
             return Opening(None, decided)
 
     def delete_share(
@@ -293,7 +282,7 @@ class Store:
             if ended is None:
                 return None
             reach()
-            transaction.change("count_ended", of="shares", in_space=space, by=1)
+            transaction.later("count_ended", of="shares", in_space=space, by=1)
             if is_sent(ended["owner"], transaction.row("account", account=ended["owner"])):
                 for endpoint in transaction.rows("webhooks_of", of_account=ended["owner"]):
                     transaction.change("queue", webhook_id=endpoint["id"], event=event)
@@ -308,20 +297,17 @@ class Store:
 
     def accesses(self, share: int, bounds: Values, most: int) -> Sequence[Row]:
         """Return entries of a share's access log, newest first: `before`, `since` and `until`."""
-        with self._database.read() as transaction:
-            return transaction.rows("accesses", of_share=share, **bounds, most=most)
+        return self._database.find("accesses", of_share=share, **bounds, most=most)
 
     # -- requests
 
     def request(self, space: str, code: str) -> tuple[Row | None, bool]:
         """Return a request of a space, and whether it has ended."""
-        with self._database.read() as transaction:
-            return _with_end(transaction.row("request", in_space=space, code=code))
+        return _with_end(self._database.find_one("request", in_space=space, code=code))
 
     def request_at_link(self, code: str) -> tuple[Row | None, bool]:
         """Return a request and whether it has ended, for whoever has its link."""
-        with self._database.read() as transaction:
-            return _with_end(transaction.row("request_at_link", code=code))
+        return _with_end(self._database.find_one("request_at_link", code=code))
 
     def open_form(self, number: int) -> Row | None:
         """Use one of a request's accesses; None if it has none left, or has ended."""
@@ -342,8 +328,7 @@ class Store:
 
     def submissions(self, number: int) -> Sequence[Row]:
         """Return a request's submissions, oldest first, also of an expired one."""
-        with self._database.read() as transaction:
-            return transaction.rows("submissions", request_number=number)
+        return self._database.find("submissions", request_number=number)
 
     def delete_request(self, space: str, code: str, reach: Callable[[], None]) -> str | None:
         """End a request (`expired`), or one that has ended for good (`deleted`); None without one.
@@ -375,15 +360,13 @@ class Store:
 
     def webhook(self, webhook_id: str) -> Row | None:
         """Return an endpoint."""
-        with self._database.read() as transaction:
-            return transaction.row("webhook", webhook_id=webhook_id)
+        return self._database.find_one("webhook", webhook_id=webhook_id)
 
     def webhooks(self, account: str | None = None) -> Sequence[Row]:
         """Return an account's endpoints, or all, oldest first."""
-        with self._database.read() as transaction:
-            if account is None:
-                return transaction.rows("webhooks")
-            return transaction.rows("webhooks_of", of_account=account)
+        if account is None:
+            return self._database.find("webhooks")
+        return self._database.find("webhooks_of", of_account=account)
 
     def add_webhook(
         self, account: str, values: Callable[[float], Values], most: Callable[[Row | None], int]
@@ -413,13 +396,11 @@ class Store:
 
     def lease_delivery(self) -> Row | None:
         """Lease the oldest due delivery of an endpoint that none is being sent to."""
-        with self._database.write_quickly() as transaction:
-            return transaction.row("lease_delivery")
+        return self._database.change_quickly("lease_delivery")
 
     def next_delivery(self) -> float | None:
         """Return the seconds until a delivery that is not being sent is due; None without one."""
-        with self._database.read() as transaction:
-            row = transaction.row("next_delivery")
+        row = self._database.find_one("next_delivery")
         return None if row is None or row["due"] is None else max(0.0, row["due"] - row["now"])
 
     def settle_delivery(
@@ -433,13 +414,11 @@ class Store:
 
     def release_delivery(self, number: int) -> None:
         """Give back a leased delivery that was not sent."""
-        with self._database.write_quickly() as transaction:
-            transaction.change("release_delivery", delivery=number)
+        self._database.change_quickly("release_delivery", delivery=number)
 
     def deliveries(self) -> Sequence[Row]:
         """Return every waiting delivery and the latest finished ones, oldest first."""
-        with self._database.read() as transaction:
-            return transaction.rows("deliveries")
+        return self._database.find("deliveries")
 
     # -- lists
 
@@ -462,8 +441,7 @@ class Store:
 
         Return the shares that have expired, for those who asked to be told.
         """
-        with self._database.read() as transaction:
-            due = transaction.row("is_due")
+        due = self._database.find_one("is_due")
         expired: list[Row] = []
         is_swept = due is None or not due["is_due"]
         while not is_swept:
@@ -539,21 +517,24 @@ class Creating:
         with self._claim.write() as transaction:
             counted = {"of": what, "in_space": values["space"]}
             # First, so that another create of the space waits for this one.
-            transaction.row("count_new", **counted)
+            transaction.later("count_new", **counted)
             if most is not None:
                 live, _ = _counted(transaction, what, str(values["space"]))
                 if live > most:
                     raise QuotaError
             code = _add_with_code(transaction, f"add_{what.removesuffix('s')}", values, codes)
             body = answer(code)
-            transaction.change(
+            transaction.later(
                 "record", **self._record, answer=body, created_at=values["created_at"]
             )
         return body
 
 
 def _time_of(transaction: Transaction) -> float:
-    row = transaction.row("now")
+    return _read_time(transaction.row("now"))
+
+
+def _read_time(row: Row | None) -> float:
     return 0.0 if row is None else float(row["now"])
 
 
@@ -575,7 +556,7 @@ def _counted(transaction: Transaction, what: str, space: str) -> tuple[int, int]
 
 def _count_if_ended(transaction: Transaction, what: str, row: Row) -> None:
     if row["ended_at"] is not None:
-        transaction.change("count_ended", of=what, in_space=row["space"], by=1)
+        transaction.later("count_ended", of=what, in_space=row["space"], by=1)
 
 
 def _count_by_space(rows: Sequence[Row]) -> Sequence[tuple[str, int]]:
@@ -602,7 +583,7 @@ def _add_access(transaction: Transaction, share: Row, access: Access, *, is_righ
         "signed_in": 0,
         "space": share["space"],
     }
-    transaction.change("add_access", **values)
+    transaction.later("add_access", **values)
 
 
 def _day(seconds: float) -> str:

@@ -19,6 +19,9 @@ class Poolable(Protocol):
     def is_idle(self) -> bool:
         """Return whether another thread can use it: it is open, and in no transaction."""
 
+    def is_lost(self) -> bool:
+        """Return whether its other side has not answered."""
+
     def close(self) -> None:
         """Close it."""
 
@@ -60,6 +63,9 @@ class Pool(Generic[C]):
             try:
                 begin(waited)
             except UnavailableError:
+                if not waited.is_lost():
+                    self._give_back(waited)
+                    raise
                 waited.close()
                 self.close()  # the others were cut, too
             except BaseException:

@@ -3,6 +3,10 @@
 psycopg runs the text that the statements compile to. An engine of SQLAlchemy's would add its own
 transactions, rows and cache of texts to each call, and nothing that is used here.
 
+Statements are sent with their values in their text, for then several are one message: the next trip
+takes along what nobody waits for, a transaction's beginning first. A trip costs more than most of
+what is done at its end.
+
 A pooler may stand between that gives a connection to each transaction (pgbouncer): nothing is set
 for a session, prepared, listened to or locked beyond a transaction.
 """
@@ -16,7 +20,7 @@ import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -80,6 +84,9 @@ _CLAIM = (
     b"SELECT pg_try_advisory_xact_lock(%(with_body)s) AS is_only, "
     b"pg_try_advisory_xact_lock(%(any_body)s) AS is_only_body"
 )
+# A message alone is a transaction.
+_LOOK = b"SET LOCAL statement_timeout = '4s'"
+_CHANGE_QUICKLY = _LOOK + b"; SET LOCAL synchronous_commit = off"
 _IS_VERSIONED = f"SELECT 1 WHERE to_regclass('{versions.TABLE}') IS NOT NULL".encode()
 _ALONE = b"SELECT pg_advisory_xact_lock(%(name)s)"
 
@@ -89,14 +96,52 @@ other, no room, locks, a server that stops.
 """
 
 
+Bound = tuple[bytes, Mapping[str, object] | None]
+"""A statement's text, with the values that belong into it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement was answered: its rows, how many it found or changed, and its tag."""
+
+    rows: Sequence[DictRow]
+    count: int
+    tag: str | None
+
+
 class Connection(psycopg.Connection[DictRow]):
     """A connection that waits for no answer longer than ANSWER_SECONDS."""
+
+    def run(self, statements: Sequence[Bound]) -> Sequence[Answer]:
+        """Run statements as one message: in a transaction of their own, or in the open one.
+
+        A text without values may hold several; each of them is answered.
+        """
+        if self.closed:
+            raise psycopg.OperationalError("the connection is closed")
+        client = psycopg.ClientCursor(self)
+        texts = [
+            text if values is None else client.mogrify(text, values).encode()
+            for text, values in statements
+        ]
+        cursor = self.execute(b"; ".join(texts))
+        answers = []
+        has_more: bool | None = True
+        while has_more:
+            rows = cursor.fetchall() if cursor.description else []
+            answers.append(Answer(rows, cursor.rowcount, cursor.statusmessage))
+            has_more = cursor.nextset()
+        return answers
 
     def wait(self, gen: PQGen[Any], *words: Any, **options: Any) -> Any:
         return super().wait(_limit(gen), *words, **options)
 
     def is_idle(self) -> bool:
         return self.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+    def is_lost(self) -> bool:
+        status = self.pgconn.transaction_status
+        return status in (pq.TransactionStatus.UNKNOWN, pq.TransactionStatus.ACTIVE)
 
 
 def _limit(gen: PQGen[Any]) -> PQGen[Any]:
@@ -144,39 +189,70 @@ class _TextLoader(TextLoader):
 
 
 class _Transaction:
-    def __init__(self, connection: Connection, where: str) -> None:
-        self._connection = connection
-        self._where = where
+    """Statements on a connection that is taken with the first of them.
+
+    `begin` is sent before it. Where a connection that waited was cut, both are sent once more.
+    """
+
+    def __init__(self, pool: Pool[Connection], where: str, begin: bytes) -> None:
+        self._pool, self._where = pool, where
+        self._taken = ExitStack()
+        self._connection: Connection | None = None
+        self._waiting: list[Bound] = [(begin, None)]
 
     def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
-        return self.execute(STATEMENTS[statement], values).fetchall()
+        return self.execute(STATEMENTS[statement], values).rows
 
     def row(self, statement: str, /, **values: object) -> Row | None:
-        return self.execute(STATEMENTS[statement], values).fetchone()
+        found = self.rows(statement, **values)
+        return found[0] if found else None
 
     def change(self, statement: str, /, **values: object) -> int:
-        return self.execute(STATEMENTS[statement], values).rowcount
+        return self.execute(STATEMENTS[statement], values).count
 
-    def execute(
-        self, text: bytes, values: Mapping[str, object] | None = None
-    ) -> psycopg.Cursor[DictRow]:
-        try:
-            return self._connection.execute(text, values)
-        except psycopg.Error as error:
-            failure = explain(error, self._where)
-        raise failure
+    def later(self, statement: str, /, **values: object) -> None:
+        self._waiting.append((STATEMENTS[statement], values))
+
+    def execute(self, text: bytes, values: Mapping[str, object] | None = None) -> Answer:
+        return self.send((text, values))[-1]
+
+    def send(self, *statements: Bound) -> Sequence[Answer]:
+        """Send statements behind those that wait, as one message."""
+        message = [*self._waiting, *statements]
+        self._waiting.clear()
+        answers: list[Answer] = []
+
+        def run(connection: Connection) -> None:
+            try:
+                answers[:] = connection.run(message)
+            except psycopg.Error as error:
+                failure = explain(error, self._where)
+            else:
+                return
+            raise failure
+
+        if self._connection is None:
+            self._connection = self._taken.enter_context(self._pool.take(run))
+        else:
+            run(self._connection)
+        return answers[-len(statements) :]
 
     def commit(self) -> None:
+        if self._connection is None:
+            self.send()  # what ends a transaction is sent once
         # A transaction that has failed answers ROLLBACK to it, and no error.
-        if self.execute(b"COMMIT").statusmessage != "COMMIT":
+        if self.execute(b"COMMIT").tag != "COMMIT":
             raise DatabaseError(f"the {self._where} did not commit")
 
     def end(self) -> None:
         """Take back what was not committed. A connection that cannot do it is closed."""
-        status = self._connection.pgconn.transaction_status
-        if status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
-            with suppress(psycopg.Error):
-                self._connection.execute(b"ROLLBACK")
+        with self._taken:
+            if self._connection is None:
+                return
+            status = self._connection.pgconn.transaction_status
+            if status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+                with suppress(psycopg.Error):
+                    self._connection.run([(b"ROLLBACK", None)])
 
 
 @dataclass(frozen=True)
@@ -222,20 +298,33 @@ class Postgresql:
     @contextmanager
     def _transaction(self, begin: bytes) -> Iterator[_Transaction]:
         """A transaction that whoever asks for it commits, or that is taken back."""
+        transaction = _Transaction(self._pool, self.description, begin)
+        try:
+            yield transaction
+        finally:
+            transaction.end()
 
-        def start(connection: Connection) -> None:
-            _Transaction(connection, self.description).execute(begin)
+    def find(self, statement: str, /, **values: object) -> Sequence[Row]:
+        """Run one statement that only reads, and return its rows."""
+        with self._transaction(_LOOK) as transaction:
+            return transaction.rows(statement, **values)
 
-        with self._pool.take(start) as connection:
-            transaction = _Transaction(connection, self.description)
-            try:
-                yield transaction
-            finally:
-                transaction.end()
+    def find_one(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement that only reads, and return its first row, if any."""
+        with self._transaction(_LOOK) as transaction:
+            return transaction.row(statement, **values)
+
+    def change_quickly(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement as `write_quickly` does, and return its first row, if any.
+
+        Where a connection was cut it may be run twice.
+        """
+        with self._transaction(_CHANGE_QUICKLY) as transaction:
+            return transaction.row(statement, **values)
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
-        """Read, all from one moment."""
+        """Read with several statements, all from one moment."""
         with self._transaction(_READ) as transaction:
             yield transaction
 
@@ -267,16 +356,18 @@ class Postgresql:
                 "with_body": number_of("create", key_id, name, body_mac),
                 "any_body": number_of("create", key_id, name),
             }
-            had = transaction.execute(_CLAIM, numbers).fetchone()
-            if had is None or not all(had.values()):
-                raise InFlightError(same_body=had is None or not had["is_only"])
             # After the locks, and in a statement of its own, so that it sees what was done before.
-            yield _Claim(transaction, transaction.row("replay", key=key_id, under=name))
+            replay = STATEMENTS["replay"], {"key": key_id, "under": name}
+            locks, found = transaction.send((_CLAIM, numbers), replay)
+            (had,) = locks.rows
+            if not all(had.values()):
+                raise InFlightError(same_body=not had["is_only"])
+            yield _Claim(transaction, found.rows[0] if found.rows else None)
 
     def version(self) -> str | None:
         """Return the version of the tables; None if there are none."""
         with self.read() as transaction:
-            if transaction.execute(_IS_VERSIONED).fetchone() is None:
+            if not transaction.execute(_IS_VERSIONED).rows:
                 return None
             row = transaction.row("version")
         return versions.UNKNOWN if row is None else str(row["version_num"])

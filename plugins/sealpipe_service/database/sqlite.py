@@ -33,10 +33,16 @@ class DatabaseFileError(SchemaError):
 
 
 class Connection:
-    """A connection that one thread uses at a time."""
+    """A connection that one thread uses at a time: who holds its `lock`."""
 
-    def __init__(self, path: Path | None, source: Callable[[], float], *pragmas: str) -> None:
-        self.lock = threading.Lock()
+    def __init__(
+        self,
+        path: Path | None,
+        source: Callable[[], float],
+        *pragmas: str,
+        lock: threading.Lock | None = None,
+    ) -> None:
+        self.lock = lock or threading.Lock()
         self._connection = sqlite3.connect(
             ":memory:" if path is None else path,
             check_same_thread=False,
@@ -65,6 +71,17 @@ class Connection:
     def change(self, statement: str, /, **values: object) -> int:
         return self._connection.execute(STATEMENTS[statement], values).rowcount
 
+    def later(self, statement: str, /, **values: object) -> None:
+        self.change(statement, **values)
+
+    def alone(self, statement: str, values: Mapping[str, object]) -> Sequence[Row]:
+        """Run a statement that is a transaction by itself."""
+        with self.lock:
+            try:
+                return self.rows(statement, **values)
+            except sqlite3.OperationalError as error:
+                raise _explain(error) from error
+
     @contextmanager
     def transaction(self, begin: str) -> Iterator[Transaction]:
         with self.lock:
@@ -72,8 +89,8 @@ class Connection:
                 self.execute(begin)
                 yield self
                 self.execute("COMMIT")
-            except sqlite3.OperationalError as error:  # it is in use, or its disk is full
-                raise UnavailableError(f"the SQLite file: {error}") from error
+            except sqlite3.OperationalError as error:
+                raise _explain(error) from error
             finally:
                 if self._connection.in_transaction:
                     self.execute("ROLLBACK")
@@ -81,6 +98,11 @@ class Connection:
     def close(self) -> None:
         with self.lock:
             self._connection.close()
+
+
+def _explain(error: sqlite3.OperationalError) -> UnavailableError:
+    """Return an error as ours: the file is in use, or its disk is full."""
+    return UnavailableError(f"the SQLite file: {error}")
 
 
 @dataclass(frozen=True)
@@ -147,7 +169,9 @@ class Sqlite:
             else:
                 self._reading = Connection(path, source, "query_only=ON")
                 # In WAL mode this waits for no disk, except where the log is moved into the file.
-                self._quick = Connection(path, source, "synchronous=NORMAL", "secure_delete=ON")
+                # Who changes takes turns anyway: SQLite itself would let them sleep.
+                quick = ("synchronous=NORMAL", "secure_delete=ON")
+                self._quick = Connection(path, source, *quick, lock=self._writing.lock)
                 refuse_others(path)  # from now on its journal is there
         except BaseException:
             self._writing.close()
@@ -163,9 +187,23 @@ class Sqlite:
             transaction.change("set_version", version=versions.VERSION)
             transaction.change("start_clock")
 
+    def find(self, statement: str, /, **values: object) -> Sequence[Row]:
+        """Run one statement that only reads, and return its rows."""
+        return self._reading.alone(statement, values)
+
+    def find_one(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement that only reads, and return its first row, if any."""
+        found = self.find(statement, **values)
+        return found[0] if found else None
+
+    def change_quickly(self, statement: str, /, **values: object) -> Row | None:
+        """Run one statement as `write_quickly` does, and return its first row, if any."""
+        found = self._quick.alone(statement, values)
+        return found[0] if found else None
+
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Read, all from one moment."""
+        """Read with several statements, all from one moment."""
         with self._reading.transaction("BEGIN") as transaction:
             yield transaction
 
@@ -205,8 +243,7 @@ class Sqlite:
     def _unmark(self, where: Mapping[str, str]) -> None:
         """Remove the mark of a create that is over; where the file is in use, `scrub` does."""
         try:
-            with self.write_quickly() as transaction:
-                transaction.change("unmark", **where, by=self._owners.me)
+            self.change_quickly("unmark", **where, by=self._owners.me)
         except UnavailableError:  # what was done is still answered
             self._left_marks.append(where)
 

@@ -100,9 +100,9 @@ class World:
     def code(self) -> str:
         return f"{self._salt}-{next(self._numbers):07d}"
 
-    def share(self, name: str | None = None, *, most: int | None = None, **values: Any) -> str:
-        """Create a share under an idempotency key, and return its code."""
-        row = {
+    def columns(self, **values: Any) -> dict[str, Any]:
+        """The columns of a share, but for its code."""
+        return {
             "space": "acme",
             "owner": "acme",
             "key_id": "k" * 16,
@@ -121,6 +121,10 @@ class World:
             ),
             **values,
         }
+
+    def share(self, name: str | None = None, *, most: int | None = None, **values: Any) -> str:
+        """Create a share under an idempotency key, and return its code."""
+        row = self.columns(**values)
         with self.store.claim("k" * 16, name or self.code(), digest("body")) as creating:
             if creating.replay is not None:
                 return creating.replay.decode()

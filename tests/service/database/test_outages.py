@@ -94,10 +94,13 @@ def test_who_finds_all_connections_in_use_waits_and_is_refused(
     with closing(Postgresql(server.address, size=1)) as database:
         store = Store(database)
         monkeypatch.setattr(database._pool, "_seconds", 0.1)
-        with database.read(), pytest.raises(UnavailableError, match="in use"):
-            store.now()
+        with database.read() as held:
+            held.row("now")
+            with pytest.raises(UnavailableError, match="in use"):
+                store.now()
         assert store.now() > 0
-        with database.read():
+        with database.read() as held:
+            held.row("now")
             monkeypatch.setattr(database._pool, "_seconds", 30)
             waiting = threading.Thread(target=store.now)
             waiting.start()
@@ -129,9 +132,9 @@ def test_a_transaction_that_hangs_holds_up_others_only_for_a_while(
         with pytest.raises(InFlightError):
             world.share("key")
         time.sleep(1.5)
-        code = world.share("key")
+        code, columns = world.share("key"), world.columns()
         with pytest.raises(UnavailableError):
-            hangs.create("shares", {"space": "acme"}, str.encode, world.code)
+            hangs.create("shares", columns, str.encode, world.code)
     assert world.share("key") == code
 
 
