@@ -113,16 +113,18 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     """Check the credential on every call, so that a revocation takes effect on the next one."""
     credential = _read_credential(service, http_request)
     row = service.store.caller(credential.key_id)
-    key = None if row is None else key_from(row)
-    matches = secret_matches(key, credential.auth_secret)
+    matches = secret_matches(row, credential.auth_secret)
+    if row is None or not matches:  # before anything that only a key which exists would cost
+        refuse_at_gateway("not_usable")
+    key = key_from(row)
     if credential.three_parts:
         # The key still works with two parts: its owner revokes it after replacing it (gaps:
         # compromise). With a wrong auth secret nothing is recorded, or anybody who knows a key id
         # could have that key replaced.
-        if key is not None and matches and credential.custody_form:
+        if credential.custody_form:
             _record_compromise(service, key.key_id)
         refuse_at_gateway("not_usable")
-    if row is None or key is None or not matches or key.revoked_at is not None:
+    if key.revoked_at is not None:
         refuse_at_gateway("not_usable")
     account = account_from(key.space, row, "account_")
     if not account.api_access:

@@ -61,11 +61,13 @@ class ServerThread:
         """What its callers write into `Host`."""
         return f"{self.address[0]}:{self.address[1]}"
 
-    def key(self) -> str:
+    def key(self, account: str = "default") -> str:
         """Make a key with every scope, and return the two parts of it that are sent."""
-        scopes = frozenset(EXTENDED_SCOPES)
         store = self.service.store
-        made = add_key(store, name="test", scopes=scopes, custody="none", account="default")
+        if store.account(account) is None:
+            add_account(store, account, None)
+        scopes = frozenset(EXTENDED_SCOPES)
+        made = add_key(store, name="test", scopes=scopes, custody="none", account=account)
         return ".".join(made.reveal().split(".")[:2])
 
     def connect(self) -> socket.socket:
@@ -94,7 +96,6 @@ def serve_in_thread(
 ) -> Iterator[ServerThread]:
     """Serve an empty database in memory, with an account, at loopback."""
     store = Store(Sqlite())
-    add_account(store, "default", None)
     with bind("127.0.0.1", 0) as listening:
         address = listening.getsockname()
         scheme = "http" if tls is None else "https"
