@@ -33,6 +33,12 @@ def parse_database(text: str) -> str | Reference:
     return text if is_address else parse(text, "the database")
 
 
+def parse_mail_server(text: str) -> str | Reference:
+    """Parse the address of a mail server, or a reference to it."""
+    is_address = text.partition(":")[2].startswith("//")
+    return text if is_address else parse(text, "the mail server")
+
+
 _REQUEST_NAME = Setting(
     "name", "The request's name, instead of a code.", parsing.parse_name, metavar="NAME"
 )
@@ -347,6 +353,13 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             addresses.parse_network,
         ),
         Setting("log_addresses", "Log the address of each caller.", flag=True),
+        Setting(
+            "smtp",
+            "Mail server, smtp://HOST or smtps://USER@HOST, or a reference to its address.",
+            parse_mail_server,
+            metavar="URL|REF",
+        ),
+        Setting("mail_from", "The address that mails are from.", metavar="ADDRESS"),
         Setting(
             "metrics",
             "Where to show metrics (OpenMetrics) at /metrics, to all who can reach it.",

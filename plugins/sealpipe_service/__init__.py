@@ -24,6 +24,7 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     webhooks.py        endpoints, signatures, the queue
     webhook_*.py       sending them
     public_addresses.py  where a server sends them
+    mail.py            notices by e-mail, which wait in the same queue
     openapi.py         /v1 as an OpenAPI document, made from the tables
     share_link.py      outside /v1: what the page at a share's link asks for
     request_link.py    outside /v1: what the pages at a collect link and at an access link ask for

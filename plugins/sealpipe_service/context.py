@@ -12,6 +12,7 @@ from .credentials import Key
 from .database.decisions import Store
 from .journal import Journal
 from .json_bodies import FIELD_TYPES, FIELD_TYPES_EXTENDED
+from .mail import MailServer
 from .plans import Account
 from .public_addresses import Allows, allow_all
 from .responses import Response
@@ -49,6 +50,7 @@ class Service:
     version: str = "1"
     seals: Seals = field(default_factory=Unsealed)
     allows: Allows = allow_all
+    mail_server: MailServer | None = None
     deliverer: Deliverer = field(init=False)
     is_stopping: bool = field(init=False, default=False)
 
@@ -70,6 +72,7 @@ class Service:
             agent,
             self.seals,
             self.allows,
+            self.mail_server,
         )
 
     @property

@@ -64,12 +64,12 @@ FAMILIES: Final = (
     ),
     Family("requests_in_progress", "gauge", "Requests that are not answered yet."),
     Family(
-        "webhook_deliveries",
+        "deliveries",
         "counter",
-        "Attempts to deliver to webhooks; not_sent where the address or the key forbids it.",
-        {"result": ("delivered", "failed", "not_sent")},
+        "Attempts to deliver; not_sent where an address, a key or a setting forbids it.",
+        {"kind": ("webhook", "mail"), "result": ("delivered", "failed", "not_sent")},
     ),
-    Family("webhook_deliveries_given_up", "counter", "Deliveries after their last attempt."),
+    Family("deliveries_given_up", "counter", "Deliveries after their last attempt."),
     Family(
         "sweeps",
         "counter",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import requests
+from . import listing, requests
 from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339, from_timestamp
 from .context import HttpRequest, Service
@@ -94,6 +94,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
         )
         if submission is None:
             return _refused_at_last(service, code) or json_response(404, _NOT_FOUND)
+        listing.send_notice(service, row, "submitted")
         return json_response(201, {"short_code": submission})
 
     return _admit(service, code, http_request, _SUBMISSION, store_submission)

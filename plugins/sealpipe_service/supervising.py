@@ -45,7 +45,8 @@ class ServerSettings:
     """What a worker has to know. `tls` are the files of certificate and key.
 
     `webhook_key` opens the secrets of webhooks (see `sealing`). Webhooks may go to
-    `webhook_networks` besides public addresses.
+    `webhook_networks` besides public addresses. `mail` is the address of the mail server, which may
+    hold a password, and whom mails are from.
     """
 
     database: str = field(repr=False)
@@ -55,6 +56,7 @@ class ServerSettings:
     proxies: Sequence[str] = ()
     webhook_key: str | None = field(default=None, repr=False)
     webhook_networks: Sequence[str] = ()
+    mail: tuple[str, str] | None = field(default=None, repr=False)
     logs_addresses: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Sends due deliveries to webhook endpoints, with retries, by the service's clock.
+"""Sends due deliveries to webhook endpoints, and mails, with retries, by the service's clock.
 
 One thread of each process looks for due deliveries, and leases one before it sends it. An endpoint
 has at most one delivery in progress, in a separate thread, so that a slow endpoint does not delay
@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from dataclasses import dataclass
 
-from . import webhooks
+from . import mail, webhooks
 from .clock import Clock
 from .database.access import Row, UnavailableError
 from .database.decisions import Store
@@ -25,6 +25,8 @@ BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 """Seconds to wait after each failed attempt. After the last wait there is one more attempt."""
 
 _logger = logging.getLogger(__name__)
+
+Post = WebhookPost | mail.MailPost
 
 _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
@@ -61,13 +63,14 @@ class Deliverer:
         agent: str,
         seals: webhooks.Seals,
         allows: Allows,
+        mail_server: mail.MailServer | None,
     ) -> None:
         self._store, self._clock, self._log, self._seals = store, clock, log, seals
         self._signature_header, self._agent = signature_header, agent
-        self._allows = allows
+        self._allows, self._mail_server = allows, mail_server
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._in_progress: dict[int, tuple[threading.Thread, WebhookPost]] = {}
+        self._in_progress: dict[int, tuple[threading.Thread, Post]] = {}
         self._wake_requested = self._stopping = self._idle = False
 
     def wake(self) -> None:
@@ -152,17 +155,13 @@ class Deliverer:
         if endpoint is None:  # removed in the meantime, and its deliveries with it
             return
         try:
-            endpoint = webhooks.open_secrets(endpoint, self._seals)
+            post = self._make_post(endpoint, row)
         except webhooks.SealError as error:  # the operator has another key than before
             self._record_attempt(endpoint, row, type(error).__name__)
             return
-        body = bytes(row["body"])
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": self._agent,
-            self._signature_header: endpoint.signature(body, self._clock.timestamp()),
-        }
-        post = WebhookPost(endpoint.url, body, headers, self._allows)
+        if post is None:
+            self._record_attempt(endpoint, row, f"{NOT_SENT}no mail server is named")
+            return
         thread = threading.Thread(target=self._deliver, args=(endpoint, row, post), daemon=True)
         with self._changed:
             if self._stopping:
@@ -170,7 +169,24 @@ class Deliverer:
             self._in_progress[row["number"]] = thread, post
             thread.start()
 
-    def _deliver(self, endpoint: webhooks.Endpoint, row: Row, post: WebhookPost) -> None:
+    def _make_post(self, endpoint: webhooks.Endpoint, row: Row) -> Post | None:
+        """Return an attempt; None for a mail without a server. Raises SealError."""
+        body = bytes(row["body"])
+        if (to := endpoint.mail_address) is not None:
+            server = self._mail_server
+            if server is None:
+                return None
+            content = mail.write(server, to, row["number"], row["created_at"], body)
+            return mail.MailPost(server, to, content)
+        endpoint = webhooks.open_secrets(endpoint, self._seals)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": self._agent,
+            self._signature_header: endpoint.signature(body, self._clock.timestamp()),
+        }
+        return WebhookPost(endpoint.url, body, headers, self._allows)
+
+    def _deliver(self, endpoint: webhooks.Endpoint, row: Row, post: Post) -> None:
         try:
             answered = post.send()
             if self._stopping:
@@ -196,8 +212,9 @@ class Deliverer:
         state = "delivered" if is_accepted else "waiting" if is_retried else "given-up"
         is_refused = str(answered).startswith((NOT_SENT, webhooks.SealError.__name__))
         result = "delivered" if is_accepted else "not_sent" if is_refused else "failed"
-        self._log.count("webhook_deliveries", result)
+        kind = "webhook" if endpoint.mail_address is None else "mail"
+        self._log.count("deliveries", kind, result)
         settled = self._store.settle_delivery(row["number"], str(answered), state, again_in)
         if settled and state == "given-up":
-            self._log.count("webhook_deliveries_given_up")
+            self._log.count("deliveries_given_up")
             self._log.add_note(Note(self._clock.now(), "webhook.given-up", endpoint.id))

@@ -90,7 +90,7 @@ class _Plain(http.client.HTTPConnection):
 
 class _Secure(http.client.HTTPSConnection):
     def __init__(self, host: str, port: int, allows: Allows) -> None:
-        self._tls = _tls_context()
+        self._tls = tls_context()
         super().__init__(host, port, timeout=READ_SECONDS, context=self._tls)
         self._allows = allows
 
@@ -123,7 +123,8 @@ def _connect(host: str, port: int, allows: Allows) -> socket.socket:
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
+    """Return what verifies a server: the authorities that the machine trusts."""
     # not ssl.create_default_context, which obeys SSLKEYLOGFILE
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()

@@ -2,6 +2,8 @@
 
 Specification: Events.
 
+Notices by e-mail have endpoints, too, and wait in the same queue: see `mail`.
+
 An endpoint belongs to an account, never to an organisation: an event goes to the owner of its
 share.
 """
@@ -27,6 +29,9 @@ SIGNATURE_HEADER = "X-Service-Signature"
 """Default header of the signature; at the real service its name contains the service's."""
 
 MAX_URL = 2048
+MAIL = "mailto:"
+"""How the URL of an endpoint begins that notices go to, by e-mail. It signs nothing."""
+NO_SECRET = ""
 _URL = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
@@ -75,6 +80,11 @@ class Endpoint:
     previous_secret: str | None = field(default=None, repr=False)
     rotated_at: float | None = None
 
+    @property
+    def mail_address(self) -> str | None:
+        """The address of e-mail, if it is an endpoint for notices."""
+        return self.url.removeprefix(MAIL) if self.url.startswith(MAIL) else None
+
     def previous_secret_until(self, now: float) -> float | None:
         """Return the time until which both secrets sign; None if only one does."""
         if self.previous_secret is None or self.rotated_at is None:
@@ -109,7 +119,7 @@ def endpoint_url(value: object) -> str | None:
         return "must begin with https:// and a host (or with http:// and this machine)"
     if "@" in parts.netloc or "#" in value:
         return "must have no user and no fragment"
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         return "must be https, as it is not on this machine"
     return None
 
@@ -150,6 +160,19 @@ def endpoints(store: Store, account: str | None = None) -> list[Endpoint]:
     return [endpoint_from(row) for row in store.webhooks(account)]
 
 
+def add_mail(store: Store, account: str, address: str, token: bytes) -> Endpoint:
+    """Let an account's notices go to an address of e-mail, which was checked."""
+    name, url = f"mail_{_base64url(token)}", f"{MAIL}{address}"
+    return endpoint_from(
+        store.add_mail(lambda now: vars(Endpoint(name, account, url, now, NO_SECRET)))
+    )
+
+
+def mail_endpoints(store: Store) -> list[Endpoint]:
+    """Return where notices go, oldest first."""
+    return [endpoint_from(row) for row in store.mail()]
+
+
 def find(store: Store, name: str) -> Endpoint | None:
     """Return the endpoint with this id, or None."""
     row = store.webhook(name)
@@ -185,7 +208,8 @@ def _base64url(random: bytes) -> str:
     return base64.urlsafe_b64encode(random).decode("ascii").rstrip("=")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name or its address."""
     if host == "localhost":
         return True
     try:

@@ -34,6 +34,7 @@ from .database.decisions import Store
 from .database.opening import open_database
 from .front import Front
 from .logs import LoggedJournal, start_logging
+from .mail import read_server
 from .meters import Meters, open_slot
 from .public_addresses import allow_public
 from .sealing import NoKey, WebhookSeals
@@ -128,6 +129,7 @@ def make_service(settings: ServerSettings, meters: Meters) -> Service:
         version=settings.version,
         seals=WebhookSeals(settings.webhook_key) if settings.webhook_key else NoKey(),
         allows=allow_public(settings.webhook_networks),
+        mail_server=None if settings.mail is None else read_server(*settings.mail),
     )
 
 

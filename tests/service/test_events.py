@@ -507,12 +507,12 @@ def test_https_goes_only_to_a_server_with_a_valid_certificate(
     authority.cert_pem.write_to_path(str(bundle))
     with Receiver(tls=context) as receiver:
         service.add_webhook(receiver.url)
-        webhook_post._tls_context.cache_clear()
+        webhook_post.tls_context.cache_clear()
         code = deleted(api)
         assert service.deliveries()[0].answered == "SSLCertVerificationError"
         monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-        webhook_post._tls_context.cache_clear()
+        webhook_post.tls_context.cache_clear()
         service.advance(BACKOFF[0])
         assert [each.state for each in service.deliveries()] == ["delivered"]
         assert [hook.body for hook in receiver.hooks] == [payload(code)]
-    webhook_post._tls_context.cache_clear()
+    webhook_post.tls_context.cache_clear()

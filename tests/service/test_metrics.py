@@ -104,7 +104,7 @@ def test_everything_that_can_be_counted_can_be_read() -> None:
 def test_a_server_that_nobody_has_called_shows_what_may_go_wrong() -> None:
     shown = read(render([0] * CELLS, "1", 0.0, 1, 1))
     assert shown["sealpipe_database_errors_total",] == 0
-    assert shown["sealpipe_webhook_deliveries_total", "failed"] == 0
+    assert shown["sealpipe_deliveries_total", "mail", "failed"] == 0
     assert not any(name.startswith("sealpipe_requests_total") for name, *_ in shown)
 
 

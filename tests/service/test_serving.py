@@ -38,7 +38,12 @@ def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Pa
 
 
 def test_settings_show_neither_an_address_nor_a_key() -> None:
-    shown = repr(supervising.ServerSettings("canary-1", "http://h", "1", webhook_key="canary-2"))
+    settings = supervising.ServerSettings(
+        *("canary-1", "http://h", "1"),
+        webhook_key="canary-2",
+        mail=("smtp://u:canary-3@h", "ann@acme.example"),
+    )
+    shown = repr(settings)
     assert "canary" not in shown
 
 

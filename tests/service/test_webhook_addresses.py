@@ -116,7 +116,7 @@ def test_a_certificate_is_for_the_name_and_not_for_the_address(
     authority.issue_cert("hooks.example.com").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    webhook_post._tls_context.cache_clear()
+    webhook_post.tls_context.cache_clear()
     try:
         with Receiver(tls=context) as secure:
             url = secure.url.replace("127.0.0.1", "hooks.example.com")
@@ -126,7 +126,7 @@ def test_a_certificate_is_for_the_name_and_not_for_the_address(
             monkeypatch.undo()
             assert refused.send() == "SSLCertVerificationError"
     finally:
-        webhook_post._tls_context.cache_clear()
+        webhook_post.tls_context.cache_clear()
 
 
 @pytest.mark.parametrize(

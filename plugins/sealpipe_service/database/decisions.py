@@ -386,6 +386,30 @@ class Store:
             transaction.change("add_webhook", **row)
             return transaction.row("webhook", webhook_id=row["id"])
 
+    def mail(self) -> Sequence[Row]:
+        """Return the endpoints that notices go to by e-mail, oldest first."""
+        with self._database.read() as transaction:
+            return transaction.rows("mail")
+
+    def add_mail(self, values: Callable[[float], Values]) -> Row:
+        """Add an endpoint for notices, whose columns at a time are `values`."""
+        with self._database.write() as transaction:
+            row = values(_time_of(transaction))
+            transaction.change("add_webhook", **row)
+            added = transaction.row("webhook", webhook_id=row["id"])
+        assert added is not None  # noqa: S101  # in the same transaction
+        return added
+
+    def queue_notice(self, account: str, notice: bytes) -> bool:
+        """Queue a notice for each address of e-mail of an account; return whether it has any."""
+        with self._database.read() as transaction:
+            found = transaction.rows("mail_of", of_account=account)
+        if found:
+            with self._database.write() as transaction:
+                for endpoint in found:
+                    transaction.change("queue", webhook_id=endpoint["id"], event=notice)
+        return bool(found)
+
     def rotate_webhook(self, webhook_id: str, secret: str) -> Row | None:
         """Give an endpoint a new secret, beside which the old one stays; None without one."""
         with self._database.write() as transaction:

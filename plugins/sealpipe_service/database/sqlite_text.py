@@ -624,19 +624,33 @@ STATEMENTS: Mapping[str, str] = {
     "webhooks": (
         "SELECT webhooks.number, webhooks.id, webhooks.account, webhooks.url, "
         "webhooks.secret, webhooks.previous_secret, webhooks.created_at, "
-        "webhooks.rotated_at FROM webhooks ORDER BY webhooks.number"
+        "webhooks.rotated_at FROM webhooks WHERE webhooks.secret != '' ORDER BY "
+        "webhooks.number"
     ),
     "webhooks_of": (
         "SELECT webhooks.number, webhooks.id, webhooks.account, webhooks.url, "
         "webhooks.secret, webhooks.previous_secret, webhooks.created_at, "
         "webhooks.rotated_at FROM webhooks WHERE webhooks.account = :of_account "
-        "ORDER BY webhooks.number"
+        "AND webhooks.secret != '' ORDER BY webhooks.number"
+    ),
+    "mail": (
+        "SELECT webhooks.number, webhooks.id, webhooks.account, webhooks.url, "
+        "webhooks.secret, webhooks.previous_secret, webhooks.created_at, "
+        "webhooks.rotated_at FROM webhooks WHERE webhooks.secret = '' ORDER BY "
+        "webhooks.number"
+    ),
+    "mail_of": (
+        "SELECT webhooks.number, webhooks.id, webhooks.account, webhooks.url, "
+        "webhooks.secret, webhooks.previous_secret, webhooks.created_at, "
+        "webhooks.rotated_at FROM webhooks WHERE webhooks.account = :of_account "
+        "AND webhooks.secret = '' ORDER BY webhooks.number"
     ),
     "rotate_webhook": (
         "UPDATE webhooks SET secret=:new_secret, previous_secret=webhooks.secret, "
         "rotated_at=(clock_timestamp() + (SELECT clock.offset_seconds FROM "
-        "clock)) WHERE webhooks.id = :webhook_id RETURNING number, id, account, "
-        "url, secret, previous_secret, created_at, rotated_at"
+        "clock)) WHERE webhooks.id = :webhook_id AND webhooks.secret != '' "
+        "RETURNING number, id, account, url, secret, previous_secret, created_at, "
+        "rotated_at"
     ),
     "remove_webhook": "DELETE FROM webhooks WHERE webhooks.id = :webhook_id RETURNING number",
     "remove_deliveries": "DELETE FROM deliveries WHERE deliveries.webhook = :webhook_id",

@@ -647,6 +647,7 @@ def _sweeping() -> Mapping[str, Statement]:
 def _webhooks(insert: Insert) -> Mapping[str, Statement]:
     webhook, columns = _insert(insert, webhooks)
     one = webhooks.c.id == bindparam("webhook_id")
+    signs = webhooks.c.secret != fixed("")  # an address of e-mail does not
     waiting, sent = deliveries.alias("waiting"), deliveries.alias("sent")
     is_sent = (
         select(sent.c.number)
@@ -668,15 +669,21 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
     return {
         "add_webhook": Statement(webhook, columns),
         "webhook": Statement(select(webhooks).where(one)),
-        "webhooks": Statement(select(webhooks).order_by(webhooks.c.number)),
+        "webhooks": Statement(select(webhooks).where(signs).order_by(webhooks.c.number)),
         "webhooks_of": Statement(
             select(webhooks)
-            .where(webhooks.c.account == bindparam("of_account"))
+            .where(webhooks.c.account == bindparam("of_account"), signs)
+            .order_by(webhooks.c.number)
+        ),
+        "mail": Statement(select(webhooks).where(~signs).order_by(webhooks.c.number)),
+        "mail_of": Statement(
+            select(webhooks)
+            .where(webhooks.c.account == bindparam("of_account"), ~signs)
             .order_by(webhooks.c.number)
         ),
         "rotate_webhook": Statement(
             update(webhooks)
-            .where(one)
+            .where(one, signs)
             .values(
                 previous_secret=webhooks.c.secret, secret=bindparam("new_secret"), rotated_at=NOW
             )

@@ -21,7 +21,7 @@ from support.parts import run_postgres
 WHOLE_TABLE = {
     "accounts": set(),
     "keys": {"keys", "compromised"},
-    "webhooks": {"webhooks"},
+    "webhooks": {"webhooks", "mail"},
     "service_version": {"version"},
     "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
     "idempotency": {"drop_records"},

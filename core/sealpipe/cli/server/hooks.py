@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sealpipe.cli import render
@@ -57,7 +57,7 @@ def rotate(webhook_id: str, **values: Any) -> None:
     with open_store(values) as store:
         endpoint = webhooks.rotate(store, webhook_id, secrets.token_bytes(32), seals)
     if endpoint is None:
-        raise _make_unknown_error(webhook_id)
+        raise make_unknown_error("webhook endpoint", webhook_id, "webhook")
     _print_secret(endpoint, gate, values)
 
 
@@ -77,7 +77,7 @@ def remove(webhook_id: str, **values: Any) -> None:
     with open_store(values) as store:
         is_gone = store.remove_webhook(webhook_id)
     if not is_gone:
-        raise _make_unknown_error(webhook_id)
+        raise make_unknown_error("webhook endpoint", webhook_id, "webhook")
     render.print_note(f"removed {render.escape(webhook_id)}")
     if values["output"] == "json":
         render.print_json({"id": webhook_id, "removed": True})
@@ -86,22 +86,32 @@ def remove(webhook_id: str, **values: Any) -> None:
 def list_hooks(**values: Any) -> None:
     """Run `sealpipe server webhook list`."""
     with open_store(values) as store:
-        rows = store.deliveries()
-        states, answers = _count_states(rows), _find_answers(rows)
-        found = [
-            {
-                "id": each.id,
-                "account": each.account,
-                "url": each.url,
-                "deliveries": states.get(each.id, {}),
-                "last_answer": answers.get(each.id),
-            }
-            for each in webhooks.endpoints(store)
-        ]
+        found = describe(webhooks.endpoints(store), store.deliveries())
     if values["output"] == "json":
         render.print_json({"webhooks": found, "signature_header": webhooks.SIGNATURE_HEADER})
-        return
-    render.print_table(("ID", "ACCOUNT", "URL", "DELIVERIES"), map(_cells, found))
+    else:
+        print_endpoints("URL", found)
+
+
+def describe(endpoints: Sequence[webhooks.Endpoint], deliveries: Any) -> list[dict[str, Any]]:
+    """Return what a list has of endpoints."""
+    states, answers = _count_states(deliveries), _find_answers(deliveries)
+    return [
+        {
+            "id": each.id,
+            "account": each.account,
+            "url": each.url,
+            "deliveries": states.get(each.id, {}),
+            "last_answer": answers.get(each.id),
+        }
+        for each in endpoints
+    ]
+
+
+def print_endpoints(where: str, found: Sequence[Mapping[str, Any]]) -> None:
+    """Print a list of endpoints, whose member named `where` says where its deliveries go."""
+    rows = [_cells(each, each[where.lower()]) for each in found]
+    render.print_table(("ID", "ACCOUNT", where, "DELIVERIES"), rows)
 
 
 def _count_states(rows: Any) -> dict[str, dict[str, int]]:
@@ -117,11 +127,11 @@ def _find_answers(rows: Any) -> dict[str, str]:
     return {row["webhook"]: row["answered"] for row in rows if row["answered"] is not None}
 
 
-def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(each: Mapping[str, Any], where: str) -> tuple[str, ...]:
     told = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items())
     if each["last_answer"] is not None:
         told = f"{told}; last answer: {each['last_answer']}"
-    cells = (each["id"], each["account"], each["url"], told or "nothing sent yet")
+    cells = (each["id"], each["account"], where, told or "nothing sent yet")
     return tuple(map(render.escape, cells))
 
 
@@ -141,8 +151,9 @@ def _print_secret(endpoint: webhooks.Endpoint, gate: Any, values: Mapping[str, A
     print_secrets(gate, values, [Secret(endpoint.secret)], members, [endpoint.secret])
 
 
-def _make_unknown_error(webhook_id: str) -> UsageError:
+def make_unknown_error(what: str, given: str, group: str) -> UsageError:
+    """Return the error for an id that no endpoint has."""
     return UsageError(
-        f"there is no webhook endpoint {quote_input(webhook_id)}",
-        remedy="`sealpipe server webhook list` shows their ids",
+        f"there is no {what} {quote_input(given)}",
+        remedy=f"`sealpipe server {group} list` shows their ids",
     )

@@ -26,6 +26,7 @@ from sealpipe_service.database.access import AddressError, DatabaseError
 from sealpipe_service.database.backing_up import CopyError
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.opening import has_password, open_database
+from sealpipe_service.mail import MailError, read_server
 
 
 def read_database(values: Mapping[str, Any]) -> Secret:
@@ -63,6 +64,34 @@ def read_webhook_key(values: Mapping[str, Any]) -> Secret | None:
             remedy="store 32 random bytes, such as `sealpipe read gen:hex?bytes=32` prints",
         )
     return key
+
+
+def read_mail_server(values: Mapping[str, Any]) -> tuple[Secret, str] | None:
+    """Return the mail server's address and whom mails are from, if there is one.
+
+    Raises UsageError, and the errors of its source.
+    """
+    given, sender = values["smtp"], values["mail_from"]
+    if given is None and sender is None:
+        return None
+    if given is None or sender is None:
+        raise UsageError("--smtp and --mail-from belong together", remedy="give both")
+    is_reference = isinstance(given, Reference)
+    address = _resolve(given, "the mail server", values) if is_reference else Secret(given)
+    try:
+        server = read_server(address.reveal(), sender)
+    except MailError as error:
+        raise SettingError(
+            f"--smtp, --mail-from: {error}",
+            remedy="write smtp://HOST[:PORT] or smtps://HOST[:PORT], and ann@example.com",
+        ) from None
+    source = click.get_current_context().get_parameter_source("smtp")
+    if server.password and not is_reference and source is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            "--smtp: the address holds a password, and arguments are for others to read",
+            remedy="put it in a variable and write its reference: --smtp env:SMTP",
+        )
+    return address, sender
 
 
 def _resolve(reference: Reference, what: str, values: Mapping[str, Any]) -> Secret:

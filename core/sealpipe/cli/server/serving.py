@@ -21,6 +21,7 @@ from sealpipe.cli.server.opening import (
     plan_printing,
     print_secrets,
     read_database,
+    read_mail_server,
     read_webhook_key,
     told_in_our_words,
 )
@@ -100,6 +101,7 @@ def run(**values: Any) -> None:
     _check_listening(values, has_tls=tls is not None)
     address = read_database(values)
     webhook_key = read_webhook_key(values)
+    mail = read_mail_server(values)
     _check_made(address, webhook_key)
     name = opening.describe(address.reveal())
     settings = supervising.ServerSettings(
@@ -110,6 +112,7 @@ def run(**values: Any) -> None:
         proxies=values["trusted_proxy"],
         webhook_key=None if webhook_key is None else webhook_key.reveal(),
         webhook_networks=values["webhook_network"],
+        mail=None if mail is None else (mail[0].reveal(), mail[1]),
         logs_addresses=values["log_addresses"],
     )
 
@@ -124,7 +127,8 @@ def run(**values: Any) -> None:
             _log(f"--tls-key: every user of this machine can read it: chmod o= {tls[1]}", "warning")
 
     with _listen(values) as listening, _open_board(values) as board:
-        hidden = [each for each in (address, webhook_key) if each is not None]
+        named = (address, webhook_key, None if mail is None else mail[0])
+        hidden = [each for each in named if each is not None]
         try:
             supervising.serve(
                 settings,

@@ -63,6 +63,8 @@ def init(**values: Any) -> None:
         "webhook_key",
         "webhook_network",
         "log_addresses",
+        "smtp",
+        "mail_from",
         "metrics",
         "shutdown_delay",
     ),
@@ -199,6 +201,34 @@ def rotate_webhook(webhook_id: str, **values: Any) -> None:
 def remove_webhook(webhook_id: str, **values: Any) -> None:
     """Remove an endpoint and its pending deliveries."""
     _run("hooks", "remove", webhook_id, **values)
+
+
+@server.group(cls=SettingsGroup)
+def mail() -> None:
+    """Addresses of e-mail that notices of accounts go to."""
+
+
+@mail.command("add", cls=Command)
+@click.argument("address")
+@options("server", only=("database", "account"), common=COMMON)
+def add_mail(address: str, **values: Any) -> None:
+    """Send an account's notices to an address: those that shares ask for, and of submissions."""
+    _run("mail", "add", address, **values)
+
+
+@mail.command("list", cls=Command)
+@options("server", only=("database",), common=COMMON)
+def list_mail(**values: Any) -> None:
+    """List addresses, oldest first, and the state of their mails."""
+    _run("mail", "list_addresses", **values)
+
+
+@mail.command("remove", cls=CodeCommand)
+@click.argument("mail_id")
+@options("server", only=("database",), common=COMMON)
+def remove_mail(mail_id: str, **values: Any) -> None:
+    """Remove an address and its pending mails."""
+    _run("mail", "remove", mail_id, **values)
 
 
 @server.group(cls=SettingsGroup)

@@ -60,6 +60,7 @@ SHOWN: Mapping[str, tuple[str, str]] = {
         "server",
         "sealpipe server key create --account ci --custody-public-key BGsX0",
     ),
+    "server mail list": ("server", "sealpipe server mail list"),
     "server webhook list": ("server", "sealpipe server webhook list"),
     "share": ("smoke", "sealpipe share -f"),
     "shares expire": ("expire-several", "sealpipe shares expire --name"),

@@ -79,8 +79,10 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "resume": {"[ID]": "the id of an entry, as `--list` and errors print it"},
     "run": {"-- COMMAND ...": "a command and its arguments"},
     "server": {
+        "ADDRESS": "one plain address, such as ann@example.com",
         "FILE": "a new file",
         "KEY_ID": "the id of a key, as `key list` prints it",
+        "MAIL_ID": "the id of an address, as `mail list` prints it",
         "NAME": "the account's name, or `org:NAME` for an organisation",
         "URL": "where events are sent: https",
         "WEBHOOK_ID": "the id of an endpoint, as `webhook list` prints it",
