@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sealpipe_rehearsal.people import Submitter
+from support.mailbox import PASSWORD, USER, Mailbox
 from support.own_service import (
     OwnRunning,
     OwnService,
@@ -210,3 +211,25 @@ def test_metrics_are_summed_over_processes_and_outlive_those_that_are_killed(
         assert read("requests_total") == 20
         assert read("requests_in_progress") == 0
         wait_for(lambda: read("sweeps_total") >= 3)
+
+
+def test_an_owner_gets_a_mail_by_the_server_that_is_named_by_reference(tmp_path: Path) -> None:
+    own = make_own_service(tmp_path / "service")
+    with Mailbox(tmp_path) as mailbox:
+        own.operator.environ |= {
+            "SMTP": f"smtp://{USER}:{PASSWORD}@127.0.0.1:{mailbox.port}",
+            "SSL_CERT_FILE": str(mailbox.ca_file),
+        }
+        assert own.command("mail", "add", "ann@acme.example").code == 0
+        with own.running("--smtp", "env:SMTP", "--mail-from", "ci@acme.example") as process:
+            (worker,) = list_workers(process)
+            assert PASSWORD.encode() not in Path(f"/proc/{worker}/environ").read_bytes()
+            client = own.client(tmp_path / "client")
+            made = client.sealpipe("request", "-a", "P", "--title", "canary")
+            Submitter().submit(made.out.strip(), {"P": "x"})
+            wait_for(lambda: mailbox.received)
+            wait_for(lambda: "1 delivered" in own.command("mail", "list").out)
+    (received,) = mailbox.received
+    assert received.recipients == ["ann@acme.example"]
+    assert "request" in received.mail["subject"]
+    assert b"canary" not in received.content
