@@ -72,9 +72,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
     group.addoption(
         "--store",
-        choices=["sqlite", "postgresql"],
+        choices=["sqlite", "postgresql", "four"],
         default="sqlite",
-        help="what the service of tests/service stores in",
+        help="what the service of tests/service stores in; four: a server's four processes",
     )
     group.addoption(
         "--update",

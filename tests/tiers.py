@@ -37,6 +37,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/collect/test_model.py": "a model's random walks",
     "tests/cli/collect/test_second_machine.py": "hundreds of commands",
     "tests/service/test_own_service.py": _SERVERS,
+    "tests/service/test_with_four_processes.py::test_what": (
+        "a part of the service's suite once more, at a server"
+    ),
     "tests/cli/server/test_first_share.py::test_a_clients_day_is_the_same_script": _PROCESSES,
     "tests/cli/server/test_first_share.py::test_a_killed_process_is_replaced": _PROCESSES,
     "tests/cli/server/test_operating.py": _SERVERS,

@@ -12,22 +12,39 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from service.callers import NOON, Api
+from service.four_processes import NOT_WITH_FOUR
 from support.terminal import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def store(pytestconfig: pytest.Config) -> Iterator[None]:
-    """What the services of this folder store in: `--store`."""
-    if pytestconfig.getoption("--store") == "sqlite":
-        yield
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Expect that what cannot run with a server's processes does not."""
+    if config.getoption("--store") != "four":
         return
-    # here, for its import of SQLAlchemy
-    from service.on_postgresql import rehearse_on_postgresql
+    for item in items:
+        name = item.nodeid.removeprefix("tests/service/")
+        if reason := NOT_WITH_FOUR.get(name) or NOT_WITH_FOUR.get(name.partition("[")[0]):
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
-    with rehearse_on_postgresql():
-        yield
+
+@pytest.fixture(scope="session", autouse=True)
+def store(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the services of this folder store in: `--store`."""
+    match pytestconfig.getoption("--store"):
+        case "sqlite":
+            yield
+        case "postgresql":
+            # here, for its import of SQLAlchemy
+            from service.on_postgresql import rehearse_on_postgresql
+
+            with rehearse_on_postgresql():
+                yield
+        case "four":
+            from service.at_four_processes import serve_with_four
+
+            with serve_with_four(tmp_path_factory.mktemp("four")):
+                yield
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,9 @@ def test_a_prompt_whose_type_is_left_out_is_text(service: RunningService, api: A
 
 @pytest.mark.spec("gap.request-create.body")
 @pytest.mark.parametrize(
-    ("condition", "reason", "out", "in_"), CONDITIONS, ids=lambda value: str(value)[:40]
+    ("condition", "reason", "out", "in_"),
+    CONDITIONS,
+    ids=["passcode", "login", "no login", "mfa", "domain", "address", "this machine"],
 )
 def test_a_condition_keeps_out_who_does_not_meet_it(
     service: RunningService,

@@ -1,0 +1,44 @@
+"""The tests of this folder that can, once more at a server of four processes on one PostgreSQL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.four_processes import NOT_WITH_FOUR, WITH_FOUR
+from support.parts import ROOT, find_postgres
+
+HERE = Path(__file__).parent
+
+
+def test_each_file_runs_or_is_listed_with_a_reason() -> None:
+    files = [file.name for file in HERE.glob("test_*.py")]
+    listed = [name for name in NOT_WITH_FOUR if "::" not in name]
+    assert sorted(files) == sorted([*WITH_FOUR, *listed])
+    tests = [name.partition("[")[0].split("::") for name in NOT_WITH_FOUR if "::" in name]
+    assert {file for file, _ in tests} <= set(WITH_FOUR)
+    for file, test in tests:
+        assert f"def {test}(" in (HERE / file).read_text("utf-8"), (file, test)
+
+
+@pytest.mark.timeout(600)
+def test_what_is_not_listed_passes_and_what_is_listed_fails() -> None:
+    """What is listed is expected to fail: the run fails if it passes, too."""
+    find_postgres()
+    words = ["-q", "-n0", "-pno:cacheprovider", "--store=four"]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", *words),
+            *(f"tests/service/{file}" for file in WITH_FOUR),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+    assert " xfailed" in done.stdout
