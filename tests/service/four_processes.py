@@ -48,6 +48,7 @@ NOT_WITH_FOUR: Mapping[str, str] = {
     "test_independent_client.py": _OTHERWISE,
     "test_keys.py": _FORM,
     "test_log_redaction.py": _LOG,
+    "test_mail.py": _OWN,
     "test_mcp.py": _SAME,
     "test_mcp_clients.py": _SAME,
     "test_metrics.py": _ALONE,
