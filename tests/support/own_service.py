@@ -50,12 +50,12 @@ class OwnService:
         """Run `sealpipe server WORDS` on its database."""
         return self.operator.sealpipe("server", *words, "--database", self.database)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """Run it, until it says that it serves.
+    def start(self, *words: str, listen: str | None = None) -> subprocess.Popen[str]:
+        """Run it, until it says that it serves. Behind a proxy it listens elsewhere.
 
         Its processes may have answered by then, and logged it.
         """
-        where = self.public_url.partition("://")[2]
+        where = listen or self.public_url.partition("://")[2]
         options = ["--database", self.database, "--public-url", self.public_url]
         process = self.operator.start("server", "run", *options, "--listen", where, *words)
         assert process.stderr is not None
@@ -94,7 +94,9 @@ def stop(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-def make_own_service(place: Path, address: str | None = None, *words: str) -> OwnService:
+def make_own_service(
+    place: Path, address: str | None = None, *words: str, url: str | None = None
+) -> OwnService:
     """Make the database of a service, and read what `init` prints.
 
     An address of PostgreSQL is in the operator's environment, and named by reference.
@@ -104,7 +106,7 @@ def make_own_service(place: Path, address: str | None = None, *words: str) -> Ow
         database = address = f"sqlite:///{operator.here / 'service.db'}"
     else:
         database, operator.environ["DBURL"] = "env:DBURL", address
-    url = f"http://127.0.0.1:{free_port()}"
+    url = url or f"http://127.0.0.1:{free_port()}"
     where = ["--database", database, "--public-url", url]
     done = operator.sealpipe("server", "init", *where, *words)
     assert done.code == 0, done

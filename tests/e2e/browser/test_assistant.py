@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
 
+from e2e.browser.assistant import Person, assistant_of
 from e2e.browser.chrome import Browser
-from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import Detector
 from support.openbao import Bao, InVault, dev_server
@@ -29,46 +25,12 @@ schema = 1
 [request]
 sinks = ["vault:secret/app/*"]
 """
-RECORD = 'cd "$0" && tee to-server | "$@" 2>stderr | tee from-server'
 
 
 @pytest.fixture
 def bao() -> Iterator[Bao]:
     with dev_server() as bao:
         yield bao
-
-
-class Person:
-    """Who sits before the client: opens the links that it shows."""
-
-    def __init__(self) -> None:
-        self.links: list[str] = []
-
-    async def __call__(self, _context: Any, asked: types.ElicitRequestParams) -> types.ElicitResult:
-        assert isinstance(asked, types.ElicitRequestURLParams)
-        self.links.append(asked.url)
-        return types.ElicitResult(action="accept")
-
-    def fill_in(self, browser: Browser, prompt: str, value: str) -> None:
-        browser.open(self.links[-1])
-        browser.press("Open the form")
-        browser.type(prompt, value)
-        browser.press("Seal and send")
-        browser.says("Sent, and only they can read it")
-
-
-@contextmanager
-def assistant_of(
-    job: Job, person: Person, record: Path, **environ: str
-) -> Iterator[tuple[BlockingPortal, Client]]:
-    server = StdioServerParameters(
-        command="sh",
-        args=["-c", RECORD, str(record), *map(str, SEALPIPE), "mcp"],
-        env={**job.terminal.with_environ({}), **environ},
-    )
-    client = Client(stdio_client(server), elicitation_callback=person)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as entered:
-        yield portal, entered
 
 
 def test_an_assistant_gets_a_password_into_a_vault_and_never_sees_it(
@@ -79,7 +41,7 @@ def test_an_assistant_gets_a_password_into_a_vault_and_never_sees_it(
     record.mkdir()
     vault, person, password = InVault(bao), Person(), f'cänary "{secrets.token_hex(12)}"'
     environ = {**vault.environ(), "SEALPIPE_MCP_POLICY": str(policy)}
-    with assistant_of(job, person, record, **environ) as (portal, client):
+    with assistant_of(job.terminal, person, record, **environ) as (portal, client):
 
         async def call(tool: str, **arguments: Any) -> Any:
             result = await client.call_tool(tool, arguments)
