@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from .database.access import Row
@@ -66,7 +67,7 @@ class Account:
     zero_knowledge_enrolled: bool = True
     zero_knowledge_feature: bool = True
 
-    @property
+    @cached_property
     def limits(self) -> Plan:
         """Return the plan's row with this account's own limits and view protection."""
         row = PLANS[self.plan]

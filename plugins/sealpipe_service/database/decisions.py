@@ -543,14 +543,17 @@ class Creating:
         """
         with self._claim.write() as transaction:
             counted = {"of": what, "in_space": values["space"]}
-            # First, so that another create of the space waits for this one.
-            transaction.later("count_new", **counted)
             if most is not None:
+                # First, so that another create of the space waits for this one.
+                transaction.later("count_new", **counted)
                 live, _ = _counted(transaction, what, str(values["space"]))
                 if live > most:
                     raise QuotaError
             code = _add_with_code(transaction, f"add_{what.removesuffix('s')}", values, codes)
             body = answer(code)
+            if most is None:
+                # Last, so that it waits as short as can be.
+                transaction.later("count_new", **counted)
             transaction.later(
                 "record", **self._record, answer=body, created_at=values["created_at"]
             )

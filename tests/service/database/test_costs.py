@@ -137,7 +137,7 @@ def test_opening_a_share_is_three_statements_and_waits_for_the_disk_once(
 @pytest.mark.parametrize("address", ["postgresql"], indirect=True)
 def test_a_message_takes_along_what_nobody_waits_for(trace: Trace, shared: World) -> None:
     trace.cost(call(shared, shared.share))
-    # caller | take | begin, locks, replay | count, insert | record, commit; and the test's now
+    # caller | take | begin, locks, replay | insert | count, record, commit; and the test's now
     assert trace.messages == 6
     code = shared.share()
     trace.cost(call(shared, lambda: shared.store.share("acme", code)))
