@@ -31,7 +31,7 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEAD = re.compile(rb"%b /[!-~]* HTTP/1\.[01]\r\n(?:%b:[^\r\n\0]*\r\n)*\r\n" % (_TOKEN, _TOKEN))
 _HEAD_END = re.compile(rb"\n\r?\n")
 _FRAMING = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
-_ENCODED = re.compile(rb"HTTP/1\.0\r\n.*\r\ntransfer-encoding:", re.IGNORECASE | re.DOTALL)
+_ENCODED = re.compile(rb"[^\r]*1\.0(?=\r).*\r\ntransfer-encoding:", re.IGNORECASE | re.DOTALL)
 
 
 class StrictParser(h11.Connection):
@@ -53,7 +53,7 @@ class StrictParser(h11.Connection):
 
 def is_plain(head: bytes) -> bool:
     """Return whether a head has a usual length, and all programs read it as we do."""
-    if len(head) > LONGEST_HEAD or not _HEAD.fullmatch(head) or _ENCODED.search(head):
+    if len(head) > LONGEST_HEAD or not _HEAD.fullmatch(head) or _ENCODED.match(head):
         return False
     return len(_FRAMING.findall(head)) <= 1
 

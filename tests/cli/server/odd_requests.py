@@ -33,6 +33,7 @@ ODD: Final[Mapping[str, str]] = {
     "two codings": "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: chunked, identity",
     "an unknown coding": "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: xchunked",
     "a coding of HTTP/1.0": "POST /nothing HTTP/1.0|Host: {host}|Transfer-Encoding: chunked",
+    "a coding of HTTP/1.0, first": "POST /nothing HTTP/1.0|Transfer-Encoding: chunked|Host: {host}",
     "a coding twice": (
         "POST /nothing HTTP/1.1|Host: {host}|Transfer-Encoding: chunked|Transfer-Encoding: chunked"
     ),

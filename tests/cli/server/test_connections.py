@@ -12,7 +12,13 @@ import pytest
 from cli.server.odd_requests import CHUNKS, ODD
 from sealpipe_service import connections, worker
 from sealpipe_service.app import PROBES
-from sealpipe_service.connections import LEAST_BYTES, MOST_OF_ADDRESS, WINDOW_SECONDS, Crowd
+from sealpipe_service.connections import (
+    LEAST_BYTES,
+    MOST_OF_ADDRESS,
+    WINDOW_SECONDS,
+    Crowd,
+    is_plain,
+)
 from sealpipe_service.responses import Response
 from support.server_thread import ServerThread, serve_in_thread
 
@@ -274,6 +280,12 @@ def test_what_can_be_read_in_two_ways_is_refused_with_all_after_it(
         answers = read_to_end(caller)
     assert answers.startswith(b"HTTP/1.1 400 ")
     assert answers.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_value_that_names_a_version_is_a_value() -> None:
+    """Nor is the rest of the head searched behind each of them."""
+    start = b"POST /nothing HTTP/1.1\r\n"
+    assert is_plain(start + b"Via: HTTP/1.0\r\nX-One: a\r\nTransfer-Encoding: chunked\r\n\r\n")
 
 
 def test_a_head_without_headers_is_one(server: ServerThread) -> None:
