@@ -10,7 +10,6 @@ import contextlib
 import json
 import re
 import smtplib
-import socket
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,7 +19,7 @@ from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
 from .clock import format_rfc3339, from_timestamp
-from .webhook_post import TOTAL_SECONDS, tls_context
+from .webhook_post import TOTAL_SECONDS, cut, tls_context
 from .webhooks import is_loopback
 
 SCHEME = "mailto:"
@@ -155,5 +154,4 @@ class MailPost:
         self._aborted = True
         sock = None if self._smtp is None else self._smtp.sock
         if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+            cut(sock)

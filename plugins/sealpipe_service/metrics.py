@@ -11,6 +11,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 
 from .meters import BUCKETS, FAMILIES, PLACES, Family
+from .webhook_post import cut
 
 MEDIA_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _PREFIX = "sealpipe_"
@@ -64,7 +65,7 @@ def _join(labels: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def serve_metrics(listening: socket.socket, text: Callable[[], str]) -> Iterator[None]:
-    """Answer GET /metrics at a socket in a thread, one caller after another."""
+    """Answer GET /metrics at a socket, each caller in a thread."""
     server = _Server(listening, text)
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
@@ -74,7 +75,10 @@ def serve_metrics(listening: socket.socket, text: Callable[[], str]) -> Iterator
         server.shutdown()
 
 
-class _Server(socketserver.BaseServer):
+class _Server(socketserver.ThreadingMixIn, socketserver.BaseServer):
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(self, listening: socket.socket, text: Callable[[], str]) -> None:
         super().__init__(listening.getsockname(), _Handler)
         self._listening = listening
@@ -98,6 +102,18 @@ class _Server(socketserver.BaseServer):
 class _Handler(BaseHTTPRequestHandler):
     timeout = 5.0
     server: _Server
+
+    def setup(self) -> None:
+        """Give the caller some seconds in all."""
+        super().setup()
+        self._timer = threading.Timer(self.timeout, cut, [self.request])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def finish(self) -> None:
+        """End."""
+        self._timer.cancel()
+        super().finish()
 
     def do_GET(self) -> None:
         """Answer."""

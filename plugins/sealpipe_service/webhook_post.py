@@ -54,6 +54,9 @@ class WebhookPost:
         timer.daemon = True
         timer.start()
         try:
+            self._connection.connect()
+            if self._aborted:  # while the name was looked up: there was nothing to cut
+                return TimeoutError.__name__
             self._connection.request("POST", self._target, self._body, self._headers)
             status = self._connection.getresponse().status
             # http.client would accept truncated headers as complete
@@ -65,7 +68,7 @@ class WebhookPost:
             http.client.HTTPException,
             ValueError,
         ) as error:  # ValueError: a host that cannot be encoded
-            return type(error).__name__
+            return TimeoutError.__name__ if self._aborted else type(error).__name__
         finally:
             timer.cancel()
             self._connection.close()
@@ -75,8 +78,17 @@ class WebhookPost:
         self._aborted = True
         sock = self._connection.sock
         if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+            cut(sock)
+
+
+def cut(sock: socket.socket) -> None:
+    """End a connection that another thread uses.
+
+    Not by the method of a socket with TLS, for that forgets TLS first: what the other thread sends
+    at this moment would go in clear.
+    """
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class _Plain(http.client.HTTPConnection):
@@ -95,8 +107,11 @@ class _Secure(http.client.HTTPSConnection):
         self._allows = allows
 
     def connect(self) -> None:
-        self.sock = _connect(self.host, self.port, self._allows)  # `abort` ends a handshake, too
-        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
+        self.sock = _connect(self.host, self.port, self._allows)
+        self.sock = secure = self._tls.wrap_socket(
+            self.sock, server_hostname=self.host, do_handshake_on_connect=False
+        )
+        secure.do_handshake()  # only now, for `abort` ends it, too
 
 
 def _connect(host: str, port: int, allows: Allows) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from sealpipe_service import metrics
 from sealpipe_service.meters import (
     BUCKETS,
     CELLS,
@@ -113,10 +115,13 @@ def test_a_status_is_one_of_a_few(status: int | None, name: str) -> None:
     assert name_status(status) == name
 
 
-def test_the_listener_shows_the_numbers_and_nothing_else() -> None:
+def test_the_listener_shows_the_numbers_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics._Handler, "timeout", 60.0)
     with ExitStack() as opened:
         listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
         opened.enter_context(serve_metrics(listening, lambda: "# EOF\n"))
+        # Who says nothing holds up neither others nor the end.
+        opened.enter_context(socket.create_connection(listening.getsockname()))
         base = f"http://127.0.0.1:{listening.getsockname()[1]}"
         client = opened.enter_context(httpx.Client(base_url=base, trust_env=False))
         with socket.create_connection(listening.getsockname()) as rude:
@@ -127,3 +132,17 @@ def test_the_listener_shows_the_numbers_and_nothing_else() -> None:
         assert answer.headers["server"] == "sealpipe"
         assert client.get("/v1/stats").status_code == 404
         assert client.post("/metrics").status_code == 501
+
+
+def test_a_caller_of_the_listener_who_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics._Handler, "timeout", 0.4)
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        opened.enter_context(serve_metrics(listening, lambda: "# EOF\n"))
+        caller = opened.enter_context(socket.create_connection(listening.getsockname()))
+        for _ in range(100):
+            caller.sendall(b"x")
+            if select.select([caller], [], [], 0.05)[0]:
+                break
+        else:
+            pytest.fail("it goes on for ever")

@@ -6,7 +6,10 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -127,6 +130,34 @@ def test_a_certificate_is_for_the_name_and_not_for_the_address(
             assert refused.send() == "SSLCertVerificationError"
     finally:
         webhook_post.tls_context.cache_clear()
+
+
+def test_an_attempt_is_ended_in_the_middle_of_a_handshake() -> None:
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        post = WebhookPost(f"https://127.0.0.1:{listening.getsockname()[1]}/", b"{}", {})
+        sending = opened.enter_context(ThreadPoolExecutor(1)).submit(post.send)
+        caller = opened.enter_context(listening.accept()[0])
+        caller.settimeout(webhook_post.READ_SECONDS / 2)
+        assert caller.recv(4096), "the handshake's first words"
+        post.abort()
+        while caller.recv(4096):
+            pass
+        assert sending.result() == "TimeoutError"
+
+
+def test_an_attempt_whose_look_up_took_too_long_sends_nothing(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = WebhookPost(receiver.url, b"{}", {})
+    real = socket.getaddrinfo
+
+    def look_up(*words: Any, **more: Any) -> Any:
+        post.abort()  # its time is over
+        return real(*words, **more)
+
+    monkeypatch.setattr(webhook_post.socket, "getaddrinfo", look_up)
+    assert (post.send(), receiver.hooks) == ("TimeoutError", [])
 
 
 @pytest.mark.parametrize(
