@@ -52,11 +52,13 @@ def notify(service: Service, share: Row, event: str) -> None:
 def send_notice(service: Service, about: Row, event: str) -> None:
     """Let the owner of a share or a request know, if they have an address of e-mail.
 
-    What it is about is done, whether or not the database still answers.
+    What it is about is done, whether or not the database still answers. There are only so many an
+    hour: see `Store.queue_notice`.
     """
+    name = f"{event} {about['short_code']}"
     notice = make_notice(event, about["short_code"], service.clock.now())
     try:
-        is_queued = service.store.queue_notice(about["owner"], notice)
+        is_queued = service.store.queue_notice(about["owner"], name, notice)
     except UnavailableError:
         service.log.count("database_errors")
     else:

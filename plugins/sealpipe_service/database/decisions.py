@@ -27,7 +27,10 @@ CACHE_SECONDS = 30
 LAST_USED_SECONDS = 60
 _NO_HASH = "0" * 64
 """Compared where there is none, so that it takes as long."""
-DAY = 24 * 60 * 60
+HOUR = 60 * 60
+DAY = 24 * HOUR
+NOTICES_AN_HOUR = 10
+"""Of one share or request and one event: who has a link makes no flood of mails with it."""
 
 _SWEEP = "sweep"
 """Who changes many rows takes turns: two that meet in another order would wait for each other."""
@@ -400,15 +403,22 @@ class Store:
         assert added is not None  # noqa: S101  # in the same transaction
         return added
 
-    def queue_notice(self, account: str, notice: bytes) -> bool:
-        """Queue a notice for each address of e-mail of an account; return whether it has any."""
+    def queue_notice(self, account: str, name: str, notice: bytes) -> bool:
+        """Queue a notice for each address of e-mail of an account; return whether it was queued.
+
+        Of those with one `name` there are NOTICES_AN_HOUR, and as many at once.
+        """
         with self._database.read() as transaction:
             found = transaction.rows("mail_of", of_account=account)
-        if found:
-            with self._database.write() as transaction:
-                for endpoint in found:
-                    transaction.change("queue", webhook_id=endpoint["id"], event=notice)
-        return bool(found)
+        rate = {"burst": float(NOTICES_AN_HOUR), "per_second": NOTICES_AN_HOUR / HOUR}
+        if not found or not self._database.change_quickly(
+            "take", key=f"notice {name}", **rate, now=self.now()
+        ):
+            return False
+        with self._database.write() as transaction:
+            for endpoint in found:
+                transaction.change("queue", webhook_id=endpoint["id"], event=notice)
+        return True
 
     def rotate_webhook(self, webhook_id: str, secret: str) -> Row | None:
         """Give an endpoint a new secret, beside which the old one stays; None without one."""
