@@ -79,12 +79,12 @@ SCHEMA: tuple[str, ...] = (
         "CREATE TABLE shares ( number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
         "short_code TEXT NOT NULL, space TEXT NOT NULL, owner TEXT NOT NULL, "
         "key_id TEXT NOT NULL, created_at DOUBLE NOT NULL, encryption_type TEXT "
-        "NOT NULL, data TEXT, access_token_sha256 TEXT NOT NULL, "
-        "passcode_verifier_sha256 TEXT, title TEXT, description TEXT, expired_at "
-        "TEXT, expires DOUBLE, access_counts_left BIGINT, passcode_attempts_left "
-        "BIGINT NOT NULL, item_key_wrap TEXT, custody TEXT NOT NULL, timed_view "
-        "BIGINT, notify_on TEXT, organization_id TEXT, ended_at DOUBLE, ended_by "
-        "TEXT, UNIQUE (short_code) )"
+        "NOT NULL, access_token_sha256 TEXT NOT NULL, passcode_verifier_sha256 "
+        "TEXT, title TEXT, description TEXT, expired_at TEXT, expires DOUBLE, "
+        "access_counts_left BIGINT, passcode_attempts_left BIGINT NOT NULL, "
+        "item_key_wrap TEXT, custody TEXT NOT NULL, timed_view BIGINT, notify_on "
+        "TEXT, organization_id TEXT, ended_at DOUBLE, ended_by TEXT, data TEXT, "
+        "UNIQUE (short_code) )"
     ),
     (
         "CREATE TABLE submissions ( number INTEGER NOT NULL PRIMARY KEY "
@@ -299,16 +299,15 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "add_share": (
         "INSERT INTO shares (short_code, space, owner, key_id, created_at, "
-        "encryption_type, data, access_token_sha256, passcode_verifier_sha256, "
-        "title, description, expired_at, expires, access_counts_left, "
+        "encryption_type, access_token_sha256, passcode_verifier_sha256, title, "
+        "description, expired_at, expires, access_counts_left, "
         "passcode_attempts_left, item_key_wrap, custody, timed_view, notify_on, "
-        "organization_id, ended_at, ended_by) VALUES (:short_code, :space, "
-        ":owner, :key_id, :created_at, :encryption_type, :data, "
-        ":access_token_sha256, :passcode_verifier_sha256, :title, :description, "
-        ":expired_at, :expires, :access_counts_left, :passcode_attempts_left, "
-        ":item_key_wrap, :custody, :timed_view, :notify_on, :organization_id, "
-        ":ended_at, :ended_by) ON CONFLICT (short_code) DO NOTHING RETURNING "
-        "number"
+        "organization_id, ended_at, ended_by, data) VALUES (:short_code, :space, "
+        ":owner, :key_id, :created_at, :encryption_type, :access_token_sha256, "
+        ":passcode_verifier_sha256, :title, :description, :expired_at, :expires, "
+        ":access_counts_left, :passcode_attempts_left, :item_key_wrap, :custody, "
+        ":timed_view, :notify_on, :organization_id, :ended_at, :ended_by, :data) "
+        "ON CONFLICT (short_code) DO NOTHING RETURNING number"
     ),
     "share": (
         "SELECT shares.number, shares.short_code, shares.expired_at FROM shares "
@@ -327,10 +326,9 @@ STATEMENTS: Mapping[str, str] = {
         "shares.access_counts_left, shares.passcode_attempts_left, "
         "shares.item_key_wrap, shares.custody, shares.timed_view, "
         "shares.notify_on, shares.organization_id, shares.ended_at, "
-        "shares.ended_by, shares.data IS NOT NULL AS has_data, shares.ended_at IS "
-        "NULL AND shares.expires <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock) AS is_due FROM shares WHERE "
-        "shares.short_code = :code"
+        "shares.ended_by, shares.ended_at IS NULL AND shares.expires <= "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS is_due "
+        "FROM shares WHERE shares.short_code = :code"
     ),
     "open_share": (
         "UPDATE shares SET access_counts_left=(shares.access_counts_left - 1), "
@@ -341,12 +339,11 @@ STATEMENTS: Mapping[str, str] = {
         "AND (shares.expires IS NULL OR shares.expires > clock_timestamp() + "
         "(SELECT clock.offset_seconds FROM clock)) AND (shares.access_counts_left "
         "IS NULL OR shares.access_counts_left > 0) RETURNING number, short_code, "
-        "space, owner, key_id, created_at, encryption_type, data, "
-        "access_token_sha256, passcode_verifier_sha256, title, description, "
-        "expired_at, expires, access_counts_left, passcode_attempts_left, "
-        "item_key_wrap, custody, timed_view, notify_on, organization_id, "
-        "ended_at, ended_by, clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock) AS now"
+        "space, owner, key_id, created_at, encryption_type, access_token_sha256, "
+        "passcode_verifier_sha256, title, description, expired_at, expires, "
+        "access_counts_left, passcode_attempts_left, item_key_wrap, custody, "
+        "timed_view, notify_on, organization_id, ended_at, ended_by, data, "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS now"
     ),
     "spend_attempt": (
         "UPDATE shares SET passcode_attempts_left=(shares.passcode_attempts_left "
@@ -357,10 +354,10 @@ STATEMENTS: Mapping[str, str] = {
         "shares.ended_at IS NULL AND (shares.expires IS NULL OR shares.expires > "
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock)) AND "
         "shares.passcode_attempts_left > 0 RETURNING number, short_code, space, "
-        "owner, key_id, created_at, encryption_type, data, access_token_sha256, "
+        "owner, key_id, created_at, encryption_type, access_token_sha256, "
         "passcode_verifier_sha256, title, description, expired_at, expires, "
         "access_counts_left, passcode_attempts_left, item_key_wrap, custody, "
-        "timed_view, notify_on, organization_id, ended_at, ended_by, "
+        "timed_view, notify_on, organization_id, ended_at, ended_by, data, "
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS now"
     ),
     "delete_share": (
@@ -582,13 +579,12 @@ STATEMENTS: Mapping[str, str] = {
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock))) AS is_due"
     ),
     "drop_ciphertext": (
-        "UPDATE shares SET data=NULL, title=NULL, description=NULL, "
-        "item_key_wrap=NULL WHERE shares.number IN (SELECT shares.number FROM "
-        "shares WHERE (shares.ended_at <= (clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock)) - 1800.0 OR shares.ended_at > "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 60.0) AND "
-        "shares.ended_at IS NOT NULL AND shares.data IS NOT NULL LIMIT 1000 "
-        "OFFSET 0)"
+        "UPDATE shares SET title=NULL, description=NULL, item_key_wrap=NULL, "
+        "data=NULL WHERE shares.number IN (SELECT shares.number FROM shares WHERE "
+        "(shares.ended_at <= (clock_timestamp() + (SELECT clock.offset_seconds "
+        "FROM clock)) - 1800.0 OR shares.ended_at > clock_timestamp() + (SELECT "
+        "clock.offset_seconds FROM clock) + 60.0) AND shares.ended_at IS NOT NULL "
+        "AND shares.data IS NOT NULL LIMIT 1000 OFFSET 0)"
     ),
     "drop_deliveries": (
         "DELETE FROM deliveries WHERE deliveries.due IS NULL AND "

@@ -335,12 +335,11 @@ def _shares(insert: Insert) -> Mapping[str, Statement]:
             )
         ),
         "share_of": Statement(select(shares.c.number, shares.c.short_code).where(owned)),
-        # What stays: hashes, and what it shows before it is opened. Not its ciphertext: whoever
-        # has no token makes the service read little, however long it is.
+        # What stays: hashes, and what it shows before it is opened. Nothing of its ciphertext (in
+        # SQLite, whether there is one is to read it): whoever has no token learns no length by it.
         "share_at_link": Statement(
             select(
                 *(each for each in shares.c if each is not shares.c.data),
-                shares.c.data.is_not(None).label("has_data"),
                 _is_due(shares).label("is_due"),
             ).where(code)
         ),

@@ -123,7 +123,6 @@ shares = _make(
     _text("key_id"),
     _time("created_at"),
     _text("encryption_type"),
-    _text("data", nullable=True),
     _text("access_token_sha256"),
     _text("passcode_verifier_sha256", nullable=True),
     _text("title", nullable=True),
@@ -139,7 +138,9 @@ shares = _make(
     _text("organization_id", nullable=True),
     _time("ended_at", nullable=True),
     _text("ended_by", nullable=True),
+    _text("data", nullable=True),
 )
+"""The ciphertext is last: SQLite reads through all of it to a column that comes after."""
 
 requests = _make(
     "requests",

@@ -91,9 +91,8 @@ class World:
 
     def __init__(self, address: str = "") -> None:
         self.clock = clock_of(address)
-        self.store = Store(
-            open_database(address, self.clock) if address else Sqlite(None, self.clock)
-        )
+        self._database = open_database(address, self.clock)
+        self.store = Store(self._database)
         self._numbers = itertools.count()
         self._salt = secrets.token_hex(4)
 
@@ -194,6 +193,15 @@ class World:
         values = {"created_at": "now", "encryption_type": "e2ee-aes256-gcm", "data": CIPHERTEXT}
         number = self.request_row(code)["number"]
         return self.store.submit(number, lambda _: values, self.code)
+
+    def has_ciphertext(self, code: str) -> bool:
+        """Whether a share's ciphertext is still there, which no statement of the service tells."""
+        where = f"short_code = '{code}' AND data IS NOT NULL"
+        text = f"SELECT 1 FROM shares WHERE {where}"  # noqa: S608
+        if isinstance(self._database, Sqlite):
+            return bool(self._database.run_text(text))
+        with self._database.read() as transaction:
+            return bool(transaction.execute(text.encode()).rows)  # type: ignore[attr-defined]
 
     def counted(self) -> tuple[int, int]:
         """How many shares are usable, and how many have ended."""

@@ -73,6 +73,22 @@ def test_a_statement_reads_no_whole_table(name: str, empty: sqlite3.Connection) 
     assert scanned - {"clock", "CONSTANT", "waiting"} <= allowed, plan
 
 
+def test_who_has_no_token_makes_it_read_nothing_of_a_ciphertext(empty: sqlite3.Connection) -> None:
+    """Nor read through it, as SQLite does to a column that comes after."""
+    read: list[tuple[str, str]] = []
+
+    def note(_: int, table: str, column: str, *__: object) -> int:
+        read.append((table, column))
+        return sqlite3.SQLITE_OK
+
+    empty.set_authorizer(note)
+    empty.execute(f"EXPLAIN {sqlite_text.STATEMENTS['share_at_link']}", {"code": ""})
+    empty.set_authorizer(None)
+    assert ("shares", "access_token_sha256") in read
+    assert ("shares", "data") not in read
+    assert empty.execute("SELECT * FROM shares").description[-1][0] == "data"
+
+
 def test_the_service_cannot_move_its_clock() -> None:
     writes = re.compile(r"\b(?:UPDATE|INTO|DELETE FROM) clock\b")
     assert [name for name, text in sqlite_text.STATEMENTS.items() if writes.search(text)] == [
