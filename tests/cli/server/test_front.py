@@ -140,7 +140,8 @@ def test_it_serves_with_a_certificate_of_its_own(tmp_path: Path) -> None:
     chain, key = (own.operator.here / name for name in ("chain.pem", "key.pem"))
     chain.write_bytes(b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
     certificate.private_key_pem.write_to_path(key)
-    with own.running("--tls-cert", str(chain), "--tls-key", str(key)) as process:
+    process = own.start("--tls-cert", str(chain), "--tls-key", str(key))
+    try:
         assert process.stderr is not None
         assert "every user of this machine can read it: chmod o= " in process.stderr.readline()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -155,3 +156,5 @@ def test_it_serves_with_a_certificate_of_its_own(tmp_path: Path) -> None:
         secure = {name: value.replace("http://", "https://") for name, value in own.exports.items()}
         done = client_side.sealpipe("stats", SEALPIPE_CA_FILE="ca.pem", **secure)
         assert done.code == 0, done
+    finally:
+        assert stop(process) == 0

@@ -166,11 +166,7 @@ class Replica:
     port: int
 
     def start(self) -> None:
-        words = ["--database", self.own.database, "--public-url", self.own.public_url]
-        listen = ["--listen", f"127.0.0.1:{self.port}", "--shutdown-delay", "1s"]
-        self.process = self.own.operator.start("server", "run", *words, *listen)
-        assert self.process.stderr is not None
-        assert "serving " in self.process.stderr.readline()
+        self.process = self.own.start("--shutdown-delay", "1s", listen=f"127.0.0.1:{self.port}")
         self.reader = threading.Thread(target=self.process.communicate)
         self.reader.start()
 
