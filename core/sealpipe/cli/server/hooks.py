@@ -75,7 +75,9 @@ def _read_seals(values: Mapping[str, Any]) -> WebhookSeals:
 def remove(webhook_id: str, **values: Any) -> None:
     """Run `sealpipe server webhook remove`."""
     with open_store(values) as store:
-        is_gone = store.remove_webhook(webhook_id)
+        found = webhooks.find(store, webhook_id)
+        is_webhook = found is not None and found.mail_address is None
+        is_gone = is_webhook and store.remove_webhook(webhook_id)
     if not is_gone:
         raise make_unknown_error("webhook endpoint", webhook_id, "webhook")
     render.print_note(f"removed {render.escape(webhook_id)}")

@@ -43,8 +43,9 @@ def list_addresses(**values: Any) -> None:
 def remove(mail_id: str, **values: Any) -> None:
     """Run `sealpipe server mail remove`."""
     with open_store(values) as store:
-        is_gone = any(each.id == mail_id for each in webhooks.mail_endpoints(store))
-        is_gone = is_gone and store.remove_webhook(mail_id)
+        found = webhooks.find(store, mail_id)
+        is_mail = found is not None and found.mail_address is not None
+        is_gone = is_mail and store.remove_webhook(mail_id)
     if not is_gone:
         raise make_unknown_error("address of e-mail", mail_id, "mail")
     render.print_note(f"removed {render.escape(mail_id)}")
