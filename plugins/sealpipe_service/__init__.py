@@ -1,9 +1,9 @@
 """The service: the specification implemented again. It imports nothing of ours.
 
 So a misreading of the specification in the client is not repeated here. The service handles only
-ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all it needs. Whoever
-runs it gives it store, clock, randomness and journal (`context.Service`), and may stand before it
-(`app.Around`).
+ciphertext: SHA-256, HMAC, constant-time comparison, SQLite and Starlette are all that a rehearsal
+of it needs. Whoever runs it gives it store, clock, randomness and journal (`context.Service`), and
+may stand before it (`app.Around`).
 
     app.py             the ASGI application; which handler a path belongs to
     gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)
@@ -32,8 +32,11 @@ runs it gives it store, clock, randomness and journal (`context.Service`), and m
     page/              the web pages at its links: a third reading, in WebCrypto
     context.py         Service, HTTP request and call
     supervising.py     starts the processes of a server; `worker.py` is one of them
-    front.py           who calls a server, behind proxies or not
-    connections.py     how many connections, how fast, and what is no request; `addresses.py`: whose
+    serving.py         how uvicorn serves it
+    tls.py             the certificate of a server, which is renewed while it serves
+    front.py           who is answered by a server, and how often
+    addresses.py       who calls, behind proxies or not
+    connections.py     how many connections, how fast, and what is no request
     flood.py           strangers who ask too much
     early.py           answers that wait for no body
     watching.py        the id of each request of a server, and its line of the log

@@ -1,4 +1,4 @@
-"""Addresses of callers: the peer of a connection, or whom the proxy before the service names."""
+"""Addresses: which are of this machine or of a network, and who calls, behind proxies or not."""
 
 from __future__ import annotations
 
@@ -76,6 +76,12 @@ def read_networks(texts: Sequence[str]) -> Sequence[Network]:
 def is_inside(address: Address, networks: Sequence[Network]) -> bool:
     """Return whether an address is in one of the networks."""
     return any(address in network for network in networks)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name or its address."""
+    address = read_address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def read_address(text: str) -> Address | None:

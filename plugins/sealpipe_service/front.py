@@ -1,4 +1,4 @@
-"""Who calls: the peer of the connection, or whom the proxy before the service names.
+"""What stands before the application of a server: who is answered at all, and how often.
 
 Without TLS of our own nobody but a proxy that was named, or a program of this machine, is answered.
 """

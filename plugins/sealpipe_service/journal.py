@@ -35,7 +35,7 @@ class Note:
 
 
 class Journal(Protocol):
-    """Takes events and notes, from any thread."""
+    """Takes events, notes and counts, from any thread."""
 
     def add_event(self, event: Event) -> None:
         """Add an event."""

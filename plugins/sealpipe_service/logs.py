@@ -57,10 +57,8 @@ def _read_message(record: logging.LogRecord) -> str:
     """
     if record.name.partition(".")[0] == _logger.name:
         return record.getMessage()
-    return f"{record.name}: {str(record.msg).partition(_LINE_END)[0]}"
-
-
-_LINE_END = "\n"
+    first, _, _ = str(record.msg).partition("\n")
+    return f"{record.name}: {first}"
 
 
 def start_logging() -> None:

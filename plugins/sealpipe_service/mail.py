@@ -18,11 +18,10 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
+from .addresses import is_loopback
 from .clock import format_rfc3339, from_timestamp
 from .webhook_post import TOTAL_SECONDS, cut, tls_context
-from .webhooks import is_loopback
 
-SCHEME = "mailto:"
 WORDS = {
     "viewed": "share {} was opened",
     "denied": "share {} was not opened: the passcode was missing or wrong",

@@ -131,7 +131,7 @@ def _admit(
     # Conditions never change; whether it is open, and for how many, the store decides again.
     return (
         _end_response(row, is_over=is_over)
-        or _refuse_hurry(service, code)
+        or _refuse_too_many(service, code)
         or _refuse_submitter(row, _known_of(service, http_request, members))
         or handle(row, members)
     )
@@ -143,7 +143,7 @@ twice as often at once. A rehearsal has no such limit, for its people are tests.
 """
 
 
-def _refuse_hurry(service: Service, code: str) -> Response | None:
+def _refuse_too_many(service: Service, code: str) -> Response | None:
     if service.is_rehearsal:
         return None
     wait = service.store.take(f"form {code}", FORMS_A_MINUTE, service.store.now())

@@ -1,7 +1,6 @@
 """Starts the processes that serve, starts another where one ends, and ends them all.
 
-None of its processes gets an address of the database in its
-arguments or variables: see `worker`.
+None of its processes gets an address of the database in its arguments or variables: see `worker`.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ from .public_addresses import Allows, allow_all
 
 READ_SECONDS = 10.0
 TOTAL_SECONDS = 10.0
-
-
 NOT_SENT = "not sent: "
+"""How the result of an attempt begins that was none, by our own decision."""
 
 
 class RefusedAddressError(Exception):
@@ -63,11 +62,8 @@ class WebhookPost:
             return TimeoutError.__name__ if self._aborted else status
         except RefusedAddressError as error:
             return f"{NOT_SENT}{error}"
-        except (
-            OSError,
-            http.client.HTTPException,
-            ValueError,
-        ) as error:  # ValueError: a host that cannot be encoded
+        # ValueError: a host that cannot be encoded
+        except (OSError, http.client.HTTPException, ValueError) as error:
             return TimeoutError.__name__ if self._aborted else type(error).__name__
         finally:
             timer.cancel()

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import base64
 import hmac
-import ipaddress
 import re
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from .addresses import is_loopback
 from .database.access import Row
 from .database.decisions import QuotaError, Store
 from .plans import account_from
@@ -206,13 +206,3 @@ def endpoint_from(row: Row) -> Endpoint:
 
 def _base64url(random: bytes) -> str:
     return base64.urlsafe_b64encode(random).decode("ascii").rstrip("=")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, by its name or its address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

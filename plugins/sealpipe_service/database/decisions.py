@@ -391,8 +391,7 @@ class Store:
 
     def mail(self) -> Sequence[Row]:
         """Return the endpoints that notices go to by e-mail, oldest first."""
-        with self._database.read() as transaction:
-            return transaction.rows("mail")
+        return self._database.find("mail")
 
     def add_mail(self, values: Callable[[float], Values]) -> Row:
         """Add an endpoint for notices, whose columns at a time are `values`."""
@@ -408,8 +407,7 @@ class Store:
 
         Of those with one `name` there are NOTICES_AN_HOUR, and as many at once.
         """
-        with self._database.read() as transaction:
-            found = transaction.rows("mail_of", of_account=account)
+        found = self._database.find("mail_of", of_account=account)
         rate = {"burst": float(NOTICES_AN_HOUR), "per_second": NOTICES_AN_HOUR / HOUR}
         if not found or not self._database.change_quickly(
             "take", key=f"notice {name}", **rate, now=self.now()

@@ -14,7 +14,6 @@ for a session, prepared, listened to or locked beyond a transaction.
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import os
 import re
 import ssl
@@ -32,6 +31,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.string import StrDumperUnknown, TextLoader
 from sqlalchemy.dialects import postgresql
 
+from ..addresses import is_loopback
 from . import versions
 from .access import (
     AddressError,
@@ -451,7 +451,7 @@ def read_address(address: str) -> dict[str, Any]:
             "the address has an @, : or / where none belongs",
             "write one that is part of a name or a password as %40, %3A or %2F",
         )
-    is_here = all(_is_here(each) for each in hosts if each)
+    is_here = all(each.startswith(("/", "@")) or is_loopback(each) for each in hosts if each)
     if not is_here and settings.setdefault("sslmode", "verify-full") in _VERIFYING:
         bundle = ssl.get_default_verify_paths().cafile
         settings.setdefault("sslrootcert", bundle or "system")
@@ -465,15 +465,6 @@ def has_password(address: str) -> bool:
     except AddressError:
         return "@" in address or "password" in address.lower()
     return not settings.keys().isdisjoint(("password", "sslpassword"))
-
-
-def _is_here(host: str) -> bool:
-    if host.startswith(("/", "@")) or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def describe(settings: Mapping[str, Any]) -> str:
