@@ -120,6 +120,8 @@ def test_its_compose_file_is_one_whose_secrets_are_files() -> None:
     assert [port.partition(":")[0] for port in compose["services"]["server"]["ports"]] == [
         "127.0.0.1"
     ]
+    told = compose["services"]["database"]["command"]
+    assert "log_min_error_statement=panic" in told, "values stand in the text of statements"
 
 
 def test_debians_compose_reads_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from sealpipe_service.database.postgresql import STATEMENTS
 from support.clusters import Cluster
 from support.parts import ROOT
 
+PAGE = ROOT / "docs/how-to/your-own-service.md"
 OWNERS = {"start_clock", "set_version", "set_tag"}
 """Statements of those who make the tables."""
 
@@ -22,8 +24,8 @@ def serving(request: pytest.FixtureRequest) -> str:
     cluster: Cluster = request.getfixturevalue("cluster")
     address = cluster.address("empty")
     migrating.make(address)
-    page = (ROOT / "docs/how-to/your-own-service.md").read_text("utf-8")
-    (rights,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    page = PAGE.read_text("utf-8")
+    (rights,) = re.findall(r"^```sql\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     with psycopg.connect(address) as connection:
         connection.execute(rights.encode())
         connection.execute("CREATE TABLE of_a_later_version (number BIGSERIAL)")
@@ -67,3 +69,22 @@ def test_who_serves_may_do_nothing_else(serving: str, text: str) -> None:
 def test_who_serves_may_use_the_tables_that_an_upgrade_adds(serving: str) -> None:
     with psycopg.connect(serving) as connection:
         connection.execute("INSERT INTO of_a_later_version DEFAULT VALUES")
+
+
+def test_postgresqls_log_has_no_values_once_the_page_is_followed(serving: str) -> None:
+    def find_after_failure(value: str) -> bool:
+        with (
+            psycopg.connect(serving) as connection,
+            pytest.raises(psycopg.errors.DivisionByZero),
+        ):
+            connection.execute(f"SELECT 1/0, '{value}'".encode())
+        return value.encode() in log.read_bytes()
+
+    owners = serving.replace("user=sealpipe_serving", "user=tests")
+    with psycopg.connect(owners, autocommit=True) as owner:
+        (folder,) = owner.execute("SHOW data_directory").fetchone() or ("",)
+        log = Path(folder).parent / "postgres.log"
+        assert find_after_failure("canary-one")
+        for setting in re.findall(r"ALTER ROLE \w+ SET .*", PAGE.read_text("utf-8")):
+            owner.execute(setting.encode())
+    assert not find_after_failure("canary-two")
