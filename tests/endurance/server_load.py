@@ -253,6 +253,8 @@ STORED = """ INSERT INTO shares (short_code, space, owner, key_id, created_at, e
     SELECT substr(RANDOM, 1, 16), 'default', 'default', 'k', 1.7e9, 'e2ee-aes256-gcm',
     RANDOM || RANDOM || RANDOM || RANDOM || RANDOM || RANDOM || RANDOM || RANDOM || RANDOM,
     RANDOM || RANDOM, 'A stored share', '2099-01-01T00:00:00.000Z', 4.07e9 + i, 5, 'none' FROM n"""
+DATA = 9 * 32
+"""Characters of the data of each, which stand for a ciphertext."""
 COUNTED = """INSERT INTO counts VALUES ('shares', 'default', COUNT, 0)
     ON CONFLICT (what, space) DO UPDATE SET live = counts.live + COUNT"""
 
@@ -272,6 +274,16 @@ def fill(address: str, count: int) -> None:
         connection.execute(stored.encode(), {"count": count})
         connection.execute(counted.encode())
         connection.execute(b"VACUUM ANALYZE")
+
+
+def size_of(address: str) -> int:
+    """Bytes of the shares in a database, with their indexes."""
+    file = file_of(address)
+    if file:
+        return Path(file).stat().st_size
+    with psycopg.connect(address) as connection:
+        row = connection.execute(b"SELECT pg_total_relation_size('shares')").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 @contextmanager
@@ -362,7 +374,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.stored:
             began = time.monotonic()
             fill(own.address, options.stored)
-            print(f"{options.stored} shares were stored in {time.monotonic() - began:.0f} s")
+            print(
+                f"{options.stored} shares were stored in {time.monotonic() - began:.0f} s, of "
+                f"{size_of(own.address) / options.stored:.0f} bytes with their {DATA} of data"
+            )
         floor_address = f"sqlite:///{folder / 'floor.db'}" if postgres is None else own.address
         servers = {
             workers: (
