@@ -17,6 +17,8 @@ from .mcp_messages import BATCH_REVISION, INVALID_REQUEST, PARSE_ERROR, REFUSED,
 from .responses import RefusalError, Response, json_response
 
 _ACCEPTED = (MEDIA_TYPE, "text/event-stream")
+MOST_OF_BATCH = 20
+"""A batch is one call of the key's rate."""
 
 
 def post(call: Call) -> Response:
@@ -43,6 +45,8 @@ def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # signature of 
 def _batch(call: Call, messages: list[Any]) -> Response:
     if not messages:
         _refuse(400, INVALID_REQUEST, "a batch must have at least one message")
+    if len(messages) > MOST_OF_BATCH:
+        _refuse(400, INVALID_REQUEST, f"a batch must have at most {MOST_OF_BATCH} messages")
     if any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
         _refuse(400, INVALID_REQUEST, "initialize must not be in a batch")
     responses = [

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
+from sealpipe_service.mcp import MOST_OF_BATCH
 from service.callers import NO_TLS, Api, refusal
 from service.mcp_rows import SCOPES, check, world
 
@@ -215,6 +216,8 @@ def test_the_first_revision_has_batches_and_no_other(api: Api) -> None:
     for content in ([], [message("initialize", HELLO)]):
         assert post(api, content).json()["error"]["code"] == -32600
     assert post(api, batch, MCP_Protocol_Version="2025-11-25").status_code == 400
+    assert post(api, batch[1:2] * MOST_OF_BATCH).status_code == 202
+    assert post(api, batch[1:2] * (MOST_OF_BATCH + 1)).status_code == 400, "it is one of a rate"
 
 
 # -- behind the same gateway -----------------------------------------------------------------------
