@@ -83,16 +83,27 @@ class _Application:
     def __init__(self, service: Service, around: Around) -> None:
         self._service = service
         self._around = around
+        self._held = 0
+        """Bytes of all bodies that are read or handled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         http_request = _to_http_request(Request(scope))
         body = _Body(receive, http_request)
         try:
-            content = await self._read(body, http_request)
+            await self._serve(http_request, body, scope, receive, send)
         except ClientDisconnect:
             return
+        finally:
+            self._held -= body.held
+
+    async def _serve(
+        self, http_request: HttpRequest, body: _Body, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        content = await self._read(body, http_request)
         if content is None:
-            refusal = self._finish(await self._guard(self._refuse_sender(http_request)))
+            self._held -= body.held
+            body.held = 0
+            refusal = self._finish(await self._guard(self._refuse_sender(http_request, body)))
             await answer_early(refusal, receive, send, more_body=body.has_more)
             return
         response = await self._around(replace(http_request, body=content), scope, self._answer)
@@ -117,12 +128,15 @@ class _Application:
         while True:
             if limit < size <= service.max_body and await self._is_expected(http_request):
                 limit = service.max_body
-            if size > limit:
+            body.finds_no_room = size > SHORT_BODY and self._held > MOST_HELD
+            if size > limit or body.finds_no_room:
                 return None
             if not body.has_more:
                 return b"".join(chunks)
             chunks.append(await body.read())
-            size = max(size, body.received)
+            self._held += len(chunks[-1])
+            body.held += len(chunks[-1])
+            size = max(size, body.held)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
         return await self._guard(self._find_answer(http_request))
@@ -142,12 +156,13 @@ class _Application:
         except UnavailableError:
             return False
 
-    async def _refuse_sender(self, http_request: HttpRequest) -> StarletteResponse:
-        """Return why a body is not wanted: its sender, or its length."""
+    async def _refuse_sender(self, http_request: HttpRequest, body: _Body) -> StarletteResponse:
+        """Return why a body is not wanted: its sender, or its length; or that it is not now."""
         refusal = _refuse_origin(self._service, http_request)
         if refusal is None and find_handler(http_request) is gateway.handle:
             refusal = await asyncio.to_thread(gateway.refuse_caller, self._service, http_request)
-        return to_starlette(refusal or GATEWAY["too_long"])
+        is_short_of_room = body.finds_no_room and body.announced <= self._service.max_body
+        return to_starlette(refusal or GATEWAY["unavailable" if is_short_of_room else "too_long"])
 
     async def _find_answer(self, http_request: HttpRequest) -> StarletteResponse:
         service = self._service
@@ -295,6 +310,8 @@ def reject_reason(
 
 SHORT_BODY = 64 * 1024
 """What anybody may send: what is longer is taken only from those who were admitted."""
+MOST_HELD = 256 * 1024 * 1024
+"""What all bodies of a process may have of its memory: what is long then waits for its next try."""
 
 
 def _may_send(service: Service, http_request: HttpRequest) -> bool:
@@ -313,14 +330,15 @@ def _expects_long(service: Service, http_request: HttpRequest) -> bool:
 
 
 class _Body:
-    """The body of a request as it comes: how long it is said to be, and how much has come."""
+    """The body of a request as it comes: how long it is said to be, and how much is in memory."""
 
     def __init__(self, receive: Receive, http_request: HttpRequest) -> None:
         self._receive = receive
         told = http_request.header("content-length") or ""
         self.announced = int(told) if told.isdecimal() else 0
         self.is_announced = bool(self.announced or http_request.header("transfer-encoding"))
-        self.received = 0
+        self.held = 0
+        self.finds_no_room = False
         self.has_more = True
 
     async def read(self) -> bytes:
@@ -330,7 +348,6 @@ class _Body:
             raise ClientDisconnect
         part: bytes = message.get("body", b"")
         self.has_more = message.get("more_body", False)
-        self.received += len(part)
         return part
 
 

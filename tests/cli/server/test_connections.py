@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from cli.server.odd_requests import CHUNKS, ODD
-from sealpipe_service import connections, worker
+from sealpipe_service import app, connections, worker
 from sealpipe_service.app import PROBES
 from sealpipe_service.connections import (
     LEAST_BYTES,
@@ -20,6 +20,7 @@ from sealpipe_service.connections import (
     is_plain,
 )
 from sealpipe_service.responses import Response
+from support.own_service import wait_for
 from support.server_thread import ServerThread, serve_in_thread
 
 LONG = WINDOW_SECONDS + 1
@@ -205,6 +206,32 @@ def test_nobody_is_asked_for_what_is_refused(server: ServerThread) -> None:
         more = ("Expect: 100-continue", "Content-Length: 99999999")
         caller.sendall(head(server, "POST /v1/shares", *more))
         assert read_answer(caller).startswith(b"HTTP/1.1 401 ")
+
+
+def test_long_bodies_have_a_part_of_a_processs_memory(
+    server: ServerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_HELD", 2 * app.SHORT_BODY)
+    credential, length = f"Authorization: Bearer {server.key()}", 2 * app.SHORT_BODY
+
+    def send_long(caller: socket.socket) -> None:
+        more = (credential, f"Content-Length: {length}")
+        caller.sendall(head(server, "POST /v1/shares", *more) + b" " * (length - 1))
+
+    def ask_with_long() -> bytes:
+        with server.connect() as caller:
+            send_long(caller)
+            caller.sendall(b" ")
+            return read_answer(caller)[9:12]
+
+    assert ask_with_long() == b"400"
+    with server.connect() as slow:
+        send_long(slow)
+        wait_for(lambda: ask_with_long() == b"503")
+        with server.connect() as short:
+            short.sendall(announce(server, 2) + b"{}")
+            assert read_answer(short).startswith(b"HTTP/1.1 404 ")
+    wait_for(lambda: ask_with_long() == b"400")
 
 
 def test_a_client_may_send_20_mib_and_no_more(server: ServerThread) -> None:
