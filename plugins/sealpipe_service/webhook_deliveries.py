@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from . import mail, webhooks
 from .clock import Clock
-from .database.access import Row, UnavailableError
+from .database.access import DatabaseError, Row
 from .database.decisions import Store
 from .journal import Journal, Note
 from .public_addresses import Allows
@@ -89,7 +89,7 @@ class Deliverer:
     def _has_work(self) -> bool:
         try:
             return self._store.next_delivery() is not None
-        except UnavailableError:  # what was done is done; who sweeps asks again
+        except DatabaseError:  # what was done is done; who sweeps asks again
             return False
 
     def stop(self) -> None:
@@ -144,7 +144,7 @@ class Deliverer:
             while not self._stopping and (row := self._store.lease_delivery()) is not None:
                 self._start(row)
             wait = self._store.next_delivery()
-        except UnavailableError as error:
+        except DatabaseError as error:
             self._log.count("database_errors")
             _logger.warning("%s", error)
             wait = _POLL_SECONDS
@@ -195,12 +195,12 @@ class Deliverer:
                 self._record_attempt(endpoint, row, answered)
         except sqlite3.ProgrammingError:  # the store is closed
             return
-        except UnavailableError as error:  # it is sent again when its lease has ended
+        except DatabaseError as error:  # it is sent again when its lease has ended
             self._log.count("database_errors")
             _logger.warning("%s", error)
         finally:
             with self._changed:
-                del self._in_progress[row["number"]]
+                self._in_progress.pop(row["number"], None)  # it may have been leased once more
                 self._wake_requested = True
                 self._changed.notify_all()
 

@@ -22,9 +22,11 @@ from sealpipe_rehearsal.control_client import RehearsalError, Webhook
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_service import webhook_post
+from sealpipe_service.database.access import DatabaseError, Row
 from sealpipe_service.webhook_deliveries import BACKOFF
 from service.callers import Api
 from support.fake_web import Asked, Receiver
+from support.own_service import wait_for
 from support.ports import silent_port
 from support.stopwatch import stopwatch
 
@@ -350,6 +352,25 @@ def test_an_answer_that_was_lost_changes_nothing_of_the_event(
     assert api.http.delete(f"/shares/{code}").status_code == 500
     assert [each.state for each in service.deliveries()] == ["delivered"]
     assert [hook.body for hook in receiver.hooks] == [payload(code)]
+
+
+def test_a_database_that_refuses_once_ends_no_thread_that_sends(
+    service: RunningService, api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = service.service.store
+    lease, refused = store.lease_delivery, list[bool]()
+
+    def lease_later() -> Row | None:
+        if not refused:
+            refused.append(True)
+            raise DatabaseError("the database refused a statement")
+        return lease()
+
+    monkeypatch.setattr(store, "lease_delivery", lease_later)
+    service.add_webhook(receiver.url)
+    deleted(api)
+    wait_for(lambda: receiver.hooks)
+    assert refused
 
 
 # -- again and again -------------------------------------------------------------------------------
