@@ -36,6 +36,7 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
 
+from .decisions import CACHE_SECONDS, LAST_USED_SECONDS
 from .tables import (
     accesses,
     accounts,
@@ -55,8 +56,6 @@ from .tables import (
     webhooks,
 )
 
-BURST = 2
-"""A bucket holds so many minutes of its rate."""
 ENOUGH = 1 - 5e-7
 """Tokens for a call: a missing 1e-16 must not cost another 429 after the wait for Retry-After."""
 IDEMPOTENCY_SECONDS = 24 * 60 * 60
@@ -65,11 +64,8 @@ RECORD_SECONDS = IDEMPOTENCY_SECONDS + 60 * 60
 """How long records stay: `replay` says how long they count."""
 CIPHERTEXT_SECONDS = 30 * 60
 """How long an ended share keeps its ciphertext: the rest of an hour is for whoever sweeps late."""
-LAST_USED_SECONDS = 60
 LATE_SECONDS = 60
 """A time that is more than so much ahead is of a clock that was set back."""
-CACHE_SECONDS = 30
-"""How long calls may still see the plan as it was."""
 LEASE_SECONDS = 30
 PER_SWEEP = 1_000
 FINISHED_DELIVERIES = 2_000
