@@ -15,8 +15,10 @@ import trustme
 from sealpipe.addresses import describe_other_port
 from sealpipe_service.addresses import find_client, read_address
 from sealpipe_service.context import is_host_of
+from sealpipe_service.database.access import UnavailableError
 from sealpipe_service.front import Front
 from support.own_service import make_own_service, stop
+from support.server_thread import serve_in_thread
 
 PROXIES = [ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8")]
 
@@ -114,6 +116,22 @@ def test_a_host_is_the_same_with_the_port_that_goes_without_saying(
 def test_a_port_that_nobody_listens_at_is_told(url: str, port: int, called: str | None) -> None:
     told = describe_other_port(url, port)
     assert told is None if called is None else told and f"come to port {called} " in told
+
+
+def test_a_database_that_does_not_answer_is_told_by_one_probe_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> float:
+        raise UnavailableError("canary")
+
+    with serve_in_thread() as server:
+        monkeypatch.setattr(server.service.store, "now", fail)
+        live, ready = (
+            httpx.get(f"http://{server.host}/{probe}", trust_env=False)
+            for probe in ("healthz", "readyz")
+        )
+    assert (live.status_code, live.json()) == (200, {"status": "ok"})
+    assert (ready.status_code, ready.json()) == (503, {"status": "the database does not answer"})
 
 
 def test_it_serves_at_a_socket_which_is_gone_afterwards(tmp_path: Path) -> None:

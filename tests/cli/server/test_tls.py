@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import socket
 import ssl
+from asyncio.constants import SSL_HANDSHAKE_TIMEOUT
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from sealpipe_service import worker
 from sealpipe_service.tls import Certificate, CertificateError
 from support.server_thread import serve_in_thread
 from support.terminal import PATIENCE, Terminal, bare
@@ -109,6 +112,25 @@ def test_tls_is_1_2_with_forward_secrecy_or_later(authority: trustme.CA, tmp_pat
         old = calling(server.address, authority, ssl.TLSVersion.TLSv1_1)
         with pytest.raises((ssl.SSLError, ConnectionError)), old as caller:
             get(caller)
+
+
+def test_who_shakes_no_hands_is_cut(
+    authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "WINDOW_SECONDS", 0.05)
+    context = Certificate(*issue(authority, tmp_path, "used")).context
+
+    def say_nothing(address: tuple[str, int]) -> bytes:
+        with socket.create_connection(address, SSL_HANDSHAKE_TIMEOUT / 2) as caller:
+            return caller.recv(1)
+
+    async def serve() -> bytes:
+        loop, protocol = asyncio.get_running_loop(), asyncio.Protocol
+        async with await loop.create_server(protocol, "127.0.0.1", 0, ssl=context) as server:
+            return await asyncio.to_thread(say_nothing, server.sockets[0].getsockname())
+
+    with asyncio.Runner(loop_factory=worker.Loop) as runner:
+        assert runner.run(serve()) == b""
 
 
 def test_what_is_no_pair_is_told_with_what_to_do(authority: trustme.CA, tmp_path: Path) -> None:
