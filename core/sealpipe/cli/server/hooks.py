@@ -17,6 +17,7 @@ from sealpipe.cli.server.opening import (
 from sealpipe.errors import QuotaExceededError, UsageError, quote_input
 from sealpipe.secret import Secret
 from sealpipe_service import webhooks
+from sealpipe_service.database.access import Row
 from sealpipe_service.sealing import WebhookSeals
 
 
@@ -95,7 +96,9 @@ def list_hooks(**values: Any) -> None:
         print_endpoints("URL", found)
 
 
-def describe(endpoints: Sequence[webhooks.Endpoint], deliveries: Any) -> list[dict[str, Any]]:
+def describe(
+    endpoints: Sequence[webhooks.Endpoint], deliveries: Sequence[Row]
+) -> list[dict[str, Any]]:
     """Return what a list has of endpoints."""
     states, answers = _count_states(deliveries), _find_answers(deliveries)
     return [
@@ -116,7 +119,7 @@ def print_endpoints(where: str, found: Sequence[Mapping[str, Any]]) -> None:
     render.print_table(("ID", "ACCOUNT", where, "DELIVERIES"), rows)
 
 
-def _count_states(rows: Any) -> dict[str, dict[str, int]]:
+def _count_states(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     states: dict[str, dict[str, int]] = {}
     for row in rows:
         of_one = states.setdefault(row["webhook"], {})
@@ -124,7 +127,7 @@ def _count_states(rows: Any) -> dict[str, dict[str, int]]:
     return states
 
 
-def _find_answers(rows: Any) -> dict[str, str]:
+def _find_answers(rows: Sequence[Row]) -> dict[str, str]:
     """Return the status or the error of each endpoint's latest delivery that was tried."""
     return {row["webhook"]: row["answered"] for row in rows if row["answered"] is not None}
 
