@@ -131,7 +131,7 @@ def _admit(
     # Conditions never change; whether it is open, and for how many, the store decides again.
     return (
         _end_response(row, is_over=is_over)
-        or _refuse_too_many(service, code)
+        or _refuse_too_many(service, code, len(http_request.body))
         or _refuse_submitter(row, _known_of(service, http_request, members))
         or handle(row, members)
     )
@@ -141,12 +141,17 @@ FORMS_A_MINUTE = 30
 """How often the form of a request is opened or sent a minute, with a right passcode or a wrong one:
 twice as often at once. A rehearsal has no such limit, for its people are tests.
 """
+BYTES_A_TIME = 1024 * 1024
+"""So many count as one time more, so that a link fills no disk in an hour."""
 
 
-def _refuse_too_many(service: Service, code: str) -> Response | None:
-    if service.is_rehearsal:
-        return None
-    wait = service.store.take(f"form {code}", FORMS_A_MINUTE, service.store.now())
+def _refuse_too_many(service: Service, code: str, size: int) -> Response | None:
+    times = 0 if service.is_rehearsal else 1 + size // BYTES_A_TIME
+    waits = (
+        service.store.take(f"form {code}", FORMS_A_MINUTE, service.store.now())
+        for _ in range(times)
+    )
+    wait = next(filter(None, waits), 0)
     if not wait:
         return None
     body = {"reason": "too-many", "message": "too many tries at this request: try again later"}

@@ -8,7 +8,7 @@ from itertools import count
 import httpx
 import pytest
 
-from sealpipe_service import flood, front
+from sealpipe_service import flood, front, request_link
 from sealpipe_service.flood import BURST, MISS, PER_SECOND, Flood
 from sealpipe_service.request_link import FORMS_A_MINUTE
 from support.server_thread import ServerThread, serve_in_thread
@@ -147,3 +147,6 @@ def test_a_form_is_opened_and_sent_so_often_a_minute(
         assert int(refused.headers["retry-after"]) == 60 / FORMS_A_MINUTE
         assert client.post(f"/links/requests/{other}/open", json={}).status_code == 200
         assert client.post("/links/requests/none/open", json={}).status_code == 404
+        monkeypatch.setattr(request_link, "BYTES_A_TIME", 1200)
+        path, long = f"/links/requests/{other}/submit", {"data": "A" * (FORMS_A_MINUTE * 1200)}
+        assert [client.post(path, json=long).status_code for _ in range(2)] == [201, 429]
