@@ -30,25 +30,32 @@ MOST_OF_ADDRESS: Final = 100
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEAD = re.compile(rb"%b /[!-~]* HTTP/1\.[01]\r\n(?:%b:[^\r\n\0]*\r\n)*\r\n" % (_TOKEN, _TOKEN))
 _HEAD_END = re.compile(rb"\n\r?\n")
+_BODY_END = re.compile(rb"\A\Z|(?:\A|\r\n)\r\n\Z")
+"""Of what h11 reads last: nothing where the body's length was told, else the end of its chunks."""
 _FRAMING = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
 _ENCODED = re.compile(rb"[^\r]*1\.0(?=\r).*\r\ntransfer-encoding:", re.IGNORECASE | re.DOTALL)
 
 
 class StrictParser(h11.Connection):
-    """Refuses heads that two programs could read differently, which h11 would read.
+    """Refuses requests that two programs could read differently, which h11 would read.
 
-    No line ends without CR, none goes on in the next one, one header at most says where the body
-    ends, and the target is a path.
+    No line of a head ends without CR, none goes on in the next one, one header at most says where
+    the body ends, and the target is a path. Behind the last chunk stands an empty line.
     """
 
     def next_event(self) -> Any:
         """Return the next event. Raises RemoteProtocolError."""
+        received, _ = self.trailing_data
         if self.their_state is h11.IDLE:
-            received, _ = self.trailing_data
             end = _HEAD_END.search(received)
             if end is not None and not is_plain(received[: end.end()]):
                 raise h11.RemoteProtocolError("the head is long, or can be read in two ways")
-        return super().next_event()
+        event = super().next_event()
+        if isinstance(event, h11.EndOfMessage):
+            last = received[: len(received) - len(self.trailing_data[0])]
+            if event.headers or not _BODY_END.search(last):
+                raise h11.RemoteProtocolError("the body's end can be read in two ways")
+        return event
 
 
 def is_plain(head: bytes) -> bool:

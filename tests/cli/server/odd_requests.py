@@ -51,4 +51,8 @@ CHUNKS: Final[Sequence[bytes]] = (
     b"fffffffffffffffffffff\r\nx",
     b"4;" + b"x" * 20_000,
     b"0\r\nX-One: a\r\n b: c\n\n",
+    b"0\r\nX-One: a\r\n\r\n",
+    b"0\r\nX-One: a\n\n",
+    b"0\r\n\n",
+    b"4\r\nbody\r\n0\r\n\n",
 )
