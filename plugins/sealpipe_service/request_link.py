@@ -20,9 +20,14 @@ from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339, from_timestamp
 from .context import HttpRequest, Service
 from .database.access import Row
+from .database.decisions import QuotaError
 from .json_bodies import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .responses import RefusalError, Response, json_response
 
+_FULL = {
+    "reason": "full",
+    "message": "the request has reached its maximum number of submissions, or their length",
+}
 _NOT_FOUND = {"reason": "not-found", "message": "the request does not exist"}
 _IDENTITY = {
     "passcode": Rule(filled_text),
@@ -87,11 +92,14 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
             "encryption_type": members.get("encryption_type") or ENCRYPTION_TYPE,
             "data": members["data"],
         }
-        submission = service.store.submit(
-            row["number"],
-            lambda now: {**values, "created_at": format_rfc3339(from_timestamp(now))},
-            service.new_code,
-        )
+        try:
+            submission = service.store.submit(
+                row["number"],
+                lambda now: {**values, "created_at": format_rfc3339(from_timestamp(now))},
+                service.new_code,
+            )
+        except QuotaError:
+            return json_response(410, _FULL)
         if submission is None:
             return _refused_at_last(service, code) or json_response(404, _NOT_FOUND)
         listing.send_notice(service, row, "submitted")
@@ -168,13 +176,7 @@ def _end_response(row: Row, *, is_over: bool) -> Response | None:
     if is_over:
         return json_response(410, {"reason": "expired", "message": "the request has expired"})
     if row["max_submission"] is not None and row["received"] >= row["max_submission"]:
-        return json_response(
-            410,
-            {
-                "reason": "full",
-                "message": "the request has reached its maximum number of submissions",
-            },
-        )
+        return json_response(410, _FULL)
     return None
 
 

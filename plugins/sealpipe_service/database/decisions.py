@@ -29,6 +29,8 @@ _NO_HASH = "0" * 64
 """Compared where there is none, so that it takes as long."""
 HOUR = 60 * 60
 DAY = 24 * HOUR
+MOST_OF_REQUEST = 100 * 1024 * 1024
+"""Characters of ciphertext: all of a request's submissions are one answer, and in memory then."""
 NOTICES_AN_HOUR = 10
 """Of one share or request and one event: who has a link makes no flood of mails with it."""
 
@@ -41,7 +43,7 @@ Codes = Callable[[], str]
 
 
 class QuotaError(Exception):
-    """The plan allows no further share, key or webhook endpoint."""
+    """There is room for no further share, key, webhook endpoint or submission."""
 
 
 class CompromisedError(Exception):
@@ -323,13 +325,18 @@ class Store:
     def submit(self, number: int, values: Callable[[float], Values], codes: Codes) -> str | None:
         """Store a submission, and return its code; None if the request is full or has ended.
 
-        `values` are its columns at a time.
+        `values` are its columns at a time. Raises QuotaError if the request's submissions would be
+        longer than MOST_OF_REQUEST together.
         """
         with self._database.write() as transaction:
             received = transaction.row("receive", request_number=number)
             if received is None:
                 return None
             row = {**values(received["now"]), "request": number}
+            stored = transaction.row("stored", request_number=number)
+            before = 0 if stored is None else int(stored["size"])
+            if before + len(str(row["data"])) > MOST_OF_REQUEST:
+                raise QuotaError
             return _add_with_code(transaction, "add_submission", row, codes)
 
     def submissions(self, number: int) -> Sequence[Row]:

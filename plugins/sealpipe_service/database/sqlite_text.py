@@ -454,6 +454,10 @@ STATEMENTS: Mapping[str, str] = {
         ":encryption_type, :data) ON CONFLICT (short_code) DO NOTHING RETURNING "
         "number"
     ),
+    "stored": (
+        "SELECT coalesce(sum(length(submissions.data)), 0) AS size FROM "
+        "submissions WHERE submissions.request = :request_number"
+    ),
     "submissions": (
         "SELECT submissions.number, submissions.short_code, submissions.request, "
         "submissions.created_at, submissions.encryption_type, submissions.data "

@@ -440,6 +440,11 @@ def _requests(insert: Insert) -> Mapping[str, Statement]:
             .returning(submissions.c.number),
             ("short_code", "request", "created_at", "encryption_type", "data"),
         ),
+        "stored": Statement(
+            select(
+                func.coalesce(func.sum(func.length(submissions.c.data)), fixed(0)).label("size")
+            ).where(submissions.c.request == bindparam("request_number"))
+        ),
         "submissions": Statement(
             select(submissions)
             .where(submissions.c.request == bindparam("request_number"))

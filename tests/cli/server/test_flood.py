@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from sealpipe_service import flood, front, request_link
+from sealpipe_service.database import decisions
 from sealpipe_service.flood import BURST, MISS, PER_SECOND, Flood
 from sealpipe_service.request_link import FORMS_A_MINUTE
 from support.server_thread import ServerThread, serve_in_thread
@@ -149,4 +150,8 @@ def test_a_form_is_opened_and_sent_so_often_a_minute(
         assert client.post("/links/requests/none/open", json={}).status_code == 404
         monkeypatch.setattr(request_link, "BYTES_A_TIME", 1200)
         path, long = f"/links/requests/{other}/submit", {"data": "A" * (FORMS_A_MINUTE * 1200)}
+        with monkeypatch.context() as patch:
+            patch.setattr(decisions, "MOST_OF_REQUEST", 3)
+            full = client.post(path, json={"data": "AAAA"})
+        assert (full.status_code, full.json()["reason"]) == (410, "full")
         assert [client.post(path, json=long).status_code for _ in range(2)] == [201, 429]

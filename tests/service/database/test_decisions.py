@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sealpipe_service.database import decisions
 from sealpipe_service.database.access import InFlightError
 from sealpipe_service.database.decisions import Access, OtherBodyError, QuotaError
 from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest
@@ -170,6 +171,20 @@ def test_a_request_takes_as_many_submissions_and_opens_as_often_as_it_says(world
     assert [world.submit(code) is not None for _ in range(3)] == [True, True, False]
     number = world.request_row(code)["number"]
     assert [world.store.open_form(number) is not None for _ in range(2)] == [True, False]
+
+
+def test_all_submissions_of_a_request_are_no_longer_than_an_answer_may_be(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "MOST_OF_REQUEST", 2 * len(CIPHERTEXT))
+    code = world.request(max_submission=3)
+    assert world.submit(code)
+    assert world.submit(code)
+    with pytest.raises(QuotaError):
+        world.submit(code)
+    row = world.request_row(code)
+    assert (row["received"], len(world.store.submissions(row["number"]))) == (2, 2)
+    assert world.submit(world.request(max_submission=1)), "another has its own"
 
 
 def test_a_space_has_as_many_usable_shares_as_its_plan_allows(world: World) -> None:
