@@ -11,6 +11,7 @@ import socket
 import struct
 from collections.abc import Collection, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -26,6 +27,8 @@ LONGEST_HEAD: Final = 16 * 1024
 MOST: Final = 1000
 MOST_OF_ADDRESS: Final = 100
 """Connections of a process: all, and those of one address that is neither ours nor a proxy's."""
+TWICE: Final = 2
+"""So often as many are accepted, with those whose handshake has not ended."""
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEAD = re.compile(rb"%b /[!-~]* HTTP/1\.[01]\r\n(?:%b:[^\r\n\0]*\r\n)*\r\n" % (_TOKEN, _TOKEN))
@@ -159,6 +162,31 @@ _TCP_INFO = struct.Struct("@24xI92xQ16xI")
 
 CROWD_KEY: Final = "sealpipe_service.crowd"
 """Key of a `Crowd` in the state of uvicorn's application."""
+
+
+class Door(socket.socket):
+    """A listening socket that closes at once what comes when too many connections are open.
+
+    `Crowd` knows those alone whose handshake has ended: others would use up all descriptors.
+    """
+
+    def __init__(self, listening: socket.socket, proxies: Sequence[Network]) -> None:
+        super().__init__(fileno=listening.detach())
+        self._proxies = proxies
+        self._accepted = WeakKeyDictionary[socket.socket, str | None]()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection. Raises ConnectionAbortedError for one that was closed."""
+        accepted, where = super().accept()
+        address = read_address(where[0]) if isinstance(where, tuple) else None
+        stranger = name_stranger(address, self._proxies)
+        names = [name for each, name in self._accepted.items() if each.fileno() >= 0]
+        is_one_of_many = stranger and names.count(stranger) >= TWICE * MOST_OF_ADDRESS
+        if len(names) >= TWICE * MOST or is_one_of_many:
+            accepted.close()
+            raise ConnectionAbortedError
+        self._accepted[accepted] = stranger
+        return accepted, where
 
 
 class Crowd:

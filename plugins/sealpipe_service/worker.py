@@ -27,7 +27,7 @@ import uvicorn
 from .addresses import read_networks
 from .app import build
 from .clock import Clock
-from .connections import CROWD_KEY, WINDOW_SECONDS, BoundedConnection, Crowd
+from .connections import CROWD_KEY, WINDOW_SECONDS, BoundedConnection, Crowd, Door
 from .context import Service
 from .database.access import DatabaseError
 from .database.decisions import Store
@@ -161,11 +161,12 @@ def work(listening: socket.socket, control: socket.socket, meters: Meters) -> in
             grace_seconds=GRACE_SECONDS,
             tls=None if certificate is None else certificate.context,
         )
-        crowd = Crowd(read_networks(settings.proxies))
+        proxies = read_networks(settings.proxies)
+        crowd, door = Crowd(proxies), Door(listening, proxies)
         server = Server(config, crowd, certificate, lambda: _announce(control, service, server))
         _raise_limit_of_files()
         with asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(server.serve(sockets=[listening]))
+            runner.run(server.serve(sockets=[door]))
     finally:
         service.store.close()
     return 0

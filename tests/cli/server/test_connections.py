@@ -17,11 +17,13 @@ from sealpipe_service.connections import (
     MOST_OF_ADDRESS,
     WINDOW_SECONDS,
     Crowd,
+    Door,
     is_plain,
 )
 from sealpipe_service.responses import Response
 from support.own_service import wait_for
 from support.server_thread import ServerThread, serve_in_thread
+from support.terminal import PATIENCE
 
 LONG = WINDOW_SECONDS + 1
 MADE_UP = f"Authorization: Bearer svc_sk_live_{'x' * 16}.{'y' * 43}"
@@ -292,6 +294,28 @@ def test_one_stranger_has_a_part_of_them_and_this_machine_and_proxies_have_all()
         expected = 1 if peer in ("192.0.2.7", "2001:db8::") else 0
         assert [caller.is_cut for caller in callers].count(True) == expected, peer
         assert callers[0].is_cut == bool(expected)
+
+
+def test_what_has_not_begun_a_handshake_is_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 1)
+    monkeypatch.setattr(connections, "name_stranger", lambda *_: "one of them")
+    with ExitStack() as opened:
+        door = opened.enter_context(Door(socket.create_server(("127.0.0.1", 0)), []))
+
+        def connect() -> socket.socket:
+            return opened.enter_context(socket.create_connection(door.getsockname(), PATIENCE))
+
+        connect()
+        opened.enter_context(door.accept()[0])
+        connect()
+        second = door.accept()[0]
+        third = connect()
+        with pytest.raises(ConnectionAbortedError):
+            door.accept()
+        assert third.recv(1) == b""
+        second.close()
+        connect()
+        opened.enter_context(door.accept()[0])
 
 
 # -- what is no request
