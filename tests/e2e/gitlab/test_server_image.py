@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -76,7 +77,7 @@ def test_any_user_of_group_0_serves_from_a_volume_with_a_read_only_root(engine: 
     finally:
         server.remove(force=True)
         volume.remove(force=True)
-    assert log.endswith("stopped\n")
+    assert json.loads(log.splitlines()[-1])["message"] == "stopped"
     assert "canary" not in log
     assert exports["SEALPIPE_API_KEY"] not in log
     image = engine.client.images.get(SERVER_IMAGE)
