@@ -103,7 +103,8 @@ class _Application:
         if content is None:
             self._held -= body.held
             body.held = 0
-            refusal = self._finish(await self._guard(self._refuse_sender(http_request, body)))
+            refused = self._guard(http_request, self._refuse_sender(http_request, body))
+            refusal = self._finish(await refused)
             await answer_early(refusal, receive, send, more_body=body.has_more)
             return
         response = await self._around(replace(http_request, body=content), scope, self._answer)
@@ -139,15 +140,17 @@ class _Application:
             size = max(size, body.held)
 
     async def _answer(self, http_request: HttpRequest) -> StarletteResponse:
-        return await self._guard(self._find_answer(http_request))
+        return await self._guard(http_request, self._find_answer(http_request))
 
-    async def _guard(self, answer: Awaitable[StarletteResponse]) -> StarletteResponse:
+    async def _guard(
+        self, http_request: HttpRequest, answer: Awaitable[StarletteResponse]
+    ) -> StarletteResponse:
         try:
             return await answer
         except UnavailableError as error:
             self._service.log.count("database_errors")
             _logger.warning("%s", error)
-            return to_starlette(GATEWAY["unavailable"])
+            return _reply(http_request, GATEWAY["unavailable"])
 
     async def _is_expected(self, http_request: HttpRequest) -> bool:
         """Return whether somebody who was admitted may send a long body here."""
@@ -162,14 +165,15 @@ class _Application:
         if refusal is None and find_handler(http_request) is gateway.handle:
             refusal = await asyncio.to_thread(gateway.refuse_caller, self._service, http_request)
         is_short_of_room = body.finds_no_room and body.announced <= self._service.max_body
-        return to_starlette(refusal or GATEWAY["unavailable" if is_short_of_room else "too_long"])
+        too_much = GATEWAY["unavailable" if is_short_of_room else "too_long"]
+        return _reply(http_request, refusal or too_much)
 
     async def _find_answer(self, http_request: HttpRequest) -> StarletteResponse:
         service = self._service
         if probe := PROBES.get(http_request.segments):  # whoever asks knows an address of ours only
             return await run_handler(probe, service, http_request)
         if refusal := _refuse_origin(service, http_request):
-            return to_starlette(refusal)
+            return _reply(http_request, refusal)
         if page := pages.find_file(http_request.method, http_request.segments):
             end = await asyncio.to_thread(_find_end, service, http_request.segments)
             shown = pages.Shown(service.tag, service.field_types, service.is_rehearsal, end)
@@ -196,6 +200,11 @@ async def run_handler(
         method = routes.name_method(http_request.method)
         _logger.exception("%s %s failed", method, routes.name_route(http_request.segments))
         response = GATEWAY["broken"]
+    return _reply(http_request, response)
+
+
+def _reply(http_request: HttpRequest, response: Response) -> StarletteResponse:
+    """Return a response as it is sent, and tell the log why a call is refused."""
     if response.reason is not None:
         http_request.told["reason"] = response.reason
     return to_starlette(response)
@@ -278,15 +287,22 @@ def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Respons
 
 
 _OTHER_HOST = "the service has another host name"
+_OTHER_PAGE = "this part of the service refuses requests from other web pages"
+_NAMES = {_OTHER_HOST: "other-host", _OTHER_PAGE: "other-page"}
+"""What the log calls them."""
 
 
 def _refuse_origin(service: Service, http_request: HttpRequest) -> Response | None:
     if find_handler(http_request) is not gateway.handle:
-        reason = reject_reason(service, http_request)
-        return json_response(403, {"message": reason}) if reason else None
+        message = reject_reason(service, http_request)
+        return _refuse(403, message) if message else None
     if service.public_url is not None and service.find_origin(http_request) is None:
-        return json_response(421, {"message": _OTHER_HOST})
+        return _refuse(421, _OTHER_HOST)
     return None
+
+
+def _refuse(status: int, message: str) -> Response:
+    return replace(json_response(status, {"message": message}), reason=_NAMES[message])
 
 
 def reject_reason(
@@ -304,7 +320,7 @@ def reject_reason(
         return _OTHER_HOST
     origin = http_request.header("origin")
     if origin is not None and not (from_own_page and origin == own):
-        return "this part of the service refuses requests from other web pages"
+        return _OTHER_PAGE
     return None
 
 

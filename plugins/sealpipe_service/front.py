@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .addresses import find_caller, name_stranger, read_networks
+from .app import TOLD
 from .early import answer_early
 from .flood import Flood
 from .responses import HEADERS
@@ -36,12 +37,14 @@ class Front:
         send = _secured(send) if self._has_tls else send
         caller = find_caller(scope, self._proxies)
         if not (self._has_tls or caller.is_proxy or caller.is_here):
+            scope.get(TOLD, {})["reason"] = "no-tls"
             refusal = PlainTextResponse("use https\n", 403, dict(HEADERS))
             await answer_early(refusal, receive, send)
             return
         stranger = name_stranger(caller.address, self._proxies)
         if stranger is not None and not scope["raw_path"].startswith(_API):
             if wait := self._flood.find_wait(stranger):
+                scope.get(TOLD, {})["reason"] = _TOO_MANY["reason"]
                 headers = {**HEADERS, "retry-after": str(wait)}
                 await answer_early(JSONResponse(_TOO_MANY, 429, headers), receive, send)
                 return

@@ -117,6 +117,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     if row is None or not matches:  # before anything that only a key which exists would cost
         refuse_at_gateway("not_usable")
     key = key_from(row)
+    http_request.told["key"] = key.key_id  # also of a revoked one: whose machine still has it?
     if credential.three_parts:
         # The key still works with two parts: its owner revokes it after replacing it (gaps:
         # compromise). With a wrong auth secret nothing is recorded, or anybody who knows a key id
@@ -129,7 +130,6 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     account = account_from(key.space, row, "account_")
     if not account.api_access:
         refuse_at_gateway("not_usable")
-    http_request.told["key"] = key.key_id
     service.store.use(key.key_id, row["now"], key.last_used_at)
     return Call(service, http_request, key, account, row["now"], credential.auth_secret)
 

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import FrameType
 
+from .clock import system_clock
+from .logs import make_line
 from .meters import Board
 
 READY = b"ready\n"
@@ -138,6 +140,7 @@ def _keep(
                 continue
             if not is_announced:
                 raise WorkerError(worker.explain())
+            _warn(f"{worker.explain()}; another is started")
             worker.control.close()
             if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
                 return
@@ -145,6 +148,11 @@ def _keep(
         if not is_announced and all(worker.is_ready for worker in team):
             is_announced = True
             announce()
+
+
+def _warn(message: str) -> None:
+    with contextlib.suppress(OSError):  # where nobody reads stderr, there is nobody to tell
+        sys.stderr.write(make_line(system_clock(), "warning", message, {}) + "\n")
 
 
 def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:

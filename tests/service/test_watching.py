@@ -18,6 +18,8 @@ from starlette.types import ASGIApp
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_service import app, gateway, routes
+from sealpipe_service.database.access import UnavailableError
+from sealpipe_service.front import Front
 from sealpipe_service.logs import JsonLines, start_logging
 from sealpipe_service.meters import Meters
 from sealpipe_service.watching import Watch
@@ -58,6 +60,7 @@ def ask(
     headers: Sequence[tuple[bytes, bytes]] = (),
     body: bytes = b"",
     peer: str = STRANGER,
+    host: bytes = b"127.0.0.1",
 ) -> tuple[int, dict[bytes, bytes], bytes]:
     """Ask an application; return status, headers and body."""
     sent: list[Any] = []
@@ -71,7 +74,7 @@ def ask(
     scope = {
         "type": "http",
         "client": (peer, 1),
-        "headers": [(b"host", b"127.0.0.1"), *headers],
+        "headers": [(b"host", host), *headers],
         "method": method,
         "path": path,
         "raw_path": path.encode(),
@@ -108,15 +111,50 @@ def test_a_line_has_the_route_the_key_and_the_outcome_and_no_code(
     assert status == 200
 
 
-def test_a_line_has_the_reason_of_a_refusal(service: RunningService, lines: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"path": "/v1/shares"}, "no_authorization"),
+        ({"path": "/links/shares/none"}, "not-found"),
+        ({"path": "/links/requests/none"}, "not-found"),
+        ({"path": "/s/none", "host": b"other.example"}, "other-host"),
+        ({"path": "/s/none", "headers": [(b"origin", b"https://other.example")]}, "other-page"),
+        ({"path": "/s/none", "peer": STRANGER}, "no-tls"),
+        ({"path": "/v1/shares", "headers": [(b"content-length", b"9" * 12)]}, "no_authorization"),
+    ],
+)
+def test_a_line_has_the_reason_of_a_refusal(
+    service: RunningService, lines: list[str], how: dict[str, Any], reason: str
+) -> None:
+    front = Front(app.build(service.service), [PROXY], has_tls=False)
+    ask(Watch(front, [PROXY], Meters()), "GET", **{"peer": PROXY, **how})
+    assert json.loads(lines.pop())["reason"] == reason
+
+
+def test_a_line_tells_whose_call_it_is_that_comes_with_a_revoked_key(
+    service: RunningService, api: Api, lines: list[str]
+) -> None:
+    credential = api.http.headers["authorization"]
+    key_id = credential.partition("_live_")[2].partition(".")[0]
+    service.service.store.revoke(key_id)
     watched = Watch(app.build(service.service), [], Meters())
-    for method, path, reason in (
-        ("GET", "/v1/shares", "no_authorization"),
-        ("GET", "/links/shares/none", "not-found"),
-        ("GET", "/links/requests/none", "not-found"),
-    ):
-        ask(watched, method, path)
-        assert json.loads(lines.pop())["reason"] == reason
+    for sent in (credential, f"{credential[:-1]}{'B' if credential[-1] == 'A' else 'A'}"):
+        ask(watched, "GET", "/v1/shares", headers=[(b"authorization", sent.encode())])
+    right, wrong = map(json.loads, lines)
+    assert (right["reason"], right["key"]) == ("not_usable", key_id)
+    assert wrong["reason"] == "not_usable"
+    assert "key" not in wrong
+
+
+def test_a_line_has_the_reason_also_where_the_database_does_not_answer(
+    service: RunningService, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UnavailableError("nobody listens there")
+
+    monkeypatch.setattr(app.share_link, "show_state", fail)
+    ask(Watch(app.build(service.service), [], Meters()), "GET", "/links/shares/none")
+    assert json.loads(lines.pop())["reason"] == "unavailable"
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ def test_a_killed_process_is_replaced_and_a_killed_supervisor_leaves_none(tmp_pa
     assert own.client(tmp_path / "client").sealpipe("share", "-f", "P=text:x").code == 0
     workers = list_workers(process)
     process.kill()
-    process.communicate()
+    _, said = process.communicate()
+    assert '"message": "a process that should serve has ended; another is started"' in said
     wait_for(lambda: not [each for each in workers if Path(f"/proc/{each}/cmdline").exists()])
     with own.running():  # nobody holds its port
         assert own.client(tmp_path / "again").sealpipe("shares", "list").code == 0
