@@ -60,7 +60,7 @@ def allowed(world: World, _: str) -> object:
 
 def keyed(world: World, _: str) -> object:
     try:
-        return world.key(secrets.token_hex(1))
+        return world.key(secrets.token_hex())
     except QuotaError:
         return "QuotaError"
 
