@@ -155,7 +155,11 @@ def test_a_caller_who_does_not_read_the_answer_is_cut(
     size = 16 * 1024 * 1024  # more than the system takes in for a caller
     monkeypatch.setitem(PROBES, ("long",), lambda *_: Response(200, b" " * size))
     request = head(server, "GET /long")
-    with server.connect() as slow, server.connect() as patient:
+    with socket.socket() as slow, server.connect() as patient:
+        # What its system takes meanwhile is less than the least that a caller has to take.
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LEAST_BYTES // 4)
+        slow.settimeout(PATIENCE)
+        slow.connect(server.address)
         for caller in (slow, patient):
             caller.sendall(request)
             assert caller.recv(1, socket.MSG_PEEK)  # the answer is on its way
