@@ -75,15 +75,22 @@ def _read_seals(values: Mapping[str, Any]) -> WebhookSeals:
 
 def remove(webhook_id: str, **values: Any) -> None:
     """Run `sealpipe server webhook remove`."""
+    remove_endpoint(webhook_id, "webhook endpoint", "webhook", values, is_mail=False)
+
+
+def remove_endpoint(
+    given: str, what: str, group: str, values: Mapping[str, Any], *, is_mail: bool
+) -> None:
+    """Remove a webhook endpoint, or an address of e-mail. UsageError if there is none such."""
     with open_store(values) as store:
-        found = webhooks.find(store, webhook_id)
-        is_webhook = found is not None and found.mail_address is None
-        is_gone = is_webhook and store.remove_webhook(webhook_id)
+        found = webhooks.find(store, given)
+        is_one = found is not None and (found.mail_address is not None) == is_mail
+        is_gone = is_one and store.remove_webhook(given)
     if not is_gone:
-        raise make_unknown_error("webhook endpoint", webhook_id, "webhook")
-    render.print_note(f"removed {render.escape(webhook_id)}")
+        raise make_unknown_error(what, given, group)
+    render.print_note(f"removed {render.escape(given)}")
     if values["output"] == "json":
-        render.print_json({"id": webhook_id, "removed": True})
+        render.print_json({"id": given, "removed": True})
 
 
 def list_hooks(**values: Any) -> None:

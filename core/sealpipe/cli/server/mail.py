@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 from sealpipe.cli import render
-from sealpipe.cli.server.hooks import describe, make_unknown_error, print_endpoints
+from sealpipe.cli.server.hooks import describe, print_endpoints, remove_endpoint
 from sealpipe.cli.server.keys import check_account
 from sealpipe.cli.server.opening import open_store
 from sealpipe.errors import UsageError
@@ -42,12 +42,4 @@ def list_addresses(**values: Any) -> None:
 
 def remove(mail_id: str, **values: Any) -> None:
     """Run `sealpipe server mail remove`."""
-    with open_store(values) as store:
-        found = webhooks.find(store, mail_id)
-        is_mail = found is not None and found.mail_address is not None
-        is_gone = is_mail and store.remove_webhook(mail_id)
-    if not is_gone:
-        raise make_unknown_error("address of e-mail", mail_id, "mail")
-    render.print_note(f"removed {render.escape(mail_id)}")
-    if values["output"] == "json":
-        render.print_json({"id": mail_id, "removed": True})
+    remove_endpoint(mail_id, "address of e-mail", "mail", values, is_mail=True)
