@@ -10,7 +10,6 @@ import contextlib
 import json
 import re
 import smtplib
-import threading
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import EmailMessage
@@ -20,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from .addresses import is_loopback
 from .clock import format_rfc3339, from_timestamp
-from .webhook_post import TOTAL_SECONDS, cut, tls_context
+from .webhook_post import TOTAL_SECONDS, cut, time_limit, tls_context
 
 WORDS = {
     "viewed": "share {} was opened",
@@ -115,17 +114,14 @@ class MailPost:
 
     def send(self) -> int | str:
         """Send it; return the status, or the name of the error. Raises nothing."""
-        timer = threading.Timer(TOTAL_SECONDS, self.abort)
-        timer.daemon = True
-        timer.start()
         try:
-            self._hand_over()
+            with time_limit(self.abort):
+                self._hand_over()
         except smtplib.SMTPResponseException as error:
             return f"{type(error).__name__} {error.smtp_code}"
         except (OSError, smtplib.SMTPException, ValueError) as error:
             return TimeoutError.__name__ if self._aborted else type(error).__name__
         finally:
-            timer.cancel()
             if self._smtp is not None:
                 self._smtp.close()
         return 250

@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -49,25 +49,25 @@ class WebhookPost:
 
     def send(self) -> int | str:
         """Send it; return the status, or the name of the error. Raises nothing."""
-        timer = threading.Timer(TOTAL_SECONDS, self.abort)
-        timer.daemon = True
-        timer.start()
         try:
-            self._connection.connect()
-            if self._aborted:  # while the name was looked up: there was nothing to cut
-                return TimeoutError.__name__
-            self._connection.request("POST", self._target, self._body, self._headers)
-            status = self._connection.getresponse().status
-            # http.client would accept truncated headers as complete
-            return TimeoutError.__name__ if self._aborted else status
+            with time_limit(self.abort):
+                return self._exchange()
         except RefusedAddressError as error:
             return f"{NOT_SENT}{error}"
         # ValueError: a host that cannot be encoded
         except (OSError, http.client.HTTPException, ValueError) as error:
             return TimeoutError.__name__ if self._aborted else type(error).__name__
         finally:
-            timer.cancel()
             self._connection.close()
+
+    def _exchange(self) -> int | str:
+        self._connection.connect()
+        if self._aborted:  # while the name was looked up: there was nothing to cut
+            return TimeoutError.__name__
+        self._connection.request("POST", self._target, self._body, self._headers)
+        status = self._connection.getresponse().status
+        # http.client would accept truncated headers as complete
+        return TimeoutError.__name__ if self._aborted else status
 
     def abort(self) -> None:
         """End the attempt now."""
@@ -75,6 +75,18 @@ class WebhookPost:
         sock = self._connection.sock
         if sock is not None:
             cut(sock)
+
+
+@contextlib.contextmanager
+def time_limit(abort: Callable[[], None]) -> Iterator[None]:
+    """Abort an attempt that takes longer than TOTAL_SECONDS."""
+    timer = threading.Timer(TOTAL_SECONDS, abort)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def cut(sock: socket.socket) -> None:
