@@ -6,14 +6,12 @@ it in each of their rows, show the same on SQLite.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from support.parts import ROOT, find_postgres
+from service.on_another_store import run_files
 
 HERE = Path(__file__).parent
 _IN_FLIGHT = "test_idempotency.py::test_a_second_call_while_the_first_is_in_flight_is_106"
@@ -79,18 +77,5 @@ def test_what_is_left_out_is_there() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_suite(part: int) -> None:
-    find_postgres()
     left_out = [f"--deselect=tests/service/{name}" for name in LEFT_OUT if "::" in name]
-    words = ["-q", "-n0", "-pno:cacheprovider", "--store=postgresql", *left_out]
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", *words),
-            *(f"tests/service/{file}" for file in FILES[part::PARTS]),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
+    run_files("postgresql", FILES[part::PARTS], *left_out)
