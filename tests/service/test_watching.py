@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import re
+import subprocess
 import sys
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_service import app, gateway, routes
 from sealpipe_service.database.access import UnavailableError
 from sealpipe_service.front import Front
-from sealpipe_service.logs import JsonLines, start_logging
+from sealpipe_service.logs import JsonLines
 from sealpipe_service.meters import Meters
 from sealpipe_service.watching import Watch
 from service.callers import Api
@@ -232,62 +230,50 @@ def test_every_route_has_a_name() -> None:
 
 # -- what others say -------------------------------------------------------------------------------
 
+FAILS_IN_TASK = """
+import asyncio, gc
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The logging of a process that serves, for the time of a test."""
-    root, ours = logging.getLogger(), logging.getLogger("sealpipe_service")
-    before = (root.handlers[:], root.level, ours.level, logging.raiseExceptions)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    for holder, hook in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
-        monkeypatch.setattr(holder, hook, getattr(holder, hook))
-    yield
-    root.handlers[:], root.level, ours.level, logging.raiseExceptions = before
+async def fail():
+    raise ValueError(CANARY)
 
+async def forget():
+    task = asyncio.ensure_future(fail())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
-def fail_in_task() -> None:
-    async def fail() -> None:
-        raise ValueError(CANARY)
+asyncio.run(forget())
+gc.collect()  # the task is in a circle with its traceback
+"""
 
-    async def forget() -> None:
-        task = asyncio.ensure_future(fail())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        del task
+FAILS_IN_THREAD = """
+import threading
 
-    asyncio.run(forget())
-    gc.collect()  # the task is in a circle with its traceback
+def fail():
+    raise ValueError(CANARY)
 
-
-def fail_in_thread() -> None:
-    def fail() -> None:
-        raise ValueError(CANARY)
-
-    thread = threading.Thread(target=fail)
-    thread.start()
-    thread.join()
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+"""
 
 
-def warn() -> None:
-    warnings.showwarning(CANARY, UserWarning, __file__, 1)  # pytest catches `warnings.warn`
-
-
-@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
-    ("say", "told"),
+    ("program", "told"),
     [
-        (fail_in_task, "asyncio: Task exception was never retrieved"),
-        (fail_in_thread, "a thread ended"),
-        (warn, "UserWarning at "),
-        (lambda: logging.getLogger("psycopg").warning("no %s", CANARY), "psycopg: no %s"),
+        (FAILS_IN_TASK, "asyncio: Task exception was never retrieved"),
+        (FAILS_IN_THREAD, "a thread ended"),
+        ("import warnings; warnings.warn(CANARY)", "UserWarning at "),
+        ("import logging; logging.getLogger('psycopg').warning('no %s', CANARY)", "psycopg: no %s"),
+        ("raise ValueError(CANARY)", "an error that ends the process"),
     ],
+    ids=["task", "thread", "warning", "library", "end"],
 )
-def test_whatever_says_something_says_it_as_json_without_values(
-    say: Callable[[], None], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gc.collect()  # of other tests: what that says would be logged, too
-    start_logging()
-    say()
-    (line,) = capsys.readouterr().err.splitlines()
+def test_whatever_says_something_says_it_as_json_without_values(program: str, told: str) -> None:
+    """In a process of its own, for pytest logs and handles errors, too."""
+    start = f"from sealpipe_service.logs import start_logging; start_logging(); CANARY = {CANARY!r}"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{start}\n{program}"], capture_output=True, text=True, check=False
+    )
+    (line,) = ran.stderr.splitlines()
     assert json.loads(line)["message"].startswith(told)
     assert CANARY not in line
