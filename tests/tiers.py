@@ -54,6 +54,7 @@ REST: Final[Mapping[str, str]] = {
     ),
     "tests/mcp/test_page.py": "starts servers, and imports the SDK for each",
     "tests/mcp/test_vault.py": "starts OpenBao",
+    "tests/service/database/test_killed_notices.py": _KILLS,
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .context import Call, Service
-from .database.access import Row, UnavailableError
+from .database.access import Row
+from .database.decisions import asks_for
 from .journal import OWNER_NOTIFIED, Note
-from .mail import make_notice
 
 
 def sweep(service: Service) -> None:
@@ -38,32 +37,15 @@ def page(call: Call, table: str) -> tuple[Sequence[Row], dict[str, int]]:
 
 
 def notify(service: Service, share: Row, event: str) -> None:
-    """Notify a share's owner of an event named in `notify_on`.
+    """Tell of an event named in `notify_on`, which the store has queued a notice of.
 
     A rehearsal's log gets a note; a server sends e-mail.
     """
-    if event in json.loads(share["notify_on"] or "[]"):
-        send_notice(service, share, event)
+    if asks_for(share, event):
+        service.deliverer.wake()
         service.log.add_note(
             Note(service.clock.now(), OWNER_NOTIFIED, f"{share['short_code']} {event}")
         )
-
-
-def send_notice(service: Service, about: Row, event: str) -> None:
-    """Let the owner of a share or a request know, if they have an address of e-mail.
-
-    What it is about is done, whether or not the database still answers. There are only so many an
-    hour: see `Store.queue_notice`.
-    """
-    name = f"{event} {about['short_code']}"
-    notice = make_notice(event, about["short_code"], service.clock.now())
-    try:
-        is_queued = service.store.queue_notice(about["owner"], name, notice)
-    except UnavailableError:
-        service.log.count("database_errors")
-    else:
-        if is_queued:
-            service.deliverer.wake()
 
 
 DEFAULT_LIMIT = 25

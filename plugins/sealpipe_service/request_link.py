@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import listing, requests
+from . import requests
 from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339, from_timestamp
 from .context import HttpRequest, Service
@@ -102,7 +102,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
             return json_response(410, _FULL)
         if submission is None:
             return _refused_at_last(service, code) or json_response(404, _NOT_FOUND)
-        listing.send_notice(service, row, "submitted")
+        service.deliverer.wake()  # a notice may wait
         return json_response(201, {"short_code": submission})
 
     return _admit(service, code, http_request, _SUBMISSION, store_submission)

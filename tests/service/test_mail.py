@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_service import mail, webhook_post, webhooks
-from sealpipe_service.database.decisions import HOUR, NOTICES_AN_HOUR
 from sealpipe_service.json_bodies import NOTIFY_ON
-from sealpipe_service.listing import send_notice
 from sealpipe_service.mail import MailError, MailPost, MailServer, check_address, read_server
 from sealpipe_service.webhook_deliveries import BACKOFF
 from service.callers import Api
@@ -75,32 +74,15 @@ def test_each_event_that_a_share_asks_for_is_one_mail(
 
 
 def test_a_submission_is_told_to_the_owner_of_its_request(
-    service: RunningService, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, api: Api, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(service, monkeypatch, f"smtp://127.0.0.1:{mailbox.port}")
-    store = service.service.store
-    for owner in ("default", "other"):
-        send_notice(service.service, {"owner": owner, "short_code": "code"}, "submitted")
+    code = api.asked(title=TITLE)
+    path = f"{service.base_url.removesuffix('/v1')}/links/requests/{code}/submit"
+    assert httpx.post(path, json={"data": "AAAA"}, trust_env=False).status_code == 201
     assert [each.state for each in service.deliveries()] == ["delivered"]
-    assert mailbox.received[0].mail["subject"] == "sealpipe: request code has a submission"
-    assert store.queue_notice("other", "submitted code", b"{}") is False
-
-
-def test_who_has_a_link_fills_no_mailbox(
-    service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(service, monkeypatch, None)
-
-    def open_often(code: str, times: int) -> int:
-        before = len(service.deliveries())
-        for _ in range(times):
-            send_notice(service.service, {"owner": "default", "short_code": code}, "viewed")
-        return len(service.deliveries()) - before
-
-    assert open_often("one", NOTICES_AN_HOUR + 2) == NOTICES_AN_HOUR
-    assert open_often("two", 1) == 1, "another share has its own"
-    service.advance(HOUR / NOTICES_AN_HOUR)
-    assert open_often("one", 2) == 1
+    assert mailbox.received[0].mail["subject"] == f"sealpipe: request {code} has a submission"
+    assert b"canary" not in mailbox.received[0].content
 
 
 def test_what_is_refused_is_sent_again(

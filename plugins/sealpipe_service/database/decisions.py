@@ -8,6 +8,7 @@ constant time, are hashes, which never change.
 from __future__ import annotations
 
 import hmac
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clock import format_rfc3339, from_timestamp
+from ..mail import make_notice
 from ..plans import PLANS
 from .access import Claim, Database, Row, Transaction
 
@@ -264,6 +266,7 @@ class Store:
             if decided is None:
                 last = transaction.row("share_at_link", code=code)
                 return Opening("not-found" if last is None else _ended_by(last) or "time")
+            _queue_if_asked(transaction, decided, "viewed" if is_right else "denied")
             _count_if_ended(transaction, "shares", decided)
             if access is not None:
                 _add_access(transaction, decided, access, is_right=is_right)
@@ -280,7 +283,8 @@ class Store:
         is_sent: Callable[[str, Row | None], bool],
         reach: Callable[[], None],
     ) -> Row | None:
-        """End a usable share, and queue the event for its owner's endpoints; None if there is none.
+        """End a usable share, and queue the event for its owner's endpoints, and a notice; None if
+        there is none.
 
         `is_sent` says of an account and its plan whether its events are sent. `reach` may refuse,
         before anything is on disk.
@@ -290,6 +294,7 @@ class Store:
             if ended is None:
                 return None
             reach()
+            _queue_if_asked(transaction, ended, "deleted")
             transaction.later("count_ended", of="shares", in_space=space, by=1)
             if is_sent(ended["owner"], transaction.row("account", account=ended["owner"])):
                 for endpoint in transaction.rows("webhooks_of", of_account=ended["owner"]):
@@ -323,7 +328,8 @@ class Store:
             return transaction.row("spend_access", request_number=number)
 
     def submit(self, number: int, values: Callable[[float], Values], codes: Codes) -> str | None:
-        """Store a submission, and return its code; None if the request is full or has ended.
+        """Store a submission with a notice, and return its code; None if the request is full or has
+        ended.
 
         `values` are its columns at a time. Raises QuotaError if the request's submissions would be
         longer than MOST_OF_REQUEST together.
@@ -337,6 +343,7 @@ class Store:
             before = 0 if stored is None else int(stored["size"])
             if before + len(str(row["data"])) > MOST_OF_REQUEST:
                 raise QuotaError
+            _queue_notice(transaction, received, "submitted")
             return _add_with_code(transaction, "add_submission", row, codes)
 
     def submissions(self, number: int) -> Sequence[Row]:
@@ -409,22 +416,6 @@ class Store:
         assert added is not None  # noqa: S101  # in the same transaction
         return added
 
-    def queue_notice(self, account: str, name: str, notice: bytes) -> bool:
-        """Queue a notice for each address of e-mail of an account; return whether it was queued.
-
-        Of those with one `name` there are NOTICES_AN_HOUR, and as many at once.
-        """
-        found = self._database.find("mail_of", of_account=account)
-        rate = {"burst": float(NOTICES_AN_HOUR), "per_second": NOTICES_AN_HOUR / HOUR}
-        if not found or not self._database.change_quickly(
-            "take", key=f"notice {name}", **rate, now=self.now()
-        ):
-            return False
-        with self._database.write() as transaction:
-            for endpoint in found:
-                transaction.change("queue", webhook_id=endpoint["id"], event=notice)
-        return True
-
     def rotate_webhook(self, webhook_id: str, secret: str) -> Row | None:
         """Give an endpoint a new secret, beside which the old one stays; None without one."""
         with self._database.write() as transaction:
@@ -479,9 +470,9 @@ class Store:
     # -- what time does
 
     def sweep(self) -> Sequence[Row]:
-        """End what has expired, and drop what is not kept any longer; `scrub` then.
+        """End what has expired with notices, and drop what is not kept any longer; `scrub` then.
 
-        Return the shares that have expired, for those who asked to be told.
+        Return the shares that have expired.
         """
         due = self._database.find_one("is_due")
         expired: list[Row] = []
@@ -491,7 +482,9 @@ class Store:
                 is_swept = True
                 for what in ("shares", "requests"):
                     swept = transaction.rows(f"sweep_{what}")
-                    expired += swept if what == "shares" else []
+                    for share in swept if what == "shares" else []:
+                        _queue_if_asked(transaction, share, "expired")
+                        expired.append(share)
                     is_swept = is_swept and not swept
                     for space, by in _count_by_space(swept):
                         transaction.change("count_ended", of=what, in_space=space, by=by)
@@ -597,6 +590,30 @@ def _counted(transaction: Transaction, what: str, space: str) -> tuple[int, int]
     """Return how many are usable and how many are not. What is due and not swept is not usable."""
     row = transaction.row(f"count_{what}", in_space=space)
     return (0, 0) if row is None else (row["live"] - row["due"], row["ended"] + row["due"])
+
+
+def asks_for(share: Row, event: str) -> bool:
+    """Return whether a share's owner asked to be told of an event (`notify_on`)."""
+    return event in json.loads(share["notify_on"] or "[]")
+
+
+def _queue_if_asked(transaction: Transaction, share: Row, event: str) -> None:
+    if asks_for(share, event):
+        _queue_notice(transaction, share, event)
+
+
+def _queue_notice(transaction: Transaction, about: Row, event: str) -> None:
+    """Queue a notice of an event of a share or request, for each address of e-mail of its owner.
+
+    Of one event there are NOTICES_AN_HOUR, and as many at once.
+    """
+    found = transaction.rows("mail_of", of_account=about["owner"])
+    code, now = about["short_code"], about["now"]
+    rate = {"burst": float(NOTICES_AN_HOUR), "per_second": NOTICES_AN_HOUR / HOUR, "now": now}
+    if found and transaction.row("take", key=f"notice {event} {code}", **rate) is not None:
+        notice = make_notice(event, code, from_timestamp(now))
+        for endpoint in found:
+            transaction.later("queue", webhook_id=endpoint["id"], event=notice)
 
 
 def _count_if_ended(transaction: Transaction, what: str, row: Row) -> None:

@@ -444,8 +444,8 @@ STATEMENTS: Mapping[str, str] = {
         "requests.number = :request_number AND requests.ended_at IS NULL AND "
         "(requests.expires IS NULL OR requests.expires > clock_timestamp() + "
         "(SELECT clock.offset_seconds FROM clock)) AND (requests.max_submission "
-        "IS NULL OR requests.received < requests.max_submission) RETURNING "
-        "received, clock_timestamp() + (SELECT clock.offset_seconds FROM clock) "
+        "IS NULL OR requests.received < requests.max_submission) RETURNING owner, "
+        "short_code, clock_timestamp() + (SELECT clock.offset_seconds FROM clock) "
         "AS now"
     ),
     "add_submission": (
@@ -560,7 +560,8 @@ STATEMENTS: Mapping[str, str] = {
         "shares.number IN (SELECT shares.number FROM shares WHERE shares.ended_at "
         "IS NULL AND shares.expires <= clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock) LIMIT 1000 OFFSET 0) AND "
-        "shares.ended_at IS NULL RETURNING space, owner, short_code, notify_on"
+        "shares.ended_at IS NULL RETURNING space, owner, short_code, notify_on, "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS now"
     ),
     "sweep_requests": (
         "UPDATE requests SET ended_at=requests.expires, ended_by='time' WHERE "

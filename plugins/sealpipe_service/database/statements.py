@@ -432,7 +432,7 @@ def _requests(insert: Insert) -> Mapping[str, Statement]:
                 ),
             )
             .values(received=requests.c.received + fixed(1))
-            .returning(requests.c.received, NOW.label("now"))
+            .returning(requests.c.owner, requests.c.short_code, NOW.label("now"))
         ),
         "add_submission": Statement(
             insert(submissions)
@@ -562,7 +562,8 @@ def _sweeping() -> Mapping[str, Statement]:
         some = select(table.c.number).where(_is_due(table)).limit(fixed(PER_SWEEP)).offset(fixed(0))
         returned: Sequence[Any] = [table.c.space]
         if table is shares:
-            returned = [shares.c.space, shares.c.owner, shares.c.short_code, shares.c.notify_on]
+            told = (shares.c.owner, shares.c.short_code, shares.c.notify_on, NOW.label("now"))
+            returned = [shares.c.space, *told]
         found[f"sweep_{table.name}"] = Statement(
             update(table)
             .where(table.c.number.in_(some), table.c.ended_at.is_(None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import secrets
 import sqlite3
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from sealpipe_service import webhooks
 from sealpipe_service.database.access import Database, Row
 from sealpipe_service.database.decisions import Access, Opening, Store
 from sealpipe_service.database.sqlite import Sqlite
@@ -193,6 +195,15 @@ class World:
         values = {"created_at": "now", "encryption_type": "e2ee-aes256-gcm", "data": CIPHERTEXT}
         number = self.request_row(code)["number"]
         return self.store.submit(number, lambda _: values, self.code)
+
+    def mail(self, account: str = "acme") -> None:
+        """Let an account's notices go to an address of e-mail."""
+        webhooks.add_mail(self.store, account, "ann@acme.example", secrets.token_bytes(9))
+
+    def notices(self) -> list[tuple[str, str]]:
+        """Of which event of what each notice is that waits, oldest first."""
+        told = [json.loads(bytes(row["body"])) for row in self.store.deliveries()]
+        return [(each["notice"], each["short_code"]) for each in told if "notice" in each]
 
     def has_ciphertext(self, code: str) -> bool:
         """Whether a share's ciphertext is still there, which no statement of the service tells."""

@@ -6,7 +6,12 @@ import pytest
 
 from sealpipe_service.database import decisions
 from sealpipe_service.database.access import InFlightError
-from sealpipe_service.database.decisions import Access, OtherBodyError, QuotaError
+from sealpipe_service.database.decisions import (
+    NOTICES_AN_HOUR,
+    Access,
+    OtherBodyError,
+    QuotaError,
+)
 from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest
 
 
@@ -125,6 +130,44 @@ def test_what_refuses_at_the_last_moment_leaves_a_share_as_it_was(world: World) 
         world.store.delete_share("acme", code, b"{}", lambda *_: True, refuse)
     assert world.counted() == (1, 0)
     assert world.open(code).reason is None
+
+
+def test_each_event_that_a_share_asks_for_has_its_notice(world: World) -> None:
+    world.mail()
+    world.mail("other")
+    guarded = {"passcode_verifier_sha256": digest(VERIFIER), "expires": world.clock.now + HOUR}
+    code = world.share(notify_on='["viewed", "denied", "expired"]', **guarded)
+    world.open(code, "wrong")
+    world.open(code, VERIFIER)
+    gone, silent = world.share(notify_on='["deleted"]'), world.share()
+    for each in (gone, silent):
+        world.open(each)
+        world.delete(each)
+    form = world.request()
+    world.submit(form)
+    world.clock.pass_by(HOUR)
+    world.store.sweep()
+    of_code = [(event, code) for event in ("denied", "viewed")]
+    assert world.notices() == [
+        *of_code,
+        ("deleted", gone),
+        ("submitted", form),
+        ("expired", code),
+    ]
+
+
+def test_who_has_a_link_fills_no_mailbox(world: World) -> None:
+    world.mail()
+    one, two = (world.share(notify_on='["viewed"]') for _ in range(2))
+    for _ in range(NOTICES_AN_HOUR + 2):
+        world.open(one)
+    world.open(two)
+    of_two = ("viewed", two)
+    assert world.notices() == [*[("viewed", one)] * NOTICES_AN_HOUR, of_two], "each has its own"
+    world.clock.pass_by(HOUR / NOTICES_AN_HOUR)
+    for _ in range(2):
+        world.open(one)
+    assert world.notices()[NOTICES_AN_HOUR:] == [of_two, ("viewed", one)]
 
 
 @pytest.mark.parametrize("title", ["\0", "\x1a", "a\x1a0\0\x1a\x1a1b", "\U0001f511 %s %(x)s ' \\"])
