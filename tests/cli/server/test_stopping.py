@@ -4,20 +4,25 @@ proxy, while another one serves.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
 import httpx
 
+from sealpipe_service import supervising, worker
+from sealpipe_service.meters import Board
+from sealpipe_service.serving import bind
 from support.clusters import run_cluster
 from support.own_service import OwnRunning, OwnService, list_workers, make_own_service, wait_for
 from support.parts import program
@@ -89,6 +94,46 @@ def test_it_says_first_that_it_stops_and_a_second_signal_cuts(tmp_path: Path) ->
         assert connection.recv(4096) == b""
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
+
+
+IMPATIENT = """
+import sys
+from socket import socket
+from sealpipe_service import worker
+from sealpipe_service.meters import open_slot
+worker.GRACE_SECONDS = 1
+listening, control, board = map(int, sys.argv[1:])
+sys.exit(worker.work(socket(fileno=listening), socket(fileno=control), open_slot(board, 0)))
+"""
+
+
+def test_a_call_that_takes_longer_than_the_last_seconds_is_cut(tmp_path: Path) -> None:
+    """A process as the supervisor starts it, which waits for a second where others wait for 30."""
+    assert (worker.GRACE_SECONDS, supervising.END_SECONDS) == (30, 35)
+    own = make_own_service(tmp_path)
+    settings = supervising.ServerSettings(own.address, own.public_url, "1")
+    host, _, port = own.public_url.partition("://")[2].partition(":")
+    ours, theirs = socket.socketpair()
+    with ours, theirs, closing(Board(1)) as board, bind(host, int(port)) as listening:
+        descriptors = [each.fileno() for each in (listening, theirs, board)]
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", IMPATIENT, *map(str, descriptors)],
+            pass_fds=descriptors,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        ours.sendall(json.dumps(asdict(settings)).encode() + b"\n")
+        assert ours.recv(4096) == supervising.READY
+        with half_a_call(own) as connection:
+            assert readiness(own)[0] == 200
+            begun = time.monotonic()
+            ours.sendall(supervising.END)
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+            assert time.monotonic() - begun >= 1, "it had its second"
+        _, said = process.communicate(timeout=PATIENCE)
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert process.returncode == 0
+    assert "12345" not in said
 
 
 # -- two replicas ----------------------------------------------------------------------------------
