@@ -1,4 +1,5 @@
-"""Strangers who ask too much outside /v1: a bucket for each address, in the memory of a process.
+"""Strangers who ask too much without a credential that is accepted: a bucket for each address, in
+the memory of a process.
 
 It protects a process and decides nothing: what callers could guess (passcodes, views) the database
 counts, for all processes together. So a flood costs no statement, and a restart forgets.
@@ -6,6 +7,7 @@ counts, for all processes together. So a flood costs no statement, and a restart
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,9 +16,13 @@ from typing import Final
 PER_SECOND: Final = 20.0
 BURST: Final = 1200.0
 MISS: Final = 20.0
-"""What a request costs that was answered with 403 or 404, as guesses are; each other costs 1."""
+"""What a request costs that may be a guess: one that was answered with 403 or 404, under /v1 one
+whose credential was refused. Each other costs 1.
+"""
 MOST: Final = 10_000
-"""Addresses that are remembered; then those are forgotten that have not asked for longest."""
+"""Addresses, and credentials, that are remembered; then those are forgotten that have not asked for
+longest.
+"""
 
 
 class Flood:
@@ -43,3 +49,33 @@ class Flood:
     def _find_left(self, stranger: str) -> float:
         left, since = self._buckets.get(stranger, (BURST, 0.0))
         return min(BURST, left + (self._clock() - since) * PER_SECOND)
+
+
+class Accepted:
+    """Credentials that were accepted last, by their hashes.
+
+    Behind one address (NAT) they go on, however much others ask from there; each is still checked
+    at each call.
+    """
+
+    def __init__(self) -> None:
+        self._hashes: OrderedDict[bytes, None] = OrderedDict()
+
+    def __contains__(self, credential: bytes) -> bool:
+        return _hash(credential) in self._hashes
+
+    def add(self, credential: bytes) -> None:
+        """Remember one that was accepted."""
+        name = _hash(credential)
+        self._hashes[name] = None
+        self._hashes.move_to_end(name)
+        if len(self._hashes) > MOST:
+            self._hashes.popitem(last=False)
+
+    def discard(self, credential: bytes) -> None:
+        """Forget one that was refused."""
+        self._hashes.pop(_hash(credential), None)
+
+
+def _hash(credential: bytes) -> bytes:
+    return hashlib.sha256(credential).digest()

@@ -102,12 +102,12 @@ class RefusalError(Exception):  # caught and turned into a response
         self.response = response
 
 
-def refuse(
+def make_refusal(
     name: str,
     additional_data: Mapping[str, str] | None = None,
     headers: tuple[tuple[str, str], ...] = (),
-) -> NoReturn:
-    """Refuse with a row of REFUSALS, in the flat error envelope."""
+) -> Response:
+    """Return a row of REFUSALS, in the flat error envelope."""
     row = REFUSALS[name]
     envelope: dict[str, object] = {
         "success": False,
@@ -116,7 +116,16 @@ def refuse(
     }
     if additional_data is not None:
         envelope["additional_data"] = dict(additional_data)
-    raise RefusalError(Response(row.status, as_json(envelope), headers, name))
+    return Response(row.status, as_json(envelope), headers, name)
+
+
+def refuse(
+    name: str,
+    additional_data: Mapping[str, str] | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> NoReturn:
+    """Refuse with a row of REFUSALS."""
+    raise RefusalError(make_refusal(name, additional_data, headers))
 
 
 def refuse_at_gateway(name: str) -> NoReturn:

@@ -10,7 +10,7 @@ import pytest
 
 from sealpipe_service import flood, front, request_link
 from sealpipe_service.database import decisions
-from sealpipe_service.flood import BURST, MISS, PER_SECOND, Flood
+from sealpipe_service.flood import BURST, MISS, PER_SECOND, Accepted, Flood
 from sealpipe_service.request_link import FORMS_A_MINUTE
 from support.server_thread import ServerThread, serve_in_thread
 
@@ -102,7 +102,51 @@ def test_a_stranger_is_the_last_address_that_the_proxy_names(
     assert int(refused.headers["retry-after"]) >= 1
     assert refused.json()["reason"] == "too-many"
     assert ask("/s/any", *another).status_code == 200
-    assert ask("/v1/stats", *same).status_code == 401, "there a key has a rate"
+    assert ask("/v1/stats", *same).status_code == 401, "there credentials are counted"
+
+
+CALLS = int(BURST / MISS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"authorization": "Bearer none"},
+        {"authorization": f"Bearer svc_sk_live_{'k' * 16}.{'s' * 43}"},
+        {"authorization": "of a key that was revoked"},
+    ],
+    ids=["none", "malformed", "unknown", "revoked"],
+)
+def test_who_has_no_valid_credential_is_told_to_wait_and_keys_beside_it_go_on(
+    server: ServerThread, ask: Ask, wrong: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flood, "BURST", BURST)
+    good, gone = ({"authorization": f"Bearer {server.key()}"} for _ in range(2))
+    for each in (good, gone):
+        assert ask("/v1/stats", "192.0.2.7", **each).status_code == 200
+    server.service.store.revoke(gone["authorization"].partition("live_")[2].partition(".")[0])
+    wrong = gone if "of a key" in str(wrong) else wrong
+    asked = [ask("/v1/stats", "192.0.2.7", **wrong) for _ in range(CALLS + 1)]
+    assert {each.status_code for each in asked[:-1]} <= {401, 403}
+    refused = asked[-1]
+    assert (refused.status_code, refused.json()["error_code"]) == (429, 107)
+    assert int(refused.headers["retry-after"]) >= 1
+    assert ask("/v1/stats", "192.0.2.7", **good).status_code == 200, "it is known"
+    assert ask("/v1/stats", "192.0.2.8", **wrong).status_code in (401, 403), "another address"
+    assert ask("/s/any", "192.0.2.7").status_code == 200, "pages are counted by themselves"
+
+
+def test_accepted_credentials_that_were_not_used_for_longest_are_forgotten_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flood, "MOST", 2)
+    known = Accepted()
+    for each in (b"one", b"two", b"one", b"three"):
+        known.add(each)
+    assert [each in known for each in (b"one", b"two", b"three")] == [True, False, True]
+    known.discard(b"one")
+    assert b"one" not in known
 
 
 @pytest.mark.parametrize("named", [[], ["nobody"], ["192.0.2.7, nobody"], ["10.0.0.1:4711"]])
