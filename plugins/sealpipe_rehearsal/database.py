@@ -13,7 +13,7 @@ from sealpipe_service.database.access import Row
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 
 TABLES = (
-    *("idempotency", "in_flight", "deliveries", "webhooks", "accesses", "submissions", "requests"),
+    *("idempotency", "deliveries", "webhooks", "accesses", "submissions", "requests"),
     *("shares", "views", "counts", "rates", "keys", "accounts"),
 )
 """What is emptied."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from starlette.types import Scope
 
@@ -84,6 +85,7 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
+@lru_cache(1024)
 def read_address(text: str) -> Address | None:
     """Parse an address, in IPv6 also one of IPv4 or with a zone, which is dropped; None if it is
     none.

@@ -20,7 +20,8 @@ from http import HTTPStatus
 from typing import TypeVar
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
@@ -87,7 +88,7 @@ class _Application:
         """Bytes of all bodies that are read or handled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        http_request = _to_http_request(Request(scope))
+        http_request = _to_http_request(scope)
         body = _Body(receive, http_request)
         try:
             await self._serve(http_request, body, scope, receive, send)
@@ -367,23 +368,22 @@ class _Body:
         return part
 
 
-def _raw_target(request: Request) -> str:
-    raw: bytes = request.scope["raw_path"]
-    query: bytes = request.scope["query_string"]
-    return (raw + b"?" + query if query else raw).decode("latin-1")
-
-
-def _to_http_request(request: Request) -> HttpRequest:
+def _to_http_request(scope: Scope) -> HttpRequest:
     """Return a request whose body is still to be read."""
+    path, query = scope["raw_path"], scope["query_string"]
+    target: str = (path + b"?" + query if query else path).decode("latin-1")
     return HttpRequest(
-        method=request.method,
-        segments=routes.split_path(request.scope["raw_path"]),
-        query=dict(request.query_params),
-        headers=tuple((name.lower(), value) for name, value in request.headers.items()),
+        method=scope["method"],
+        segments=routes.split_path(path),
+        query=dict(QueryParams(query)) if query else {},
+        headers=tuple(
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in scope["headers"]
+        ),
         body=b"",
-        address=request.client.host if request.client else "",
-        target=pages.redact_key(_raw_target(request)),
-        told=request.scope.get(TOLD, {}),
+        address=scope["client"][0] if scope["client"] else "",
+        target=pages.redact_key(target),
+        told=scope.get(TOLD, {}),
     )
 
 

@@ -28,8 +28,8 @@ MAX_NAME = 256
 FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
 """Defaults of the key-creation form."""
 
-_KEY_ID = r"[A-Za-z0-9_-]{16}"
-_RANDOM_PART = r"[A-Za-z0-9_-]{43}"
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{16}")
+_RANDOM_PART = re.compile(r"[A-Za-z0-9_-]{43}")
 _DUMMY_HASH = hashlib.sha256(b"").hexdigest()
 
 
@@ -95,12 +95,12 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
         return None
     key_id, _, rest = header.removeprefix(prefix).partition(".")
     auth_secret, dot, custody = rest.partition(".")
-    if not re.fullmatch(_KEY_ID, key_id):
+    if not _KEY_ID.fullmatch(key_id):
         return None
-    if not dot and not re.fullmatch(_RANDOM_PART, auth_secret):
+    if not dot and not _RANDOM_PART.fullmatch(auth_secret):
         return None
     return PresentedCredential(
-        key_id, auth_secret, bool(dot), bool(re.fullmatch(_RANDOM_PART, custody))
+        key_id, auth_secret, bool(dot), bool(_RANDOM_PART.fullmatch(custody))
     )
 
 

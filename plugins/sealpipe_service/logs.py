@@ -67,6 +67,8 @@ def start_logging() -> None:
     That is also where warnings go, and errors that nothing has handled.
     """
     logging.raiseExceptions = False  # where nobody reads stderr, there is nobody to tell
+    # No line tells them, and each would be looked up for each line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     warnings.showwarning = _log_warning
     sys.excepthook = lambda _, error, __: _log_unhandled("an error that ends the process", error)
     threading.excepthook = lambda args: _log_unhandled("a thread ended", args.exc_value)

@@ -5,7 +5,7 @@ What no route has is `other`, so that there are as many names as routes, whateve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from . import gateway, pages
@@ -34,6 +34,10 @@ _PATHS = tuple(dict.fromkeys((*_OUTSIDE, *(("v1", *route.path) for route in _ALL
 
 ROUTES = (*(f"/{'/'.join(path)}" for path in _PATHS), OTHER)
 """All names."""
+_BY_LENGTH: Mapping[int, Sequence[tuple[tuple[str, ...], str]]] = {
+    length: [each for each in zip(_PATHS, ROUTES, strict=False) if len(each[0]) == length]
+    for length in {len(path) for path in _PATHS}
+}
 
 
 def split_path(raw_path: bytes) -> tuple[str, ...]:
@@ -43,9 +47,8 @@ def split_path(raw_path: bytes) -> tuple[str, ...]:
 
 def name_route(segments: tuple[str, ...]) -> str:
     """Return the name of the route that a path belongs to."""
-    return next(
-        (name for path, name in zip(_PATHS, ROUTES, strict=False) if _fits(path, segments)), OTHER
-    )
+    paths = _BY_LENGTH.get(len(segments), ())
+    return next((name for path, name in paths if _fits(path, segments)), OTHER)
 
 
 def name_method(method: str) -> str:
@@ -54,7 +57,7 @@ def name_method(method: str) -> str:
 
 
 def _fits(path: tuple[str, ...], segments: tuple[str, ...]) -> bool:
-    return len(path) == len(segments) and all(
+    return all(
         want in (CODE, got) or (want == _FILE and pages.find_file("GET", segments) is not None)
         for want, got in zip(path, segments, strict=True)
     )

@@ -8,7 +8,7 @@ sqlite_text.py    the same statements as text for sqlite3: nobody who serves fro
 sqlite.py         connections and transactions on SQLite
 postgresql.py     connections and transactions on PostgreSQL, which runs the statements as they are
 pool.py           the connections of a process that threads take turns at
-owners.py         which processes live, for marks of calls in flight
+claims.py         which creates are in flight at a file of SQLite
 opening.py        the database at an address; versions.py: whether its tables are this program's
 migrating.py      makes and upgrades the tables by Alembic (`migrations`)
 backing_up.py     copies a database while it is served

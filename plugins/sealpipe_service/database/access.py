@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -80,6 +81,12 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close it."""
+
+
+def number_of(*words: str) -> int:
+    """Return 64 bits of the hash of words, as the number of a lock."""
+    digest = hashlib.sha256("\0".join(words).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 class DatabaseError(Exception):

@@ -15,9 +15,9 @@ from alembic.config import Config
 from sqlalchemy.pool import NullPool
 
 from . import versions
-from .access import DatabaseError, SchemaError, UnavailableError
+from .access import DatabaseError, SchemaError, UnavailableError, number_of
 from .opening import describe, file_of, read_version
-from .postgresql import explain, number_of, read_address
+from .postgresql import explain, read_address
 from .sqlite import Sqlite
 
 WAIT_SECONDS = 60

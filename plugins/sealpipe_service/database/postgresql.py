@@ -13,7 +13,6 @@ for a session, prepared, listened to or locked beyond a transaction.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import ssl
@@ -40,6 +39,7 @@ from .access import (
     Row,
     Transaction,
     UnavailableError,
+    number_of,
 )
 from .compiling import compile_statements
 from .pool import Pool
@@ -378,12 +378,6 @@ class Postgresql:
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
-
-
-def number_of(*words: str) -> int:
-    """Return 64 bits of the hash of words, as the number of an advisory lock."""
-    digest = hashlib.sha256("\0".join(words).encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def explain_connecting(error: psycopg.Error, where: str) -> UnavailableError:

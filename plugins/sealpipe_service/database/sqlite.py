@@ -12,13 +12,20 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import versions
-from .access import InFlightError, Row, SchemaError, Transaction, UnavailableError
-from .owners import Owners
+from .access import (
+    InFlightError,
+    Row,
+    SchemaError,
+    Transaction,
+    UnavailableError,
+    number_of,
+)
+from .claims import Claims, file_of
 from .sqlite_text import SCHEMA, STATEMENTS
 
 APPLICATION_ID = 0x5EA19195
@@ -143,16 +150,15 @@ class Sqlite:
         if path is not None:
             _make_private(path)
             refuse_others(path)
+        self._claims = Claims(path)
         try:
             self._open(path, source)
-            self._owners = Owners(path)
         except OSError as error:
             raise DatabaseFileError(f"{path}: {error.strerror}") from error
         except (sqlite3.Error, UnavailableError) as error:
             raise DatabaseFileError(f"{path}: {error}") from error
 
     def _open(self, path: Path | None, source: Callable[[], float]) -> None:
-        self._left_marks: list[Mapping[str, str]] = []
         self._writing = Connection(path, source)
         try:
             # Before anything is written: it may be another program's.
@@ -223,39 +229,15 @@ class Sqlite:
     def claim(self, key_id: str, name: str, body_mac: str) -> Iterator[_Claim]:
         """Claim an idempotency key while its create is handled, unless that was done already.
 
-        The claim is a row with its owner, so that no other process handles the same create. A row
-        whose owner has ended counts for nothing. Raises InFlightError.
+        The claim is two locks, as it is on PostgreSQL (see `claims`). Raises InFlightError.
         """
-        where, me = {"key": key_id, "under": name}, self._owners.me
-        with self.write_quickly() as transaction:
-            # The mark before the record: who creates records first and then removes its mark.
-            self._remove_dead(transaction, where, body_mac)
-            replay = transaction.row("replay", **where)
-            if replay is None:
-                mark = {"key_id": key_id, "name": name, "body_mac": body_mac}
-                transaction.change("mark", **mark, owner=me)
-        try:
-            yield _Claim(self, replay)
-        finally:
-            if replay is None:
-                self._unmark(where)
-
-    def _unmark(self, where: Mapping[str, str]) -> None:
-        """Remove the mark of a create that is over; where the file is in use, `scrub` does."""
-        try:
-            self.change_quickly("unmark", **where, by=self._owners.me)
-        except UnavailableError:  # what was done is still answered
-            self._left_marks.append(where)
-
-    def _remove_dead(
-        self, transaction: Transaction, where: Mapping[str, str], body_mac: str
-    ) -> None:
-        marked = transaction.row("marked", **where)
-        if marked is None:
-            return
-        if self._owners.lives(marked["owner"]):
-            raise InFlightError(same_body=marked["body_mac"] == body_mac)
-        transaction.change("unmark", **where, by=marked["owner"])
+        with_body = number_of("create", key_id, name, body_mac)
+        any_body = number_of("create", key_id, name)
+        with self._claims.hold(with_body, any_body) as (is_only, is_only_body):
+            if not (is_only and is_only_body):
+                raise InFlightError(same_body=not is_only)
+            # After the locks, so that it sees what was done before.
+            yield _Claim(self, self.find_one("replay", key=key_id, under=name))
 
     def run_text(self, text: str, values: Mapping[str, object] | None = None) -> Sequence[Row]:
         """Run a statement that is none of the service's, as a rehearsal does; it is committed."""
@@ -264,9 +246,6 @@ class Sqlite:
 
     def scrub(self) -> None:
         """Empty the journal, which has pages as they were; what is being read stays for now."""
-        for _ in range(len(self._left_marks)):
-            with suppress(IndexError):  # another thread was faster
-                self._unmark(self._left_marks.pop())
         with self._writing.lock:
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -278,7 +257,7 @@ class Sqlite:
         """Close all connections."""
         for connection in self.connections():
             connection.close()
-        self._owners.leave()
+        self._claims.close()
 
 
 def refuse_others(path: Path) -> None:
@@ -289,7 +268,8 @@ def refuse_others(path: Path) -> None:
     """
     me = os.geteuid()
     owners = {me}
-    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+    journals = (path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
+    for each in (path, *journals, file_of(path)):
         try:
             found = each.lstat()
         except FileNotFoundError:

@@ -39,11 +39,6 @@ SCHEMA: tuple[str, ...] = (
         "NULL, PRIMARY KEY (key_id, name) )"
     ),
     (
-        "CREATE TABLE in_flight ( key_id TEXT NOT NULL, name TEXT NOT NULL, "
-        "body_mac TEXT NOT NULL, owner BIGINT NOT NULL, PRIMARY KEY (key_id, "
-        "name) )"
-    ),
-    (
         "CREATE TABLE keys ( number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
         "key_id TEXT NOT NULL, account TEXT NOT NULL, organization TEXT, space "
         "TEXT NOT NULL, name TEXT NOT NULL, auth_sha256 TEXT NOT NULL, scopes "
@@ -542,18 +537,6 @@ STATEMENTS: Mapping[str, str] = {
         "VALUES (:key_id, :name, :body_mac, :answer, :created_at) ON CONFLICT "
         "(key_id, name) DO UPDATE SET body_mac = excluded.body_mac, answer = "
         "excluded.answer, created_at = excluded.created_at"
-    ),
-    "mark": (
-        "INSERT INTO in_flight (key_id, name, body_mac, owner) VALUES (:key_id, "
-        ":name, :body_mac, :owner)"
-    ),
-    "marked": (
-        "SELECT in_flight.owner, in_flight.body_mac FROM in_flight WHERE "
-        "in_flight.key_id = :key AND in_flight.name = :under"
-    ),
-    "unmark": (
-        "DELETE FROM in_flight WHERE in_flight.key_id = :key AND in_flight.name = "
-        ":under AND in_flight.owner = :by"
     ),
     "sweep_shares": (
         "UPDATE shares SET ended_at=shares.expires, ended_by='time' WHERE "

@@ -44,7 +44,6 @@ from .tables import (
     counts,
     deliveries,
     idempotency,
-    in_flight,
     keys,
     rates,
     requests,
@@ -534,8 +533,6 @@ def _creates(insert: Insert) -> Mapping[str, Statement]:
     recorded = and_(
         idempotency.c.key_id == bindparam("key"), idempotency.c.name == bindparam("under")
     )
-    marked = and_(in_flight.c.key_id == bindparam("key"), in_flight.c.name == bindparam("under"))
-    mark, mark_columns = _insert(insert, in_flight)
     return {
         "replay": Statement(
             select(idempotency.c.body_mac, idempotency.c.answer).where(
@@ -550,9 +547,6 @@ def _creates(insert: Insert) -> Mapping[str, Statement]:
             ),
             columns,
         ),
-        "mark": Statement(mark, mark_columns),
-        "marked": Statement(select(in_flight.c.owner, in_flight.c.body_mac).where(marked)),
-        "unmark": Statement(delete(in_flight).where(marked, in_flight.c.owner == bindparam("by"))),
     }
 
 

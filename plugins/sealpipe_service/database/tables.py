@@ -243,16 +243,6 @@ idempotency = _make(
 )
 """The answers of creates that succeeded, under their keys."""
 
-in_flight = _make(
-    "in_flight",
-    _text("key_id"),
-    _text("name"),
-    _text("body_mac"),
-    _whole("owner"),
-    PrimaryKeyConstraint("key_id", "name"),
-)
-"""Marks of creates in flight, with the process that handles them (see `owners`)."""
-
 webhooks = _make(
     "webhooks",
     _number(),

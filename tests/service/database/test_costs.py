@@ -111,19 +111,18 @@ def test_a_page_of_a_list_is_four_statements_and_waits_for_no_disk(
 
 def test_a_create_waits_for_the_disk_once(trace: Trace, shared: World, store: str) -> None:
     expected = {
-        # caller, take | marked, replay, mark | count, insert, record | unmark; and the test's now
-        "sqlite": (10, 4, 1),
+        # caller, take | replay | insert, count, record; and the test's now
+        "sqlite": (7, 2, 1),
         # caller, take | locks, replay, count, insert, record; and the test's now
         "postgresql": (8, 2, 1),
     }
     assert trace.cost(call(shared, shared.share)) == expected[store]
 
 
-def test_a_replay_is_five_statements_and_waits_for_no_disk(
-    trace: Trace, shared: World, store: str
-) -> None:
+def test_a_replay_waits_for_no_disk(trace: Trace, shared: World, store: str) -> None:
     shared.share("key")
-    expected = {"sqlite": (5, 2, 0), "postgresql": (5, 1, 0)}  # a lock needs no commit of its own
+    # caller, take | locks (of SQLite's, a file's), replay; and the test's now
+    expected = {"sqlite": (4, 1, 0), "postgresql": (5, 1, 0)}
     assert trace.cost(call(shared, lambda: shared.share("key"))) == expected[store]
 
 

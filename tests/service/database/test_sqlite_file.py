@@ -31,23 +31,20 @@ def kill_a_holder(file: Path) -> None:
         holder.send_signal(signal.SIGKILL)
 
 
-def test_what_a_killed_process_left_goes_with_the_next_that_begins(file: Path) -> None:
-    world = World(str(file))
-    kill_a_holder(file)
-    assert len(list(file.parent.glob("*-owner-*"))) == 2
-    World(str(file)).store.close()
-    assert len(list(file.parent.glob("*-owner-*"))) == 1  # of the one that lives
-    world.store.close()
-    assert list(file.parent.glob("*-owner-*")) == []
-
-
-def test_a_killed_process_leaves_no_file_that_stays(file: Path) -> None:
+def test_what_a_killed_process_held_is_free_at_once(file: Path) -> None:
     world = World(str(file))
     kill_a_holder(file)
     assert world.share("key")
-    assert len(list(file.parent.glob("*-owner-*"))) == 1
     world.store.close()
-    assert list(file.parent.glob("*-owner-*")) == []  # neither of the killed one nor of this one
+
+
+def test_claims_are_locks_of_one_empty_file_which_stays_its_owners_alone(file: Path) -> None:
+    world = World(str(file))
+    world.share("key")
+    world.store.close()
+    claims = file.with_name("service.db-claims")
+    assert (claims.stat().st_size, claims.stat().st_mode & 0o777) == (0, 0o600)
+    assert sorted(file.parent.iterdir()) == [file, claims]
 
 
 def test_a_create_is_replayed_also_where_the_file_was_in_use_at_its_end(
@@ -87,7 +84,7 @@ def test_another_programs_database_is_left_as_it_is(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-BESIDE = ("-wal", "-shm", "-journal")
+BESIDE = ("-wal", "-shm", "-journal", "-claims")
 
 
 @pytest.mark.parametrize("end", ["", *BESIDE])

@@ -115,15 +115,6 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_table(
-        "in_flight",
-        sa.Column("key_id", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("body_mac", sa.Text(), nullable=False),
-        sa.Column("owner", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("key_id", "name"),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
         "keys",
         sa.Column(
             "number",
