@@ -37,6 +37,8 @@ _logger = logging.getLogger(__name__)
 
 TOLD = "sealpipe.told"
 """Where whoever serves has the connection's `HttpRequest.told`, in ASGI's scope."""
+STRANGER = "sealpipe.stranger"
+"""Where it has `HttpRequest.stranger`."""
 
 Answer = Callable[[HttpRequest], Awaitable[StarletteResponse]]
 """How the service answers a request."""
@@ -382,6 +384,7 @@ def _to_http_request(scope: Scope) -> HttpRequest:
         ),
         body=b"",
         address=scope["client"][0] if scope["client"] else "",
+        stranger=scope.get(STRANGER),
         target=pages.redact_key(target),
         told=scope.get(TOLD, {}),
     )

@@ -106,8 +106,9 @@ class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
     Header names are in lower case; `headers` keeps repeated ones. `address` is the client's;
-    `target` is the raw path with its query, for a rehearsal's log. `told` is what else a server's
-    log tells of it: the id of its key, the reason of a refusal.
+    `stranger` is under which name it is counted, unless it is this machine or a proxy. `target` is
+    the raw path with its query, for a rehearsal's log. `told` is what else a server's log tells of
+    it: the id of its key, the reason of a refusal.
     """
 
     method: str
@@ -116,6 +117,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     address: str = "127.0.0.1"
+    stranger: str | None = None
     target: str = ""
     told: MutableMapping[str, str] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .addresses import find_caller, name_stranger, read_networks
-from .app import TOLD
+from .app import STRANGER, TOLD
 from .early import answer_early
 from .flood import Accepted, Flood
 from .responses import HEADERS, as_json, make_refusal
@@ -55,8 +55,8 @@ class Front:
                 self._count(stranger, credential, status, told)
 
             send = _noting(send, count)
-        client = (str(caller.address), 0)
-        await self._application({**scope, TOLD: told, "client": client}, receive, send)
+        known = {TOLD: told, STRANGER: stranger, "client": (str(caller.address), 0)}
+        await self._application({**scope, **known}, receive, send)
 
     def _find_wait(self, stranger: str, credential: bytes | None) -> int:
         if credential is None:

@@ -23,6 +23,7 @@ from .database.access import Row
 from .database.decisions import QuotaError
 from .json_bodies import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .responses import RefusalError, Response, json_response
+from .shares import sha256_hex
 
 _FULL = {
     "reason": "full",
@@ -139,7 +140,7 @@ def _admit(
     # Conditions never change; whether it is open, and for how many, the store decides again.
     return (
         _end_response(row, is_over=is_over)
-        or _refuse_too_many(service, code, len(http_request.body))
+        or _refuse_too_many(service, code, http_request)
         or _refuse_submitter(row, _known_of(service, http_request, members))
         or handle(row, members)
     )
@@ -149,16 +150,21 @@ FORMS_A_MINUTE = 30
 """How often the form of a request is opened or sent a minute, with a right passcode or a wrong one:
 twice as often at once. A rehearsal has no such limit, for its people are tests.
 """
+FORMS_OF_ADDRESS = 12
+"""The same of one address, so that it leaves room for others: the longest body fits at once."""
 BYTES_A_TIME = 1024 * 1024
-"""So many count as one time more, so that a link fills no disk in an hour."""
+"""So many count as one time more of an address, so that it fills no disk in an hour."""
 
 
-def _refuse_too_many(service: Service, code: str, size: int) -> Response | None:
-    times = 0 if service.is_rehearsal else 1 + size // BYTES_A_TIME
-    waits = (
-        service.store.take(f"form {code}", FORMS_A_MINUTE, service.store.now())
-        for _ in range(times)
-    )
+def _refuse_too_many(service: Service, code: str, http_request: HttpRequest) -> Response | None:
+    if service.is_rehearsal:
+        return None
+    takes = [(f"form {code}", FORMS_A_MINUTE)]
+    if http_request.stranger is not None:
+        name = f"form {sha256_hex(f'{code} {http_request.stranger}')}"  # no address is stored
+        times = 1 + len(http_request.body) // BYTES_A_TIME
+        takes = [(name, FORMS_OF_ADDRESS)] * times + takes
+    waits = (service.store.take(*each, service.store.now()) for each in takes)
     wait = next(filter(None, waits), 0)
     if not wait:
         return None

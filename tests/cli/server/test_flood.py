@@ -11,7 +11,8 @@ import pytest
 from sealpipe_service import flood, front, request_link
 from sealpipe_service.database import decisions
 from sealpipe_service.flood import BURST, MISS, PER_SECOND, Accepted, Flood
-from sealpipe_service.request_link import FORMS_A_MINUTE
+from sealpipe_service.request_link import FORMS_A_MINUTE, FORMS_OF_ADDRESS
+from sealpipe_service.worker import MAX_BODY
 from support.server_thread import ServerThread, serve_in_thread
 
 PROXY = "127.0.0.1/32"
@@ -166,10 +167,15 @@ def test_what_others_than_proxies_name_counts_for_nothing() -> None:
     assert last.status_code == 404, "this machine is no stranger"
 
 
-def test_a_form_is_opened_and_sent_so_often_a_minute(
-    server: ServerThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def make(server: ServerThread, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes requests, and returns their codes. No time passes for the rates of their forms."""
     numbers = count()
+    store = server.service.store
+    now = store.now()
     with httpx.Client(base_url=f"http://{server.host}", trust_env=False) as client:
         headers = {"authorization": f"Bearer {server.key()}"}
 
@@ -179,23 +185,65 @@ def test_a_form_is_opened_and_sent_so_often_a_minute(
             made = client.post("/v1/requests", json=body, headers={**headers, **key})
             return str(made.json()["short_code"])
 
-        guarded, other = make(passcode="canary-4711"), make()
-        store = server.service.store
-        now = store.now()
         monkeypatch.setattr(store, "now", lambda: now)
         monkeypatch.setattr("sealpipe_service.requests.PASSCODE_ROUNDS", 1)
-        path = f"/links/requests/{guarded}/open"
-        guesses = [client.post(path, json={"passcode": "x"}) for _ in range(2 * FORMS_A_MINUTE)]
-        assert {each.status_code for each in guesses} == {403}
-        refused = client.post(path, json={"passcode": "canary-4711"})
-        assert (refused.status_code, refused.json()["reason"]) == (429, "too-many")
-        assert int(refused.headers["retry-after"]) == 60 / FORMS_A_MINUTE
-        assert client.post(f"/links/requests/{other}/open", json={}).status_code == 200
-        assert client.post("/links/requests/none/open", json={}).status_code == 404
-        monkeypatch.setattr(request_link, "BYTES_A_TIME", 1200)
-        path, long = f"/links/requests/{other}/submit", {"data": "A" * (FORMS_A_MINUTE * 1200)}
-        with monkeypatch.context() as patch:
-            patch.setattr(decisions, "MOST_OF_REQUEST", 3)
-            full = client.post(path, json={"data": "AAAA"})
-        assert (full.status_code, full.json()["reason"]) == (410, "full")
-        assert [client.post(path, json=long).status_code for _ in range(2)] == [201, 429]
+        yield make
+
+
+@pytest.fixture
+def post(server: ServerThread) -> Iterator[Ask]:
+    with httpx.Client(base_url=f"http://{server.host}", trust_env=False) as client:
+
+        def post(path: str, address: str = "", **body: str) -> httpx.Response:
+            headers = {"x-forwarded-for": address} if address else {}
+            return client.post(f"/links/requests/{path}", json=body, headers=headers)
+
+        yield post
+
+
+def test_a_form_is_opened_and_sent_so_often_a_minute(
+    make: Make, post: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded, other = make(passcode="canary-4711"), make()
+    guesses = [post(f"{guarded}/open", passcode="x") for _ in range(2 * FORMS_A_MINUTE)]
+    assert {each.status_code for each in guesses} == {403}
+    refused = post(f"{guarded}/open", passcode="canary-4711")
+    assert (refused.status_code, refused.json()["reason"]) == (429, "too-many")
+    assert int(refused.headers["retry-after"]) == 60 / FORMS_A_MINUTE
+    assert post(f"{other}/open").status_code == 200
+    assert post("none/open").status_code == 404
+    monkeypatch.setattr(decisions, "MOST_OF_REQUEST", 3)
+    full = post(f"{other}/submit", data="AAAA")
+    assert (full.status_code, full.json()["reason"]) == (410, "full")
+
+
+def test_one_address_keeps_no_other_from_a_form(
+    make: Make, post: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flood, "BURST", BURST)
+    code = make(passcode="canary-4711")
+
+    def guess(address: str) -> int:
+        return post(f"{code}/open", address, passcode="x").status_code
+
+    held = [guess("2001:db8::1") for _ in range(2 * FORMS_OF_ADDRESS)]
+    assert set(held) == {403}
+    assert guess("2001:db8::2") == 429, "of the same network"
+    opened = post(f"{code}/open", "2001:db8:0:1::1", passcode="canary-4711")
+    assert opened.status_code == 200
+    for number in range(2 * FORMS_A_MINUTE - len(held) - 1):
+        assert guess(f"192.0.2.{number}") == 403
+    assert guess("198.51.100.1") == 429, "all of them together have a limit, too"
+
+
+def test_each_mib_counts_as_one_time_more_of_an_address(
+    make: Make, post: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_link, "BYTES_A_TIME", 1200)
+    code = make()
+    long = "A" * (FORMS_OF_ADDRESS * 1200)
+    sent = [post(f"{code}/submit", "192.0.2.7", data=long).status_code for _ in range(2)]
+    assert sent == [201, 429]
+    assert post(f"{code}/submit", "192.0.2.8", data=long).status_code == 201
+    times = 1 + MAX_BODY // (1024 * 1024)
+    assert times + 1 <= 2 * FORMS_OF_ADDRESS, "the longest one fits after the form was opened"
