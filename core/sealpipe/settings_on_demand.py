@@ -108,6 +108,16 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         repeatable("only", "Only the row with this key", "KEY"),
         Setting(
+            "now",
+            "Look at every waiting row now, whatever the schedule says.",
+            flag=True,
+        ),
+        Setting(
+            "watch",
+            "Go on, and show what changes, until every row is over or you stop it (Ctrl-C).",
+            flag=True,
+        ),
+        Setting(
             "plan",
             "Do exactly what this plan (from `batch plan --out`) says, or nothing.",
             metavar="FILE",

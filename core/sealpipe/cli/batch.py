@@ -16,6 +16,7 @@ from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change
 from sealpipe.batch.engine.local_worker import LocalWorker
+from sealpipe.batch.engine.looks import Extent
 from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.batch.engine.session import adopt as adopt_rows
 from sealpipe.batch.engine.session import run_batch
@@ -42,6 +43,7 @@ from sealpipe.cli.batch_store import (
     read_address,
     write_file,
 )
+from sealpipe.errors import UsageError
 from sealpipe.session import Session
 
 if TYPE_CHECKING:
@@ -64,8 +66,14 @@ def plan(file: str, **values: Any) -> None:
 
 def run(file: str, **values: Any) -> None:
     """Run `sealpipe batch run`."""
+    if values["now"] and values["plan"] is not None:
+        raise UsageError(
+            "--now does more than the plan says",
+            remedy="run the plan, then `sealpipe batch collect NAME`",
+        )
     approved = None if values["plan"] is None else read_plan(Path(values["plan"]))
     progress = RunProgress(as_json=values["output"] == "json")
+    looks: Extent = "all" if values["now"] else "stale" if progress.is_terminal else "scheduled"
     with open_store_of(values) as (session, store):
         definition = _read_file(file, session, store)
         try:
@@ -76,6 +84,7 @@ def run(file: str, **values: Any) -> None:
                 seconds=values["for"],
                 only=values["only"],
                 approved=approved,
+                looks="scheduled" if approved is not None else looks,
                 on_change=progress,
             )
         finally:

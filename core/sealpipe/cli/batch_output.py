@@ -25,7 +25,7 @@ class RunProgress:
     """Shows what changes: a status line on a terminal, elsewhere a line for each change."""
 
     def __init__(self, *, as_json: bool) -> None:
-        self._is_terminal = render.is_terminal()
+        self.is_terminal = render.is_terminal()
         self._is_quiet = as_json
         self._lock = threading.Lock()
         self._changes: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class RunProgress:
     def __call__(self, change: Change) -> None:
         with self._lock:
             self._changes[change.what] += 1
-            if self._is_terminal:
+            if self.is_terminal:
                 counts = ", ".join(f"{number} {what}" for what, number in self._changes.items())
                 render.print_status(counts)
                 self._has_status = True
@@ -173,6 +173,16 @@ def print_run(
                 f"{render.escape(row.key)}: {row.state}{_append(row.problem, row.remedy)}"
             )
     render.print_lines([f"{result.batch}\t{format_counts(result.counts)}"])
+    if progress.is_terminal and result.waiting and result.next_due is not None:
+        print_next(result)
+
+
+def print_next(result: RunResult) -> None:
+    """Tell a person when the next row is due, and how not to wait for it."""
+    if result.unseen:
+        rows = "1 waiting row was" if result.unseen == 1 else f"{result.unseen} waiting rows were"
+        render.print_note(f"{rows} not looked at: `sealpipe batch run --now FILE` looks at all")
+    render.print_note(f"next look at {format_moment(result.next_due)}; with --now at once")
 
 
 def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[str, Any]:

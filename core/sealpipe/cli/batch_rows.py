@@ -1,15 +1,16 @@
-"""`sealpipe batch list | status | report | remind | reissue | cancel | link | purge`: batches that
-a database has.
+"""`sealpipe batch list | status | report | collect | remind | reissue | cancel | link | purge`:
+batches that a database has.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from sealpipe.batch.engine.actions import PARTICIPLES, Outcome, act, show_link
+from sealpipe.batch.engine.actions import act, show_link
 from sealpipe.batch.engine.advance import DEFAULT_RATE, Engine
+from sealpipe.batch.engine.outcome import PARTICIPLES, Outcome, Verb
 from sealpipe.batch.report.figures import BatchReport, ReportedRow, make_report
 from sealpipe.batch.report.files import format_moment, to_csv, to_members
 from sealpipe.batch.report.page import make_page
@@ -25,7 +26,8 @@ from sealpipe.cli.batch_output import (
     warn_of_others,
 )
 from sealpipe.cli.batch_store import open_named, open_store_of, write_file
-from sealpipe.errors import FailedRowsError, UsageError
+from sealpipe.cli.batch_watch import watch_rows
+from sealpipe.errors import FailedRowsError, PendingError, UsageError
 
 _LONG_ROUND = 120
 """Seconds between two looks at a row that are worth a line."""
@@ -56,6 +58,13 @@ def status(name: str, **values: Any) -> None:
     as_json = values["output"] == "json"
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
+        if values["watch"]:
+            watch_rows(
+                lambda: store.history.count_changes(engine.batch),
+                lambda: _read_report(engine),
+                as_json=as_json,
+            )
+            return
         report = _read_report(engine, with_history=as_json)
         seconds = _estimate_round(engine, report)
     if as_json:
@@ -103,27 +112,37 @@ _WRITERS = {"html": _write_html, "csv": _write_csv, "json": _write_json}
 
 def act_on_rows(
     name: str,
-    verb: Literal["remind", "reissue", "cancel"],
+    verb: Verb,
     keys: Sequence[str],
     values: dict[str, Any],
 ) -> None:
-
+    """Run `sealpipe batch collect | remind | reissue | cancel`."""
+    as_json = values["output"] == "json"
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
-        outcomes = act(engine, verb, keys)
+        outcomes = act(engine, verb, keys, (lambda _: None) if as_json else _print_outcome)
         postponed = engine.row_limit.take_warnings()
-    if values["output"] == "json":
+    if as_json:
         render.print_json({"name": name, "rows": [_describe_outcome(each) for each in outcomes]})
-    else:
-        for each in outcomes:
-            _print_outcome(each)
-        if not outcomes:
-            render.print_note(f"no row of {render.escape(name)} can be {PARTICIPLES[verb]}")
+    elif not outcomes:
+        none = {"collect": "waits for a submission"}.get(verb, f"can be {PARTICIPLES[verb]}")
+        render.print_note(f"no row of {render.escape(name)} {none}")
     for warning in postponed:
         render.print_note(warning)
     failed = sum(bool(each.problem) for each in outcomes)
     if failed:
         raise FailedRowsError(f"{render.count(failed, 'row')} failed", remedy=_name_status(name))
+    if outcomes and verb == "collect" and all(map(_is_pending, outcomes)):
+        raise PendingError(
+            "no submission yet: "
+            + ("1 row waits" if len(outcomes) == 1 else f"{len(outcomes)} rows wait"),
+            remedy=_name_status(name),
+        )
+
+
+def _is_pending(outcome: Outcome) -> bool:
+    """Return whether a row was looked at, and still waits."""
+    return outcome.state == State.WAITING and not outcome.problem
 
 
 def _name_status(name: str) -> str:
@@ -131,6 +150,8 @@ def _name_status(name: str) -> str:
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    if not outcome.changes and _is_pending(outcome):
+        render.print_note(f"{render.escape(outcome.key)}: no submission yet")
     for change in outcome.changes:
         render.print_note(format_change(change))
     if outcome.problem and not any(change.problem for change in outcome.changes):
@@ -142,6 +163,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
     changes = [describe_change(each) for each in outcome.changes]
     return {
         "key": outcome.key,
+        "state": outcome.state,
         "changes": changes,
         "problem": outcome.problem,
         "remedy": outcome.remedy,

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -86,6 +87,39 @@ def print_note(text: str) -> None:
             )
     except OSError:
         pass  # stderr is closed; the exit code still reports the outcome
+
+
+def print_view(lines: Sequence[str], *, over: int = 0) -> None:
+    """Print lines on stdout, each at most as wide as the terminal, over the last `over` ones.
+
+    For a terminal only. DeliveryError if stdout cannot be written.
+    """
+    width = _get_size().columns
+    shown = (_cut(_escape_line(line).expandtabs(), width - 1) for line in lines)
+    up = f"\x1b[{over}F\x1b[J" if over else ""
+    print_result(up + "".join(f"{line}\n" for line in shown))
+
+
+def get_height() -> int:
+    """Return the lines of the terminal."""
+    return _get_size().lines
+
+
+def _get_size() -> os.terminal_size:
+    try:
+        return os.get_terminal_size(1)
+    except OSError:
+        return os.terminal_size((80, 24))
+
+
+def _cut(text: str, width: int) -> str:
+    """Return as much of a text as fits into so many columns: some characters take two."""
+    taken = 0
+    for at, character in enumerate(text):
+        taken += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if taken > width:
+            return text[:at]
+    return text
 
 
 def print_status(text: str) -> None:

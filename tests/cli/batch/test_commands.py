@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -176,7 +177,8 @@ def test_on_a_terminal_a_run_has_one_line_of_progress(vendors: Terminal) -> None
         done = batch(vendors, "run", "vendors.toml")
     assert (done.code, done.out) == (0, "vendors\t2 rows: 2 waiting\n")
     states = done.err.split("\r")
-    assert states[-2:] == ["2 created, 2 delivered\x1b[K", "\x1b[K"]
+    assert states[-2] == "2 created, 2 delivered\x1b[K"
+    assert re.fullmatch(r"\x1b\[Knext look at \S+Z; with --now at once\n", states[-1])
 
 
 def test_only_the_named_rows_run(vendors: Terminal) -> None:

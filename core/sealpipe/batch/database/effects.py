@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from sealpipe.batch.database import statements as sql
-from sealpipe.batch.database.interface import Database, Transaction
+from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.merging import RowWriter
 from sealpipe.batch.database.records import (
@@ -123,6 +123,23 @@ class EffectStore:
         Raises ConflictError if it has changed. `may_wait`: as above.
         """
         return self._save(effect, effect.state, content, may_wait=may_wait)
+
+    def remove(self, effect: Effect) -> bool:
+        """Forget an effect. Returns False if it has changed since it was read, or is gone."""
+        with self._writer.write(effect.batch, effect.row) as transaction:
+            return bool(
+                transaction.run(
+                    sql.REMOVE_EFFECT,
+                    batch=effect.batch,
+                    row=effect.row,
+                    effect=effect.id,
+                    version=effect.version,
+                )
+            )
+
+    def find_intended(self) -> set[str]:
+        """Return the ids of the batches, of any credential, that intend something themselves."""
+        return {check_types(values, "t")[0] for values in self._database.read(sql.FIND_INTENDED)}
 
     def _save(
         self, effect: Effect, state: EffectState, content: Members, *, may_wait: bool = False

@@ -102,6 +102,13 @@ class Database(ABC):
         """
 
     @abstractmethod
+    def join_runner(self) -> AbstractContextManager[bool]:
+        """Keep runners out meanwhile, if the database allows only one; others may join, too.
+
+        Yields False if there is a runner: then this process may not work on rows.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Close the connection. It can be repeated."""
 

@@ -120,6 +120,11 @@ class PostgresDatabase(Database):
         """Allow any number of runners."""
         yield
 
+    @contextmanager
+    def join_runner(self) -> Iterator[bool]:
+        """Allow any number of processes."""
+        yield True
+
     def close(self) -> None:
         with self._lock:
             connection, self._connection = self._connection, None

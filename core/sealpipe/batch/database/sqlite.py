@@ -29,6 +29,9 @@ from sealpipe.state.files import make_private_directory
 
 FILE_NAME: Final = "batches.sqlite3"
 _BUSY_TIMEOUT = 30.0  # seconds to wait for another process that writes
+_JOINED_TIMEOUT = 60.0
+"""Seconds that a runner waits for those who ask for something by hand."""
+_LOCK_WAIT = 0.05  # seconds between two attempts
 _OLDEST = (3, 38)  # RETURNING, MATERIALIZED, and JSON in every build
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -92,22 +95,38 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def lock_runner(self) -> Iterator[None]:
-        # A file of its own: closing any descriptor of SQLite's file would release SQLite's own
-        # locks.
+        with self._open_lock() as descriptor:
+            ends_at = time.monotonic() + _JOINED_TIMEOUT
+            while not _try_lock(descriptor, fcntl.LOCK_EX):
+                # Whoever asks for something by hand shares the lock, and is done with it soon.
+                is_shared = _try_lock(descriptor, fcntl.LOCK_SH)
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+                if not is_shared or time.monotonic() > ends_at:
+                    raise StateError(
+                        f"another `sealpipe batch run` or `worker` uses the {self.description}",
+                        remedy="wait for it; several at once need PostgreSQL: --database",
+                    )
+                time.sleep(_LOCK_WAIT)
+            yield
+
+    @contextmanager
+    def join_runner(self) -> Iterator[bool]:
+        with self._open_lock() as descriptor:
+            yield _try_lock(descriptor, fcntl.LOCK_SH)
+
+    @contextmanager
+    def _open_lock(self) -> Iterator[int]:
+        """Open the file of the runner's lock, which is released at the end of the block.
+
+        It is a file of its own: closing any descriptor of SQLite's would release SQLite's locks.
+        """
         path = self.path.with_suffix(".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StateError(f"{path} cannot be opened: {error.strerror}") from None
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StateError(
-                    f"another `sealpipe batch run` or `worker` uses the {self.description}",
-                    remedy="wait for it; several at once need PostgreSQL: --database",
-                ) from None
-            yield
+            yield descriptor
         finally:
             os.close(descriptor)
 
@@ -159,6 +178,15 @@ class _SqliteTransaction(Transaction):
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         return self._database.run_many(statement, rows)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    """Lock a file if that is possible now."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _create_private_file(path: Path) -> None:

@@ -135,6 +135,15 @@ SAVE_EFFECT = (
     "WHERE batch = :batch AND row_id = :row AND id = :effect AND version = :version RETURNING id"
 )
 
+REMOVE_EFFECT = (
+    "DELETE FROM sealpipe_effects WHERE batch = :batch AND row_id = :row AND id = :effect AND "
+    "version = :version RETURNING id"
+)
+FIND_INTENDED = (
+    "SELECT DISTINCT batch FROM sealpipe_effects "
+    "WHERE batch IN (SELECT id FROM sealpipe_batches) AND row_id = '' AND state = 'intent'"
+)
+
 ADD_EVENT = (
     "INSERT INTO sealpipe_history (batch, row_id, number, at, blob) VALUES (:batch, :row, "
     ":number, :now, :blob)"

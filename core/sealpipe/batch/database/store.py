@@ -101,6 +101,13 @@ class BatchStore:
         """
         return self._database.lock_runner()
 
+    def join_runner(self) -> AbstractContextManager[bool]:
+        """Keep runners of an embedded database out meanwhile.
+
+        Yields False if there is one: then only that process works on rows.
+        """
+        return self._database.join_runner()
+
     def close(self) -> None:
         """Close the database. It can be repeated."""
         self._database.close()

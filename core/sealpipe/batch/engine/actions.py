@@ -1,6 +1,6 @@
-"""What somebody asks for by hand: remind, reissue, cancel, show a link.
+"""What somebody asks for by hand: collect, remind, reissue, cancel, show a link.
 
-Each is recorded before anything is sent.
+A reissue or cancel is recorded before anything is sent.
 
 So a kill between the two loses nothing: the next run carries it out.
 """
@@ -8,16 +8,21 @@ So a kill between the two loses nothing: the next run carries it out.
 from __future__ import annotations
 
 import os
+import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from shlex import quote
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
-from sealpipe.batch.database.records import Row
-from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
+from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine, can_look
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.engine.outcome import PARTICIPLES, Outcome, Verb
+from sealpipe.batch.engine.wishes import ask, serving_wishes
 from sealpipe.batch.file.mistakes import suggest_name
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
@@ -31,8 +36,8 @@ from sealpipe.batch.steps.row_work import (
 )
 from sealpipe.batch.steps.states import (
     Event,
-    Progress,
     State,
+    Step,
     get_phase,
     is_over,
     is_troubled,
@@ -42,54 +47,85 @@ from sealpipe.errors import NotFoundError, UsageError, quote_input
 from sealpipe.parsing import format_time
 from sealpipe.wire import link
 
-Verb = Literal["remind", "reissue", "cancel"]
-PARTICIPLES: Final[Mapping[Verb, str]] = {
-    "remind": "reminded",
-    "reissue": "reissued",
-    "cancel": "cancelled",
-}
 _AGAIN = "run the command again then"
+HELD_PATIENCE: Final = 10.0
+"""Seconds that a row is waited for that another worker holds: as long as a step takes."""
+_HELD_WAIT: Final = 0.1
+"""Seconds between two attempts to take it."""
 
 
-class Outcome(NamedTuple):
-    """What became of a row that somebody asked something for.
+def act(
+    engine: Engine,
+    verb: Verb,
+    keys: Sequence[str],
+    on_outcome: Callable[[Outcome], object] = lambda _: None,
+) -> list[Outcome]:
+    """Collect, remind, reissue or cancel rows now; without keys, all rows that it applies to.
 
-    `problem` says why it is not done; empty if it is.
-    """
-
-    key: str
-    changes: Sequence[Change] = ()
-    problem: str = ""
-    remedy: str = ""
-
-
-def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
-    """Remind, reissue or cancel rows now; without keys, all rows that it applies to.
-
-    A row's error stops no other.
+    A row's error stops no other; `on_outcome` is called for each row as it is done.
 
     Raises UsageError for a key that the batch does not have, PolicyError where policies allow no
     batch, StateError if the database was restored: then nothing is done.
     """
     check_high_water(engine.store, engine.batch)
+    if verb == "collect" and engine.definition.kind == "share":
+        raise UsageError(
+            f"the rows of {engine.batch.name} are shares: nobody submits anything",
+            remedy="`sealpipe batch run --now FILE` looks whether they were opened",
+        )
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
         check_allowed(engine.session, engine.batch.name)
-    holder = f"{os.urandom(6).hex()}/{verb}"
-    outcomes = [
-        _act_on_row(engine, verb, key, row_id, holder)
-        for key, row_id in _select(engine, verb, keys)
-    ]
+    engine.count_waiting()
+    outcomes = []
+    for outcome in _act_on_rows(engine, verb, dict(_select(engine, verb, keys))):
+        outcomes.append(outcome)
+        on_outcome(outcome)
     note_high_water(engine.store, engine.batch)
     return outcomes
+
+
+def _act_on_rows(engine: Engine, verb: Verb, rows: Mapping[str, str]) -> Iterator[Outcome]:
+    """Act on rows, ids by key: in this process, unless another one runs an embedded database."""
+    holder = f"{os.urandom(6).hex()}/{verb}"
+
+    def carry_out(_batch: Batch, verb: Verb, key: str, row_id: str) -> Outcome:
+        return _act_on_row(engine, verb, key, row_id, holder)
+
+    with engine.store.join_runner() as is_free:
+        if is_free:
+            for key, row_id in rows.items():
+                yield carry_out(engine.batch, verb, key, row_id)
+    if not is_free:
+        yield from ask(engine.store, engine.batch, verb, rows, carry_out)
+
+
+def serving_hands(
+    store: BatchStore,
+    make_engine: Callable[[Batch], Engine],
+    on_change: Callable[[Batch, Change], object] = lambda _, __: None,
+) -> AbstractContextManager[None]:
+    """Carry out during the block what other processes ask for by hand, in any batch.
+
+    The caller holds the runner's lock.
+    """
+
+    def carry_out(batch: Batch, verb: Verb, key: str, row_id: str) -> Outcome:
+        engine = make_engine(batch)
+        engine.count_waiting()
+        holder = f"{os.urandom(6).hex()}/{verb}"
+        outcome = _act_on_row(engine, verb, key, row_id, holder)
+        for change in outcome.changes:
+            on_change(batch, change)
+        return outcome
+
+    return serving_wishes(store, carry_out)
 
 
 def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, str]]:
     """Return keys and ids of the rows; those that nobody named in order. Raises UsageError."""
     if not keys:
         rows = engine.store.list_rows(engine.batch, contents=True)
-        chosen = [
-            row for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)
-        ]
+        chosen = [row for row in rows if _applies(verb, row)]
         return sorted((row.key or "", row.id) for row in chosen)
     return [(key, find_row(engine, key).id) for key in dict.fromkeys(keys)]
 
@@ -113,28 +149,49 @@ def find_row(engine: Engine, key: str) -> Row:
     )
 
 
-def _applies(verb: Verb, state: State, progress: Progress) -> bool:
+def _applies(verb: Verb, row: Row) -> bool:
+    state = State(row.state)
+    if verb == "collect":
+        return can_look(row)
     if verb == "remind":
-        return not is_over(state) and get_phase(progress) is State.WAITING
+        is_out = get_phase(RowContent.load(row).progress) is State.WAITING
+        return is_out and not is_over(state)
     if verb == "reissue":
         return state is State.EXPIRED
     return not is_over(state)
 
 
+def _claim(engine: Engine, row_id: str, holder: str) -> Row | None:
+    """Take a row, as soon as another worker has ended its step; None if that takes too long."""
+    ends_at = time.monotonic() + HELD_PATIENCE
+    while True:
+        row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
+        if row is not None or time.monotonic() >= ends_at:
+            return row
+        time.sleep(_HELD_WAIT)
+
+
 def _act_on_row(engine: Engine, verb: Verb, key: str, row_id: str, holder: str) -> Outcome:
-    row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
+    row = _claim(engine, row_id, holder)
     if row is None:
         return _make_held_outcome(engine, key, row_id)
     try:
         advanced = _WORK[verb](engine, row)
     except UsageError as error:
         engine.store.release(row)
-        return Outcome(key, (), error.message, error.remedy)
+        return Outcome(key, (), error.message, error.remedy, row.state)
+    state = advanced.row.state
     if advanced.is_lost:
         return Outcome(
-            key, advanced.changes, "another worker took this row meanwhile", "run the command again"
+            key,
+            advanced.changes,
+            "another worker took this row meanwhile",
+            "run the command again",
+            state,
         )
-    return Outcome(key, advanced.changes, *_find_problem(engine, verb, advanced.row))
+    return Outcome(
+        key, advanced.changes, *_find_problem(engine, verb, advanced.row, advanced.step), state
+    )
 
 
 def _make_held_outcome(engine: Engine, key: str, row_id: str) -> Outcome:
@@ -143,19 +200,27 @@ def _make_held_outcome(engine: Engine, key: str, row_id: str) -> Outcome:
         return Outcome(key, (), "it was purged meanwhile")
     until = f", until {_format(row.held_until)} at the latest" if row.held_until else ""
     return Outcome(
-        key, (), f"it is {row.state}, and another worker has it{until}: nothing was done", _AGAIN
+        key,
+        (),
+        f"it is {row.state}, and another worker has it{until}: nothing was done",
+        _AGAIN,
+        row.state,
     )
 
 
-def _find_problem(engine: Engine, verb: Verb, row: Row) -> tuple[str, str]:
+def _find_problem(engine: Engine, verb: Verb, row: Row, step: Step) -> tuple[str, str]:
     """Return why a row is not where the verb brings it, and what to do; nothing if it is there."""
     state, progress = State(row.state), RowContent.load(row).progress
     if is_troubled(state):
         return progress.problem, progress.remedy
-    is_out = state is State.DONE or get_phase(progress) is State.WAITING
-    if {"remind": True, "reissue": is_out, "cancel": state is State.CANCELLED}[verb]:
-        return "", ""
     reason = engine.breaker.reason
+    if verb == "collect" and step is Step.REST and reason is not None:
+        return f"not looked at: {reason.message}", reason.remedy
+    is_out = state is State.DONE or get_phase(progress) is State.WAITING
+    if {"collect": True, "remind": True, "reissue": is_out, "cancel": state is State.CANCELLED}[
+        verb
+    ]:
+        return "", ""
     if reason is not None:
         why = f" ({reason.message})"
     else:  # a DELETE that comes late would destroy what was submitted
@@ -169,9 +234,28 @@ def _format(moment: int) -> str:
     return format_time(to_datetime(moment))
 
 
+def _collect(engine: Engine, row: Row) -> Advanced:
+    """Look for a submission, and store it."""
+    state, content = State(row.state), RowContent.load(row)
+    again = f"`{name_command(engine.batch, row, 'reissue')}` asks again, with a new link"
+    if is_over(state):
+        shown = f"`sealpipe batch status {engine.batch.name}` shows each row"
+        raise UsageError(f"it is {state} already", remedy=shown if state is State.DONE else again)
+    if get_phase(content.progress) is not State.WAITING:
+        raise UsageError(
+            f"it is {state}: its link is not out",
+            remedy="`sealpipe batch run FILE` or a worker goes on with it",
+        )
+    if content.is_gone:
+        raise UsageError(
+            "the file no longer has this row: nothing is collected for it",
+            remedy="put it back into the file, and run it",
+        )
+    return engine.look(row)
+
+
 def _remind(engine: Engine, row: Row) -> Advanced:
-    progress = RowContent.load(row).progress
-    if not _applies("remind", State(row.state), progress):
+    if not _applies("remind", row):
         raise UsageError(
             f"it is {row.state}: there is nobody to remind",
             remedy="`sealpipe batch status` shows each row",
@@ -239,6 +323,7 @@ def _withdraw(engine: Engine, row: Row, wish: Literal["reissue", "cancel"]) -> A
 
 
 _WORK: Final[Mapping[Verb, Callable[[Engine, Row], Advanced]]] = {
+    "collect": _collect,
     "remind": _remind,
     "reissue": _reissue,
     "cancel": _cancel,

@@ -39,6 +39,8 @@ from sealpipe.batch.steps.states import (
     Step,
     choose_interval,
     find_next,
+    get_phase,
+    is_over,
     is_troubled,
     move,
 )
@@ -71,6 +73,19 @@ _BLOCKING: Final = (
 """Errors that a repetition does not mend: a person decides."""
 _LOOKS: Final = (Step.POLL, Step.REMIND)
 _STEPS: Final[Mapping[str, Steps]] = {"request": REQUEST_STEPS, "share": SHARE_STEPS}
+
+
+_WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
+
+
+def can_look(row: Row) -> bool:
+    """Return whether a row waits for its link to be used, and the file still has it."""
+    content = RowContent.load(row)
+    return (
+        not content.is_gone
+        and not is_over(State(row.state))
+        and get_phase(content.progress) is State.WAITING
+    )
 
 
 class Change(NamedTuple):
@@ -117,6 +132,28 @@ class Engine:
         self._pace_read_at, self._per_minute = 0, float(DEFAULT_RATE)
         self._steps = _STEPS[definition.kind]
         self._listing = ServiceList(session, store)
+
+    def count_waiting(self) -> None:
+        """Count the rows that are looked at."""
+        counts = self.store.count_states(self.batch)
+        self.waiting = max(1, sum(counts.get(state, 0) for state in _WATCHED))
+
+    def look(self, row: Row) -> Advanced:
+        """Look now whether the link of a row was used, whatever its schedule says; remind nobody.
+
+        This worker holds the row, and gives it back: unchanged if there is nothing to look at, or
+        if looks fail for other rows, too. Then the step is `REST`.
+        """
+        if not can_look(row) or self.breaker.is_open(Step.POLL):
+            self.store.release(row)
+            return Advanced(row)
+        advanced = self.carry_out(row, self._steps[Step.POLL])
+        advanced.step = Step.POLL
+        if advanced.error is not None:
+            self.breaker.note_failure(Step.POLL, advanced.error)
+        elif not advanced.is_lost:
+            self.breaker.note_success(Step.POLL)
+        return advanced
 
     def advance(self, row: Row, *, force: bool = False, steps: Sequence[Step] = ()) -> Advanced:
         """Do what is due for a row that this worker holds, and give it back.

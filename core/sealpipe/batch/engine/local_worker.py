@@ -15,6 +15,7 @@ from typing import Final
 
 from sealpipe.batch.database.records import SECOND, Batch
 from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.actions import serving_hands
 from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
@@ -90,6 +91,7 @@ class LocalWorker:
                 if must_lock:
                     raise
                 return LONGEST_PAUSE  # a run has it, and does what is due
+            stack.enter_context(serving_hands(self._store, self._make_engine, self._on_change))
             batches = self._store.list_batches()
             for batch in batches:
                 due_at = self._store.find_next_due(batch)

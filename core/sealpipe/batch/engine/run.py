@@ -36,7 +36,6 @@ _OUTAGE: Final = 60.0
 """Seconds that a run waits for its database."""
 EXIT_TROUBLED: Final = 18
 _TROUBLED: Final = (State.FAILED, State.BLOCKED)
-WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
 
 
 @dataclass(slots=True)
@@ -55,6 +54,8 @@ class RunResult:
     stopped: SealpipeError | None = None
     """Why some rows were left for later: an error that every other row would have got, too."""
     warnings: tuple[str, ...] = ()
+    unseen: int = 0
+    """How many waiting rows a look was left out for, because it would take too much of the rate."""
 
     @property
     def failed(self) -> int:
@@ -75,11 +76,13 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row to take: because it failed, is named, or was approved."""
+    """A row to take: because it failed, is named, was approved, or is looked at now."""
 
     row_id: str
     steps: tuple[Step, ...] = ()
     """The steps that are approved; empty for all."""
+    is_look: bool = False
+    """Whether it is only looked at, whatever its schedule says."""
 
 
 class Runner:
@@ -91,16 +94,21 @@ class Runner:
         *,
         seconds: float | None = None,
         tasks: Sequence[Task] | None = None,
+        looks: Sequence[str] = (),
         threads: int | None = None,
         on_change: Callable[[Change], object] | None = None,
         is_round: bool = False,
     ) -> None:
-        """`is_round`: one of a worker's many runs, in which failed rows wait for their time."""
+        """`looks` are the ids of rows to look at now, whatever their schedule says.
+
+        `is_round`: one of a worker's many runs, in which failed rows wait for their time.
+        """
         self._engine = engine
         self._is_round = is_round
         self._ends_at = None if seconds is None else time.monotonic() + seconds
         self._tasks = [] if tasks is None else list(tasks)
         self._takes_due = tasks is None
+        self._looks = [Task(row_id, is_look=True) for row_id in looks]
         self._failed: Mapping[str, None] = {}
         """The rows that failed before this run: it repeats their step, even if it is due later."""
         self._threads = threads
@@ -118,14 +126,14 @@ class Runner:
         engine, store = self._engine, self._engine.store
         if store.has_one_runner:
             free_dead_rows(engine)
-        counts = store.count_states(engine.batch)
-        engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
+        engine.count_waiting()
         engine.breaker = Breaker()
         if not self._is_round:
             failed = store.list_rows(engine.batch, states=[State.FAILED])
             self._failed = dict.fromkeys(row.id for row in failed)
         if self._takes_due:
             self._tasks = [Task(row_id) for row_id in self._failed]
+        self._tasks += self._looks
         next_due = store.find_next_due(engine.batch)
         has_due = self._takes_due and next_due is not None and next_due <= store.now()
         if (self._tasks or has_due) and not self._is_round:
@@ -189,6 +197,11 @@ class Runner:
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             return False
         task = self._pop_task()
+        if task is not None and task.is_look:
+            row = store.claim_row(engine.batch, task.row_id, self._name_claim(), LEASE, due=False)
+            if row is not None:
+                self._report(engine.look(row))
+            return True
         if task is not None:
             repeats = task.row_id in self._failed
             row = store.claim_row(

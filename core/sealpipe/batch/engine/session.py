@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.actions import find_row
+from sealpipe.batch.engine.actions import find_row, serving_hands
 from sealpipe.batch.engine.adopt import Adopted, adopt_rows
 from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.high_water import ADOPTED_AT, check_high_water, note_high_water
+from sealpipe.batch.engine.looks import Extent, choose_looks
 from sealpipe.batch.engine.notify import check_allowed, notify
 from sealpipe.batch.engine.plan import ALLOWED_STEPS, BatchPlan, check_approved
 from sealpipe.batch.engine.rated_transport import RatedTransport
@@ -48,15 +49,19 @@ def run_batch(
     seconds: float | None = None,
     only: Sequence[str] = (),
     approved: BatchPlan | None = None,
+    looks: Extent = "scheduled",
     threads: int | None = None,
     on_change: Callable[[Change], object] | None = None,
 ) -> RunResult:
     """Make the world agree with a file: do what is due, until nothing is, or for so many `seconds`.
 
-    `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises
-    UsageError and StateError, before anything is sent.
+    `only` names rows; `approved` is a plan, of which exactly the actions are done. `looks` says
+    which waiting rows are looked at though they are not due: all, or those that were not looked at
+    for half a minute, within a tenth of the rate. Raises UsageError and StateError, before anything
+    is sent.
     """
     transport = RatedTransport(session.transport, store.rate)
+    rated = session.with_transport(transport)
     with store.lock_runner():
         check_allowed(session, definition.name)
         check_high_water(store, store.find_batch(definition.name))
@@ -64,12 +69,22 @@ def run_batch(
             check_approved(approved, make_plan(store, definition, session.base_url))
         synced = sync(store, definition)
         batch = synced.batch
-        engine = Engine(session.with_transport(transport), store, batch, restore_definition(batch))
+        engine = Engine(rated, store, batch, restore_definition(batch))
         tasks = _make_tasks(engine, only, approved)
-        result = Runner(
-            engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change
-        ).run()
-        result.calls = transport.calls
+        chosen = choose_looks(engine, only, looks)
+        runner = Runner(
+            engine,
+            seconds=seconds,
+            tasks=tasks,
+            looks=chosen.rows,
+            threads=threads,
+            on_change=on_change,
+        )
+        with serving_hands(
+            store, lambda each: Engine(rated, store, each, restore_definition(each))
+        ):
+            result = runner.run()
+        result.calls, result.unseen = transport.calls, chosen.left
         result.warnings += (*synced.list_warnings(), *notify(engine))
         note_high_water(store, batch)
         return result

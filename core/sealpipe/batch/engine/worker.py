@@ -39,7 +39,7 @@ from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_transport import RatedTransport
-from sealpipe.batch.engine.run import MAX_THREADS, WATCHED, choose_threads, learn_limit
+from sealpipe.batch.engine.run import MAX_THREADS, choose_threads, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
@@ -337,8 +337,7 @@ class Worker:
                 self._engines[batch.id] = engine
             elif is_late:
                 engine.breaker = Breaker()
-            counts = self._store.count_states(batch)
-            engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
+            engine.count_waiting()
         if is_late:
             self._breakers_made_at = now
 

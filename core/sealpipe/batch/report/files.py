@@ -110,12 +110,13 @@ def _describe_timeline(timeline: Timeline) -> dict[str, Any]:
 
 
 def _describe_row(row: ReportedRow) -> dict[str, Any]:
-    members: dict[str, Any] = {**_list_cells(row), "history": []}
+    members: dict[str, Any] = {**list_cells(row), "history": []}
     members["history"] = [{"at": format_moment(line.at), **line.content} for line in row.history]
     return members
 
 
-def _list_cells(row: ReportedRow) -> dict[str, Any]:
+def list_cells(row: ReportedRow) -> dict[str, Any]:
+    """Return a row as JSON members, without its history."""
     cells = {name: getattr(row, name) for name in _COLUMNS}
     times = {name: format_moment(cells[name]) for name in _TIMES}
     return {**cells, **times, "state": str(row.state)}
@@ -132,7 +133,7 @@ def to_csv(report: BatchReport) -> str:
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow(_COLUMNS)
     for row in report.rows:
-        writer.writerow([_defuse(value) for value in _list_cells(row).values()])
+        writer.writerow([_defuse(value) for value in list_cells(row).values()])
     return "\ufeff" + file.getvalue()
 
 

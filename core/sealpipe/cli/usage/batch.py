@@ -39,12 +39,15 @@ def plan(file: str, **values: Any) -> None:
 
 @batch.command(cls=Command)
 @click.argument("file")
-@options("batch", only=("database", "for", "only", "plan", "detailed_exit_code"), common=COMMON)
+@options(
+    "batch", only=("database", "for", "only", "now", "plan", "detailed_exit_code"), common=COMMON
+)
 def run(file: str, **values: Any) -> None:
     """Do what is due for the rows of a file. Safe to run again at any time, and to kill.
 
     Ends when nothing is due, even if rows still wait; with --for, after that time. Exits with 18 if
-    rows failed or are blocked.
+    rows failed or are blocked. On a terminal, waiting rows that were not looked at for half a
+    minute are looked at, too, within a tenth of the rate.
 
     sealpipe batch run vendors.toml
     """

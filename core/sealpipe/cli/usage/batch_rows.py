@@ -22,10 +22,13 @@ def list_(**values: Any) -> None:
 
 @click.command(cls=CodeCommand)
 @click.argument("name")
-@options("batch", only=("database",), common=COMMON)
+@options("batch", only=("database", "watch"), common=COMMON)
 def status(name: str, **values: Any) -> None:
     """Show each row of a batch: its state, what comes next and when, what went wrong and what to
     do.
+
+    With --watch, a terminal shows the rows as they change; elsewhere each row that changes is one
+    more line.
     """
     from sealpipe.cli import batch_rows
 
@@ -45,6 +48,21 @@ def report(name: str, **values: Any) -> None:
     from sealpipe.cli import batch_rows
 
     batch_rows.report(name, **values)
+
+
+@click.command(cls=CodeCommand)
+@click.argument("name")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@options("batch", only=("database",), common=COMMON)
+def collect(name: str, keys: Sequence[str], **values: Any) -> None:
+    """Look for submissions to these rows now, and store them, whatever the schedule says; without a
+    KEY, to all rows that wait.
+
+    Reminds nobody. Exits with 15 if there is no submission to any of them yet.
+
+    sealpipe batch collect vendors-2026-q4 acme
+    """
+    _act(name, "collect", keys, values)
 
 
 @click.command(cls=CodeCommand)
@@ -83,7 +101,7 @@ def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
 
 def _act(
     name: str,
-    verb: Literal["remind", "reissue", "cancel"],
+    verb: Literal["collect", "remind", "reissue", "cancel"],
     keys: Sequence[str],
     values: dict[str, Any],
 ) -> None:
@@ -118,5 +136,5 @@ def purge(name: str, **values: Any) -> None:
     batch_rows.purge(name, **values)
 
 
-COMMANDS = (list_, status, report, remind, reissue, cancel, link, purge)
+COMMANDS = (list_, status, report, collect, remind, reissue, cancel, link, purge)
 """The commands of this module."""

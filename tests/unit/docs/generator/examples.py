@@ -19,6 +19,7 @@ LINES_AT_MOST = 12
 SHOWN: Mapping[str, tuple[str, str]] = {
     "audit verify": ("audit", "sealpipe audit verify log"),
     "batch cancel": ("batch-requests", "sealpipe batch cancel vendors-2026-q4 carol"),
+    "batch collect": ("batch-collect", "sealpipe batch collect vendors-2026-q4"),
     "batch link": ("batch-requests", "sealpipe batch link vendors-2026-q4 acme"),
     "batch list": ("batch-requests", "sealpipe batch list"),
     "batch plan": ("batch-requests", "sealpipe batch plan vendors.toml --out approved.json"),

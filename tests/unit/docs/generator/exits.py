@@ -25,6 +25,7 @@ OWN: Mapping[str, tuple[int, ...]] = {
     "audit verify": (13, 14),
     "batch adopt": (*READING, 14),
     "batch cancel": (*READING, 14, 18),
+    "batch collect": (*READING, 14, 15, 18),
     "batch database init": PLUGINS,
     "batch database upgrade": PLUGINS,
     "batch link": PLUGINS,
