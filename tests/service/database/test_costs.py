@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealpipe_service.database import postgresql, sqlite
-from service.database.stores import World
+from service.database.stores import World, digest
 
 KEY = "k" * 16
 Cost = tuple[int, int, int]
@@ -87,7 +87,7 @@ def call(world: World, then: Callable[[], object]) -> Callable[[], object]:
     """The key is looked up, its rate is taken, and the call is handled."""
 
     def handle() -> None:
-        world.store.caller(KEY)
+        world.store.caller(KEY, digest("k"))
         world.store.take(KEY, 600, world.clock.now)
         then()
 
