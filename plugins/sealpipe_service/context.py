@@ -32,7 +32,8 @@ class Service:
     Store, clock, randomness and journal are given by whoever runs it. `extended` adds what the
     specification omits (gaps: newer endpoints, further members of a share, `status` of the lists).
     `public_url` is where it is reached, `https://HOST[:PORT]`; None for loopback under any name.
-    `allows` says of an address whether webhooks may go there.
+    `allows` says of an address whether webhooks may go there. The authorities in `ca_file` are
+    trusted besides those of the machine, for webhooks and the mail server.
     """
 
     is_rehearsal: ClassVar[bool] = False
@@ -51,6 +52,7 @@ class Service:
     seals: Seals = field(default_factory=Unsealed)
     allows: Allows = allow_all
     mail_server: MailServer | None = None
+    ca_file: str | None = None
     deliverer: Deliverer = field(init=False)
     is_stopping: bool = field(init=False, default=False)
 
@@ -73,6 +75,7 @@ class Service:
             self.seals,
             self.allows,
             self.mail_server,
+            self.ca_file,
         )
 
     @property

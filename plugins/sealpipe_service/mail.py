@@ -107,8 +107,11 @@ def write(server: MailServer, to: str, number: int, created_at: float, notice: b
 class MailPost:
     """An attempt, which any thread can end with `abort`."""
 
-    def __init__(self, server: MailServer, to: str, content: bytes) -> None:
+    def __init__(
+        self, server: MailServer, to: str, content: bytes, ca_file: str | None = None
+    ) -> None:
         self._server, self._to, self._content = server, to, content
+        self._ca_file = ca_file
         self._smtp: smtplib.SMTP | None = None
         self._aborted = False
 
@@ -129,15 +132,14 @@ class MailPost:
     def _hand_over(self) -> None:
         server = self._server
         name = server.sender.rpartition("@")[2]  # not this machine's
+        context = tls_context(self._ca_file)
         self._smtp = smtp = (
-            smtplib.SMTP_SSL(
-                server.host, server.port, name, timeout=TOTAL_SECONDS, context=tls_context()
-            )
+            smtplib.SMTP_SSL(server.host, server.port, name, timeout=TOTAL_SECONDS, context=context)
             if server.is_tls
             else smtplib.SMTP(server.host, server.port, name, timeout=TOTAL_SECONDS)
         )
         if server.needs_starttls():
-            smtp.starttls(context=tls_context())
+            smtp.starttls(context=context)
         if server.user is not None:
             smtp.login(server.user, server.password or "")
         smtp.sendmail(server.sender, [self._to], self._content)

@@ -47,7 +47,7 @@ class ServerSettings:
 
     `webhook_key` opens the secrets of webhooks (see `sealing`). Webhooks may go to
     `webhook_networks` besides public addresses. `mail` is the address of the mail server, which may
-    hold a password, and whom mails are from.
+    hold a password, and whom mails are from. `ca_file` is trusted besides what the machine trusts.
     """
 
     database: str = field(repr=False)
@@ -59,6 +59,7 @@ class ServerSettings:
     webhook_networks: Sequence[str] = ()
     mail: tuple[str, str] | None = field(default=None, repr=False)
     logs_addresses: bool = False
+    ca_file: str | None = None
 
 
 @dataclass

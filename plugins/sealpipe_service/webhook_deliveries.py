@@ -64,10 +64,11 @@ class Deliverer:
         seals: webhooks.Seals,
         allows: Allows,
         mail_server: mail.MailServer | None,
+        ca_file: str | None,
     ) -> None:
         self._store, self._clock, self._log, self._seals = store, clock, log, seals
         self._signature_header, self._agent = signature_header, agent
-        self._allows, self._mail_server = allows, mail_server
+        self._allows, self._mail_server, self._ca_file = allows, mail_server, ca_file
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._in_progress: dict[int, tuple[threading.Thread, Post]] = {}
@@ -177,14 +178,14 @@ class Deliverer:
             if server is None:
                 return None
             content = mail.write(server, to, row["number"], row["created_at"], body)
-            return mail.MailPost(server, to, content)
+            return mail.MailPost(server, to, content, self._ca_file)
         endpoint = webhooks.open_secrets(endpoint, self._seals)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": self._agent,
             self._signature_header: endpoint.signature(body, self._clock.timestamp()),
         }
-        return WebhookPost(endpoint.url, body, headers, self._allows)
+        return WebhookPost(endpoint.url, body, headers, self._allows, self._ca_file)
 
     def _deliver(self, endpoint: webhooks.Endpoint, row: Row, post: Post) -> None:
         try:

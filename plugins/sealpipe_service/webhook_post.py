@@ -33,7 +33,12 @@ class WebhookPost:
     """A delivery attempt, which any thread can end with `abort`."""
 
     def __init__(
-        self, url: str, body: bytes, headers: Mapping[str, str], allows: Allows = allow_all
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        allows: Allows = allow_all,
+        ca_file: str | None = None,
     ) -> None:
         parts = urlsplit(url)
         self._target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
@@ -42,7 +47,7 @@ class WebhookPost:
         host = parts.hostname or ""
         # Without a port, http.client would parse the end of an IPv6 address as one.
         self._connection = (
-            _Secure(host, parts.port or 443, allows)
+            _Secure(host, parts.port or 443, allows, tls_context(ca_file))
             if parts.scheme == "https"
             else _Plain(host, parts.port or 80, allows)
         )
@@ -109,8 +114,8 @@ class _Plain(http.client.HTTPConnection):
 
 
 class _Secure(http.client.HTTPSConnection):
-    def __init__(self, host: str, port: int, allows: Allows) -> None:
-        self._tls = tls_context()
+    def __init__(self, host: str, port: int, allows: Allows, tls: ssl.SSLContext) -> None:
+        self._tls = tls
         super().__init__(host, port, timeout=READ_SECONDS, context=self._tls)
         self._allows = allows
 
@@ -146,9 +151,14 @@ def _connect(host: str, port: int, allows: Allows) -> socket.socket:
 
 
 @cache
-def tls_context() -> ssl.SSLContext:
-    """Return what verifies a server: the authorities that the machine trusts."""
+def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return what verifies a server: the authorities that the machine trusts, and those of a file.
+
+    Raises OSError and SSLError where the file cannot be read.
+    """
     # not ssl.create_default_context, which obeys SSLKEYLOGFILE
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
     return context

@@ -42,6 +42,7 @@ from .serving import make_config
 from .supervising import DRAIN, FAILED, READY, ServerSettings
 from .tls import Certificate, CertificateError
 from .watching import Watch
+from .webhook_post import tls_context
 
 MAX_BODY = 20 * 1024 * 1024
 GRACE_SECONDS = 30
@@ -116,6 +117,8 @@ class Server(uvicorn.Server):
 
 def make_service(settings: ServerSettings, meters: Meters) -> Service:
     """Open the database and return the service. Raises DatabaseError."""
+    if settings.ca_file is not None:
+        tls_context(settings.ca_file)  # now: it may be another file, or none, when it is needed
     store = Store(open_database(settings.database, is_checked=True))
     return Service(
         store,
@@ -130,6 +133,7 @@ def make_service(settings: ServerSettings, meters: Meters) -> Service:
         seals=WebhookSeals(settings.webhook_key) if settings.webhook_key else NoKey(),
         allows=allow_public(settings.webhook_networks),
         mail_server=None if settings.mail is None else read_server(*settings.mail),
+        ca_file=settings.ca_file,
     )
 
 

@@ -128,6 +128,10 @@ def test_a_certificate_is_for_the_name_and_not_for_the_address(
             refused = WebhookPost(secure.url, b"{}", {}, allow_all)
             monkeypatch.undo()
             assert refused.send() == "SSLCertVerificationError"
+            webhook_post.tls_context.cache_clear()
+            means(["127.0.0.1"], ["127.0.0.1"])
+            for file, told in ((None, "SSLCertVerificationError"), (str(tmp_path / "ca.pem"), 204)):
+                assert WebhookPost(url, b"{}", {}, only("127.0.0.1"), file).send() == told
     finally:
         webhook_post.tls_context.cache_clear()
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sealpipe_rehearsal.people import Submitter
+from support.fake_web import Receiver
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.own_service import (
     OwnRunning,
@@ -211,6 +214,32 @@ def test_metrics_are_summed_over_processes_and_outlive_those_that_are_killed(
         assert read("requests_total") == 20
         assert read("requests_in_progress") == 0
         wait_for(lambda: read("sweeps_total") >= 3)
+
+
+def test_a_webhook_goes_to_a_host_whose_authority_is_in_the_file_of_ones_own(
+    tmp_path: Path,
+) -> None:
+    own = make_own_service(tmp_path / "service")
+    own.operator.environ |= {"WEBHOOKS": "k" * 32}
+    company, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    company.issue_cert("127.0.0.1").configure_cert(context)
+    file = own.operator.here / "company.pem"
+    bad = own.operator.sealpipe(
+        *("server", "run", "--database", own.database, "--public-url", own.public_url),
+        *("--ca-file", file.name),
+    )
+    assert (bad.code, "--ca-file: the certificates" in bad.err) == (2, True), bad
+    company.cert_pem.write_to_path(str(file))
+    key = ("--webhook-key", "env:WEBHOOKS")
+    run = (*key, "--ca-file", file.name, "--webhook-network", "127.0.0.0/8")
+    with Receiver(tls=context) as receiver:
+        assert own.command("webhook", "add", receiver.url, *key).code == 0
+        with own.running(*run):
+            client = own.client(tmp_path / "client")
+            code = client.sealpipe("share", "-f", "P=text:x", "--output", "json").json["short_code"]
+            assert client.sealpipe("shares", "expire", code, "--yes").code == 0
+            wait_for(lambda: receiver.hooks)
+    assert code.encode() in receiver.hooks[0].body
 
 
 def test_an_owner_gets_a_mail_by_the_server_that_is_named_by_reference(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from sealpipe_service.meters import Board
 from sealpipe_service.sealing import WebhookSeals
 from sealpipe_service.serving import bind
 from sealpipe_service.tls import Certificate, CertificateError
+from sealpipe_service.webhook_post import tls_context
 
 BACKLOG = 2048
 
@@ -114,6 +116,7 @@ def run(**values: Any) -> None:
         webhook_networks=values["webhook_network"],
         mail=None if mail is None else (mail[0].reveal(), mail[1]),
         logs_addresses=values["log_addresses"],
+        ca_file=_check_ca_file(values),
     )
 
     delay = values["shutdown_delay"] or timedelta()
@@ -201,6 +204,21 @@ def _make_environment(hidden: Sequence[Secret]) -> dict[str, str]:
     environ = drop_own_variables(os.environ)
     secrets = [each.reveal() for each in hidden]
     return {name: value for name, value in environ.items() if value not in secrets}
+
+
+def _check_ca_file(values: Mapping[str, Any]) -> str | None:
+    """Return the file of authorities, absolute. Raises SettingError."""
+    if values["ca_file"] is None:
+        return None
+    path = str(Path(values["ca_file"]).absolute())
+    try:
+        tls_context(path)
+    except (OSError, ssl.SSLError):
+        raise SettingError(
+            "--ca-file: the certificates to trust cannot be read",
+            remedy="name a PEM file that the user of the service can read",
+        ) from None
+    return path
 
 
 def _check_tls(values: Mapping[str, Any]) -> tuple[str, str] | None:
