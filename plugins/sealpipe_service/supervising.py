@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -31,8 +32,8 @@ for a terminal, and whoever stops a machine, sends one to each process of a serv
 """
 END_SECONDS = 35.0
 """How long a worker may take to end: its own limit for open calls, and a bit."""
-AGAIN_SECONDS = 1.0
-"""How long to wait before another worker replaces one that did not even start."""
+LONGEST_WAIT = 30
+"""Seconds, at most, before another worker replaces one that did not even start."""
 POLL_SECONDS = 0.05
 """How often to look whether the workers have ended."""
 
@@ -135,20 +136,37 @@ def _keep(
 ) -> None:
     """Start another worker for one that has ended, until we are told to stop."""
     is_announced = False
-    while not _wait(team, stopped, None):
-        for number, worker in enumerate(team):
-            if worker.process.poll() is None:
-                continue
-            if not is_announced:
-                raise WorkerError(worker.explain())
-            _warn(f"{worker.explain()}; another is started")
-            worker.control.close()
-            if not worker.is_ready and _wait([], stopped, AGAIN_SECONDS):
-                return
-            team[number] = start(number)
+    failures = [0] * len(team)
+    due: dict[int, float] = {}
+    """When another worker is started, by the place of the one that has ended."""
+    while not _wait(
+        [each for place, each in enumerate(team) if place not in due], stopped, _find_next(due)
+    ):
+        for place, worker in enumerate(team):
+            if place not in due and worker.process.poll() is not None:
+                if not is_announced:
+                    raise WorkerError(worker.explain())
+                failures[place] = 0 if worker.is_ready else failures[place] + 1
+                seconds = find_wait(failures[place])
+                later = f" in {seconds} s" if seconds else ""
+                _warn(f"{worker.explain()}; another is started{later}")
+                worker.control.close()
+                due[place] = time.monotonic() + seconds
+            if due.get(place, math.inf) <= time.monotonic():
+                del due[place]
+                team[place] = start(place)
         if not is_announced and all(worker.is_ready for worker in team):
             is_announced = True
             announce()
+
+
+def _find_next(due: Mapping[int, float]) -> float | None:
+    return max(0.0, min(due.values()) - time.monotonic()) if due else None
+
+
+def find_wait(failures: int) -> int:
+    """Return how many seconds to wait after so many workers in a row that did not start."""
+    return min(2 ** (failures - 1), LONGEST_WAIT) if failures else 0
 
 
 def _warn(message: str) -> None:
@@ -157,7 +175,9 @@ def _warn(message: str) -> None:
 
 
 def _wait(team: Sequence[_Worker], stopped: int, seconds: float | None) -> bool:
-    """Wait until a worker said something or ended; return whether we were told to stop."""
+    """Wait until a worker said something or ended, or for some seconds; return whether we were told
+    to stop.
+    """
     sources: list[int | socket.socket] = [stopped, *(each.control for each in team)]
     found, _, _ = select.select(sources, [], [], seconds)
     for worker in team:

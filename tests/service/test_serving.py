@@ -37,6 +37,11 @@ def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Pa
     assert announced == []
 
 
+def test_each_start_that_fails_doubles_the_wait_up_to_half_a_minute() -> None:
+    waits = [supervising.find_wait(failures) for failures in (*range(8), 5000)]
+    assert waits == [0, 1, 2, 4, 8, 16, 30, 30, 30]
+
+
 def test_settings_show_neither_an_address_nor_a_key() -> None:
     settings = supervising.ServerSettings(
         *("canary-1", "http://h", "1"),

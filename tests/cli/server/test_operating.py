@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -23,6 +25,7 @@ from support.own_service import (
     OwnService,
     list_workers,
     make_own_service,
+    stop,
     wait_for,
 )
 from support.ports import free_port
@@ -240,6 +243,33 @@ def test_a_webhook_goes_to_a_host_whose_authority_is_in_the_file_of_ones_own(
             assert client.sealpipe("shares", "expire", code, "--yes").code == 0
             wait_for(lambda: receiver.hooks)
     assert code.encode() in receiver.hooks[0].body
+
+
+def test_a_process_that_cannot_start_again_is_tried_ever_more_rarely(tmp_path: Path) -> None:
+    own = make_own_service(tmp_path / "service")
+    file = own.operator.here / "service.db"
+    process = own.start()
+    assert process.stderr is not None
+    file.rename(file.with_name("kept.db"))
+    file.write_text("no database")
+    file.chmod(0o600)
+    os.kill(list_workers(process)[0], signal.SIGKILL)
+    told: list[tuple[datetime, str]] = []
+    while len(told) < 4:
+        line = json.loads(process.stderr.readline())
+        if "another is started" in line["message"]:
+            told.append((datetime.fromisoformat(line["time"]), line["message"]))
+    assert [message.rpartition(" started")[2] for _, message in told] == [
+        "",
+        *(f" in {seconds} s" for seconds in (1, 2, 4)),
+    ]
+    assert "service.db" in told[1][1], "it says why"
+    for (begun, _), (ended, _), seconds in zip(told[1:], told[2:], (1, 2), strict=False):
+        assert (ended - begun).total_seconds() >= seconds
+    file.with_name("kept.db").rename(file)
+    wait_for(lambda: list_workers(process))
+    assert own.client(tmp_path / "client").sealpipe("shares", "list").code == 0
+    assert stop(process) == 0
 
 
 def test_an_owner_gets_a_mail_by_the_server_that_is_named_by_reference(tmp_path: Path) -> None:
