@@ -239,4 +239,10 @@ def _cells(key: Mapping[str, Any]) -> tuple[str, ...]:
         state = f"revoked {key['revoked_at']}"
     owner = f"org:{key['organization']}" if key["organization"] else key["account"]
     cells = (key["key_id"], key["name"], owner, ",".join(key["scopes"]))
-    return (*map(render.escape, cells), key["custody_effective"], state)
+    return (*map(render.escape, cells), _describe_custody(key), state)
+
+
+def _describe_custody(key: Mapping[str, Any]) -> str:
+    has, asked = key["custody_effective"], key["custody_requested"]
+    can_wait = has != _LEVELS[0] and key["revoked_at"] is None  # without a public key it cannot
+    return f"{has} ({asked} waits for approval)" if can_wait and has != asked else has
