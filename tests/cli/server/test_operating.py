@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sqlite3
 import ssl
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ import pytest
 import trustme
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from sealpipe_rehearsal.people import Submitter
+from sealpipe_rehearsal.people import Recipient, Submitter
+from sealpipe_service.flood import BURST, MISS
 from support.fake_web import Receiver
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.own_service import (
@@ -28,6 +30,7 @@ from support.own_service import (
     stop,
     wait_for,
 )
+from support.parts import missing
 from support.ports import free_port
 from support.terminal import PATIENCE, Terminal
 
@@ -243,6 +246,37 @@ def test_a_webhook_goes_to_a_host_whose_authority_is_in_the_file_of_ones_own(
             assert client.sealpipe("shares", "expire", code, "--yes").code == 0
             wait_for(lambda: receiver.hooks)
     assert code.encode() in receiver.hooks[0].body
+
+
+def need_ipv6() -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        missing("the loopback of IPv6")
+
+
+def test_it_serves_at_an_address_of_ipv6_where_a_stranger_is_a_network(tmp_path: Path) -> None:
+    need_ipv6()
+    own = make_own_service(tmp_path / "service", url=f"http://[::1]:{free_port()}")
+    with (
+        own.running("--trusted-proxy", "::1/128"),
+        httpx.Client(base_url=own.public_url, trust_env=False) as caller,
+    ):
+        assert [caller.get(each).status_code for each in ("/healthz", "/readyz")] == [200, 200]
+        link = own.client(tmp_path / "client").sealpipe("share", "-f", "P=text:canary").out.strip()
+        assert link.startswith(f"{own.public_url}/s/")
+        (field,) = Recipient().open_link(link)
+        assert field.value == "canary"
+
+        def ask(address: str) -> int:
+            return caller.get("/v1/stats", headers={"x-forwarded-for": address}).status_code
+
+        wait_for(lambda: ask("2001:db8::1") == 429)
+        tries = []
+        wait_for(lambda: tries.append(ask("2001:db8::ffff:2")) or tries[-1] == 429)
+        assert len(tries) < BURST / MISS, "it has no bucket of its own"
+        assert ask("2001:db8:0:1::1") == 401, "another network has"
 
 
 def test_a_process_that_cannot_start_again_is_tried_ever_more_rarely(tmp_path: Path) -> None:
