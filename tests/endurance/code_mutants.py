@@ -12,7 +12,7 @@ that has the extra `dev`, cosmic-ray and pytest-cov: the mutants are written int
 clones can share the work (`--part 1/2`). `cover` writes FOLDER/cover.json. `sample` draws lines
 that tests cover (the same seed draws the same mutants of the same commit), but no mutant of a
 function's annotation, which nothing evaluates, runs for each the
-quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
+quickest tests that cover the line, with 60 s of CPU at most, and adds a JSON line a mutant to
 FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade`
 where cosmic-ray failed) and the difference. A sample that was stopped continues where it was.
 `draw` runs nothing, and writes the same rows without an outcome to FOLDER/drawn.jsonl. `--again`
@@ -28,6 +28,8 @@ import difflib
 import json
 import os
 import random
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +41,8 @@ LEFT_OUT = ("core/sealpipe/testing/",)
 """The contract kit is tests."""
 WITH_ARGUMENTS = ("core/VariableInserter", "core/VariableReplacer")
 """Operators that want to be told a variable."""
-SECONDS = 60
+CPU_SECONDS, SECONDS = 60, 600
+"""What the tests of a mutant have of the processor, however busy it is, and in all."""
 TESTS_SECONDS = 30.0
 """Sum of the durations of the tests that are run on one mutant."""
 KILLED, TIMEOUT, SURVIVED, UNMADE, DRAWN = "killed", "timeout", "survived", "unmade", "drawn"
@@ -84,7 +87,7 @@ def cover(folder: Path, tests_to_run: Sequence[str]) -> None:
         "--cov-report=",
         *tests_to_run,
     ]
-    _pytest(folder, words, None)
+    _pytest(folder, words, is_limited=False)
     seconds: dict[str, float] = json.loads(durations.read_text(encoding="utf-8"))
     names = sorted(seconds)
     index = {name: number for number, name in enumerate(names)}
@@ -196,13 +199,12 @@ def judge(folder: Path, tests: Sequence[str]) -> str:
     """Run the tests in the clone as it is now."""
     listed = folder / "tests.txt"
     listed.write_text("".join(f"{name}\n" for name in tests), encoding="utf-8")
-    status = _pytest(
-        folder, ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"], SECONDS
-    )
-    return {None: TIMEOUT, 0: SURVIVED}.get(status, KILLED)
+    words = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"]
+    status = _pytest(folder, words, is_limited=True)
+    return {None: TIMEOUT, -signal.SIGXCPU: TIMEOUT, 0: SURVIVED}.get(status, KILLED)
 
 
-def _pytest(folder: Path, words: Sequence[str], timeout: int | None) -> int | None:
+def _pytest(folder: Path, words: Sequence[str], *, is_limited: bool) -> int | None:
     """Return the exit code; None for a timeout."""
     path = f"{folder / 'venv/bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     source = os.pathsep.join(str(folder / each) for each in ("", "core", "plugins", "actions/_run"))
@@ -213,8 +215,11 @@ def _pytest(folder: Path, words: Sequence[str], timeout: int | None) -> int | No
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:  # fmt: skip
+        if is_limited:
+            limit = (CPU_SECONDS, CPU_SECONDS + 5)
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, limit)
         try:
-            return process.wait(timeout)
+            return process.wait(SECONDS if is_limited else None)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             return None
