@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
-from psycopg import conninfo, postgres, pq
+from psycopg import conninfo, generators, postgres, pq
 from psycopg.abc import Buffer, PQGen
-from psycopg.adapt import Dumper
-from psycopg.rows import DictRow, dict_row
+from psycopg.abc import Transformer as AnyTransformer
+from psycopg.adapt import Dumper, Transformer
 from psycopg.types.string import StrDumperUnknown, TextLoader
 from sqlalchemy.dialects import postgresql
 
@@ -98,19 +98,25 @@ other, no room, locks, a server that stops.
 
 Bound = tuple[bytes, Mapping[str, object] | None]
 """A statement's text, with the values that belong into it."""
+_Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Answer:
     """What a statement was answered: its rows, how many it found or changed, and its tag."""
 
-    rows: Sequence[DictRow]
+    rows: Sequence[_Values]
     count: int
-    tag: str | None
+    tag: bytes | None
 
 
-class Connection(psycopg.Connection[DictRow]):
-    """A connection that waits for no answer longer than ANSWER_SECONDS."""
+class Connection(psycopg.Connection[Any]):
+    """A connection that waits for no answer longer than ANSWER_SECONDS.
+
+    It runs statements without a cursor, which would cost more than all else that is done for them.
+    """
+
+    _transformer: AnyTransformer | None = None
 
     def run(self, statements: Sequence[Bound]) -> Sequence[Answer]:
         """Run statements as one message: in a transaction of their own, or in the open one.
@@ -119,19 +125,15 @@ class Connection(psycopg.Connection[DictRow]):
         """
         if self.closed:
             raise psycopg.OperationalError("the connection is closed")
-        client = psycopg.ClientCursor(self)
-        texts = [
-            text if values is None else client.mogrify(text, values).encode()
-            for text, values in statements
-        ]
-        cursor = self.execute(b"; ".join(texts))
-        answers = []
-        has_more: bool | None = True
-        while has_more:
-            rows = cursor.fetchall() if cursor.description else []
-            answers.append(Answer(rows, cursor.rowcount, cursor.statusmessage))
-            has_more = cursor.nextset()
-        return answers
+        # It remembers how each type is written and read.
+        transformer = self._transformer = self._transformer or Transformer(self)
+        message = b"; ".join(_bind(transformer, *each) for each in statements)
+        with self.lock:
+            results = self.wait(_ask(self.pgconn, message))
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                raise psycopg.errors.error_from_result(result)
+        return [_read(transformer, result) for result in results]
 
     def wait(self, gen: PQGen[Any], *words: Any, **options: Any) -> Any:
         return super().wait(_limit(gen), *words, **options)
@@ -142,6 +144,27 @@ class Connection(psycopg.Connection[DictRow]):
     def is_lost(self) -> bool:
         status = self.pgconn.transaction_status
         return status in (pq.TransactionStatus.UNKNOWN, pq.TransactionStatus.ACTIVE)
+
+
+def _bind(transformer: AnyTransformer, text: bytes, values: Mapping[str, object] | None) -> bytes:
+    """Return a statement with its values in its text."""
+    if values is None:
+        return text
+    literal = transformer.as_literal
+    return text % {name.encode(): bytes(literal(value)) for name, value in values.items()}
+
+
+def _ask(connection: pq.abc.PGconn, message: bytes) -> PQGen[list[pq.abc.PGresult]]:
+    connection.send_query(message)
+    results: list[pq.abc.PGresult] = yield from generators.execute(connection)
+    return results
+
+
+def _read(transformer: AnyTransformer, result: pq.abc.PGresult) -> Answer:
+    names = [str(result.fname(at), "utf-8") for at in range(result.nfields)]  # type: ignore[arg-type]
+    transformer.set_pgresult(result)
+    rows = transformer.load_rows(0, result.ntuples, lambda row: dict(zip(names, row, strict=True)))
+    return Answer(rows, result.command_tuples or 0, result.command_status)
 
 
 def _limit(gen: PQGen[Any]) -> PQGen[Any]:
@@ -241,7 +264,7 @@ class _Transaction:
         if self._connection is None:
             self.send()  # what ends a transaction is sent once
         # A transaction that has failed answers ROLLBACK to it, and no error.
-        if self.execute(b"COMMIT").tag != "COMMIT":
+        if self.execute(b"COMMIT").tag != b"COMMIT":
             raise DatabaseError(f"the {self._where} did not commit")
 
     def end(self) -> None:
@@ -283,7 +306,6 @@ class Postgresql:
             connection = Connection.connect(
                 autocommit=True,
                 prepare_threshold=None,
-                row_factory=dict_row,
                 **self._settings,
             )
         except psycopg.Error as error:
