@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy.dialects import postgresql
 
 from sealpipe_service.database.compiling import compile_schema
+from sealpipe_service.database.planned import make_functions
 from sealpipe_service.database.versions import VERSION
 from support.parts import run_postgres
 
@@ -44,6 +45,8 @@ class Cluster:
         with psycopg.connect(self._at("made"), autocommit=True) as connection:
             for text in compile_schema(postgresql.dialect()):
                 connection.execute(text.encode())
+            for each in make_functions().values():
+                connection.execute(each.definition.encode())
             connection.execute("INSERT INTO clock VALUES (1, 0)")
             connection.execute("INSERT INTO service_version VALUES (%s)", [VERSION])
 

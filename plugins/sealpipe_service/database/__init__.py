@@ -7,6 +7,7 @@ sqlite_text.py    the same statements as text for sqlite3: nobody who serves fro
                   SQLAlchemy, whose import costs three times what a whole rehearsal does
 sqlite.py         connections and transactions on SQLite
 postgresql.py     connections and transactions on PostgreSQL, which runs the statements as they are
+planned.py        functions of PostgreSQL that have statements as their bodies
 pool.py           the connections of a process that threads take turns at
 claims.py         which creates are in flight at a file of SQLite
 opening.py        the database at an address; versions.py: whether its tables are this program's

@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from . import versions
 from .access import DatabaseError, SchemaError, UnavailableError, number_of
 from .opening import describe, file_of, read_version
+from .planned import make_functions
 from .postgresql import explain, read_address
 from .sqlite import Sqlite
 
@@ -51,7 +52,7 @@ def upgrade(address: str) -> tuple[str | None, str]:
         raise SchemaError(f"{where} is older than what can be upgraded", "begin with a new one")
     if before is None and file is not None:
         Sqlite(file).close()
-    elif before != versions.VERSION:
+    elif before != versions.VERSION or file is None:  # it may lack this program's functions
         migrate(address)
     return before, versions.VERSION
 
@@ -63,6 +64,9 @@ def migrate(address: str) -> None:
         config.set_main_option("script_location", f"{__package__}:migrations")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+        if connection.dialect.name == "postgresql":
+            for each in make_functions().values():
+                connection.exec_driver_sql(each.definition)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from .access import (
     number_of,
 )
 from .compiling import compile_statements
+from .planned import find_calls, make_functions
 from .pool import Pool
 from .statements import make
 
@@ -61,6 +62,12 @@ STATEMENTS: Final[Mapping[str, bytes]] = {
         postgresql.dialect(paramstyle="pyformat"),  # type: ignore[no-untyped-call]
     ).items()
 }
+
+_FUNCTIONS: Final = make_functions()
+_KNOWN: Final = (
+    b"SELECT proname FROM pg_proc WHERE proname ^@ 'sealpipe_' AND pg_function_is_visible(oid) "
+    b"AND has_function_privilege(oid, 'EXECUTE')"
+)
 
 _CONNECTION: Final[Mapping[str, Any]] = {
     "application_name": "sealpipe server",
@@ -217,14 +224,16 @@ class _Transaction:
     `begin` is sent before it. Where a connection that waited was cut, both are sent once more.
     """
 
-    def __init__(self, pool: Pool[Connection], where: str, begin: bytes) -> None:
-        self._pool, self._where = pool, where
+    def __init__(
+        self, pool: Pool[Connection], where: str, begin: bytes, texts: Mapping[str, bytes]
+    ) -> None:
+        self._pool, self._where, self._texts = pool, where, texts
         self._taken = ExitStack()
         self._connection: Connection | None = None
         self._waiting: list[Bound] = [(begin, None)]
 
     def rows(self, statement: str, /, **values: object) -> Sequence[Row]:
-        return self.execute(STATEMENTS[statement], values).rows
+        return self.execute(self._texts[statement], values).rows
 
     def row(self, statement: str, /, **values: object) -> Row | None:
         found = self.rows(statement, **values)
@@ -234,7 +243,7 @@ class _Transaction:
         return self.execute(STATEMENTS[statement], values).count
 
     def later(self, statement: str, /, **values: object) -> None:
-        self._waiting.append((STATEMENTS[statement], values))
+        self._waiting.append((self._texts[statement], values))
 
     def execute(self, text: bytes, values: Mapping[str, object] | None = None) -> Answer:
         return self.send((text, values))[-1]
@@ -300,6 +309,8 @@ class Postgresql:
         self._settings = read_address(address)
         self.description = describe(self._settings)
         self._pool = Pool(self._connect, size, ANSWER_SECONDS)
+        self._texts: Mapping[str, bytes] = STATEMENTS
+        """With calls of the functions that the database has, once it was asked."""
 
     def _connect(self) -> Connection:
         try:
@@ -308,19 +319,23 @@ class Postgresql:
                 prepare_threshold=None,
                 **self._settings,
             )
-        except psycopg.Error as error:
-            failure = explain_connecting(error, self.description)
-        else:
             connection.adapters.register_dumper(str, _TextDumper)
             connection.adapters.register_dumper(bool, _TruthDumper)
             connection.adapters.register_loader("text", _TextLoader)
+            if self._texts is STATEMENTS:
+                (known,) = connection.run([(_KNOWN, None)])
+                names = [row["proname"] for row in known.rows]
+                self._texts = {**STATEMENTS, **find_calls(_FUNCTIONS, names)}
+        except psycopg.Error as error:
+            failure = explain_connecting(error, self.description)
+        else:
             return connection
         raise failure
 
     @contextmanager
     def _transaction(self, begin: bytes) -> Iterator[_Transaction]:
         """A transaction that whoever asks for it commits, or that is taken back."""
-        transaction = _Transaction(self._pool, self.description, begin)
+        transaction = _Transaction(self._pool, self.description, begin, self._texts)
         try:
             yield transaction
         finally:
@@ -379,7 +394,7 @@ class Postgresql:
                 "any_body": number_of("create", key_id, name),
             }
             # After the locks, and in a statement of its own, so that it sees what was done before.
-            replay = STATEMENTS["replay"], {"key": key_id, "under": name}
+            replay = self._texts["replay"], {"key": key_id, "under": name}
             locks, found = transaction.send((_CLAIM, numbers), replay)
             (had,) = locks.rows
             if not all(had.values()):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from sealpipe_service.database import postgresql, sqlite
-from service.database.stores import World, digest
+from sealpipe_service.database import postgresql, sqlite, sqlite_text
+from service.database.stores import World, digest, run_text
 
 KEY = "k" * 16
 Cost = tuple[int, int, int]
+FUNCTION = re.compile(r"^SELECT .*?sealpipe_(\w+)_[0-9a-f]{8}\(.*")
+
+
+def statement_of(call: re.Match[str]) -> str:
+    """The statement that a function of PostgreSQL has as its body."""
+    return sqlite_text.STATEMENTS[call[1]]
 
 
 class Trace:
@@ -70,7 +77,7 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> Trace:
 
     def traced_run(self: postgresql.Connection, statements: Sequence[postgresql.Bound]) -> Any:
         trace.messages += 1
-        trace.run += [(self, text.decode()) for text, _ in statements]
+        trace.run += [(self, FUNCTION.sub(statement_of, text.decode())) for text, _ in statements]
         return run(self, statements)
 
     monkeypatch.setattr(sqlite.sqlite3, "connect", traced_connect)  # type: ignore[attr-defined]
@@ -85,6 +92,7 @@ def store(address: str) -> str:
 
 def call(world: World, then: Callable[[], object]) -> Callable[[], object]:
     """The key is looked up, its rate is taken, and the call is handled."""
+    world.store.now()  # who connects first asks which functions there are
 
     def handle() -> None:
         world.store.caller(KEY, digest("k"))
@@ -150,3 +158,19 @@ def test_deleting_is_one_statement_that_decides(trace: Trace, shared: World) -> 
     code = shared.share()
     # delete, count, and whether there are endpoints to tell: account, webhooks
     assert trace.cost(lambda: shared.delete(code)) == (4, 1, 1)
+
+
+DROP = """DO $$ DECLARE each regprocedure; BEGIN
+    FOR each IN SELECT oid FROM pg_proc WHERE proname ^@ 'sealpipe_' LOOP
+        EXECUTE format('DROP FUNCTION %s', each); END LOOP; END $$"""
+
+
+@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
+def test_without_the_functions_of_this_program_its_statements_run_as_they_are(
+    trace: Trace, address: str
+) -> None:
+    run_text(address, DROP)
+    world = World(address)
+    world.store.now()
+    assert trace.cost(call(world, world.share)) == (8, 2, 1)
+    world.store.close()

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sealpipe_service.database import compiling, sqlite_text
+from sealpipe_service.database.planned import make_functions
 from sealpipe_service.database.statements import make
 from support.parts import run_postgres
 
@@ -116,6 +117,19 @@ def test_postgresql_prepares_every_statement() -> None:
             place = {value: f"${at}" for at, value in enumerate(values_of(text), 1)}
             numbered = text % {value: place[value] for value in place}
             connection.execute(f'PREPARE "{name}" AS {numbered}'.encode())
+        for name, each in make_functions().items():
+            connection.execute(each.definition.encode())
+            values = values_of(texts[name])
+            place = {value: f"${at}" for at, value in enumerate(values, 1)}
+            call = each.call.decode() % {value: place[value] for value in place}
+            connection.execute(f'PREPARE "call {name}" AS {call}'.encode())
+            returned = returned_by(connection, name)
+            assert not returned or returned_by(connection, f"call {name}") == returned
+
+
+def returned_by(connection: psycopg.Connection, prepared: str) -> list[tuple[bytes | None, int]]:
+    result = connection.pgconn.describe_prepared(prepared.encode())
+    return [(result.fname(at), result.ftype(at)) for at in range(result.nfields)]
 
 
 def values_of(text: str) -> list[str]:
