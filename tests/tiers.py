@@ -24,6 +24,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": (
         "broken copies of the wire format"
     ),
+    "tests/cli/batch/test_at_once.py": "processes beside each other, and PostgreSQL",
     "tests/cli/batch/test_killed_processes.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_refusals.py": "waits for a real rate limit, a quarter of a minute each",

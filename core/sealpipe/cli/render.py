@@ -106,10 +106,10 @@ def get_height() -> int:
 
 
 def _get_size() -> os.terminal_size:
-    try:
-        return os.get_terminal_size(1)
-    except OSError:
-        return os.terminal_size((80, 24))
+    size = os.terminal_size((0, 0))
+    with suppress(OSError):
+        size = os.get_terminal_size(1)
+    return os.terminal_size((size.columns or 80, size.lines or 24))  # some tell none
 
 
 def _cut(text: str, width: int) -> str:
