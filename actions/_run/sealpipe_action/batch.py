@@ -20,13 +20,16 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "run": ("only", "for", "plan", "detailed-exit-code"),
     "plan": ("out",),
     "adopt": (),
+    "collect": ("only",),
     "remind": ("only",),
     "reissue": ("only",),
     "cancel": ("only",),
 }
 """Commands, and the inputs that each has besides those that all have."""
-_BY_NAME = ("remind", "reissue", "cancel")
+_BY_NAME = ("collect", "remind", "reissue", "cancel")
 """Commands that take the name of a batch and the keys of rows, not a file."""
+_OF_ALL = ("collect",)
+"""Those that are safe without a key: for all rows that they apply to."""
 _CHANGING = ("create", "remind", "collect", "reissue")
 """Actions of a plan that a run carries out."""
 _QUIET = ("wait", "done")
@@ -55,7 +58,11 @@ def _check_inputs(step: Step, command: str) -> None:
     for name in sorted(own - {*COMMANDS[command]}):
         if step.values[name] not in ("", "false"):
             raise InputError(f"the input {name} does not apply to {command}", "remove it")
-    if command in _BY_NAME and not inputs.split_lines(step.values["only"]):
+    if (
+        command in _BY_NAME
+        and command not in _OF_ALL
+        and not inputs.split_lines(step.values["only"])
+    ):
         raise InputError(f"{command} has no row", "name the keys of rows in only, one per line")
 
 

@@ -320,7 +320,10 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("file", "The batch file.", "own"),
         Input(
             "command",
-            "`run`, `plan` or `adopt`; `remind`, `reissue` or `cancel` the rows in `only`.",
+            (
+                "`run`, `plan` or `adopt`; `collect`, `remind`, `reissue` or `cancel` the rows in "
+                "`only`."
+            ),
             "own",
             "",
             "run",

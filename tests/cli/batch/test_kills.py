@@ -103,6 +103,32 @@ def test_a_request_survives_a_kill_at_every_step(
     assert_reached(f"batch of requests, {STORIES[story]}", found, is_update=is_update)
 
 
+def test_collecting_by_hand_survives_a_kill_at_every_step(
+    tmp_path: Path, *, is_update: bool
+) -> None:
+    """The command is killed; the next run goes on where it was."""
+    found, at = [], 0
+    while True:
+        at += 1
+        world, path = begin(tmp_path / str(at), REQUESTS)
+        tell(world, path, 2)
+        switch = KillSwitch(at)
+        with switch.watching(world):
+            world.act(path, "collect", "acme")
+        found.append(look(world))
+        try:
+            check(world, path, 2)
+            assert len(world.all_requests()) == 1
+        except AssertionError as error:
+            error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
+            raise
+        world.close()
+        if len(switch.steps) < at:
+            break
+    assert at > 15
+    assert_reached("batch of requests, collecting by hand", found, is_update=is_update)
+
+
 @pytest.mark.parametrize("story", [0, 1], ids=STORIES[:2])
 def test_a_share_survives_a_kill_at_every_step(
     tmp_path: Path, story: int, *, is_update: bool

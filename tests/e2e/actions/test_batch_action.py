@@ -95,6 +95,18 @@ def test_each_run_does_what_is_due_and_shows_each_row(
     assert step.commands == []
 
 
+def test_what_came_is_collected_at_once(
+    runner: FakeRunner, batch: Batch, service: RunningService
+) -> None:
+    batch()
+    assert batch("collect").code == 15, "nothing is there yet"
+    submit(runner, service, "acme", "canary-of-acme")
+    step = batch("collect", only="acme")
+    assert (step.code, step.outputs["changes"], counts(step)) == (0, "1", {"waiting": 1, "done": 1})
+    assert "acme: collected" in runner.text
+    assert (runner.workspace / "acme.secret").read_text() == "canary-of-acme"
+
+
 def test_rows_that_wait_fail_only_a_step_that_asks_for_it(batch: Batch) -> None:
     step = batch(detailed_exit_code="true", only="bolt")
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (15, "pending", "15")

@@ -37,6 +37,8 @@ def call(command: str, *words: str) -> list[str]:
         ("run", {"SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}, [call("run")]),
         ("plan", {}, [call("plan")]),
         ("adopt", {}, [call("adopt")]),
+        ("collect", {}, [call("collect", "vendors")]),
+        ("collect", {"SEALPIPE_BATCH_ONLY": "acme"}, [call("collect", "vendors", "acme")]),
         ("remind", {"SEALPIPE_BATCH_ONLY": "\n".join(KEYS)}, [call("remind", "vendors", *KEYS)]),
     ],
 )
