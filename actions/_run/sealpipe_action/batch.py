@@ -17,7 +17,7 @@ from sealpipe_action.inputs import InputError
 from sealpipe_action.step import Step
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "run": ("only", "for", "plan", "detailed-exit-code"),
+    "run": ("only", "for", "now", "plan", "detailed-exit-code"),
     "plan": ("out",),
     "adopt": (),
     "collect": ("only",),

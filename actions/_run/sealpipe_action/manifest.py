@@ -330,6 +330,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         ),
         Input("only", "Only the rows with these keys, one per line.", "lines"),
         Input("for", "How long `run` goes on, and does what becomes due: `10m`."),
+        Input("now", "Let `run` look at every waiting row, whatever the schedule says.", "flag"),
         Input("plan", "Plan of which `run` does exactly the actions, or nothing.", real=True),
         Input("out", "File (mode 0600) for the plan that `plan` makes. It has the keys of rows."),
         Input("detailed-exit-code", "Fail with exit code 15 if rows still wait.", "flag"),

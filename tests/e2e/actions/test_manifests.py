@@ -24,8 +24,10 @@ KEYS = {"api_key", "api_key_previous"}
 """They come by `env:` and have no option."""
 OFFLINE = {"unseal": {"base_url", "link_base_url", "state_dir", "deadline"}}
 """What a command that makes no connection has no option for."""
-OTHERS = {"batch": {"html", "csv", "json", "metrics", "older_than"}}
-"""Options of commands that the action does not run: `batch report`, `worker` and `purge`."""
+OTHERS = {"batch": {"html", "csv", "json", "metrics", "older_than", "watch"}}
+"""Options of commands that the action does not run, such as `batch report`, or that are for
+people.
+"""
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -35,6 +35,7 @@ FIXED = {
         "out": "has another default",
         **dict.fromkeys(("html", "csv", "json"), "of `batch report`"),
         "metrics": "of `batch worker`",
+        "watch": "for people",
         "older_than": "of `batch purge`",
     },
 }
