@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
 import ssl
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 import trustme
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -30,7 +33,7 @@ from support.own_service import (
     stop,
     wait_for,
 )
-from support.parts import missing
+from support.parts import ROOT, find_postgres, missing, run_postgres
 from support.ports import free_port
 from support.terminal import PATIENCE, Terminal
 
@@ -246,6 +249,46 @@ def test_a_webhook_goes_to_a_host_whose_authority_is_in_the_file_of_ones_own(
             assert client.sealpipe("shares", "expire", code, "--yes").code == 0
             wait_for(lambda: receiver.hooks)
     assert code.encode() in receiver.hooks[0].body
+
+
+DOCKER = """#!/bin/sh
+case "$*" in
+"compose exec -T database "*) shift 4; exec "$@" ;;
+*) echo "$*" >>calls ;;
+esac
+"""
+"""In the place of Docker's client: what it runs beside the database is run here."""
+
+
+def test_the_page_backs_up_and_restores_a_database_of_compose(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/operate-your-own-service.md").read_text()
+    section = page.partition("## Back up and restore with compose")[2].partition("\n## ")[0]
+    back_up, restore = re.findall(r"```sh\n(.+?)```", section, re.DOTALL)
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    with run_postgres() as server:
+        with psycopg.connect(server.address, autocommit=True) as connection:
+            connection.execute("CREATE ROLE sealpipe SUPERUSER LOGIN")
+            connection.execute("CREATE DATABASE sealpipe OWNER sealpipe")
+        path = f"{tmp_path}:{find_postgres()}:/usr/bin:/bin"
+        environ = {"PATH": path, "PGHOST": str(server.folder)}
+
+        def run(script: str) -> None:
+            words = ["sh", "-e", "-c", script]
+            subprocess.run(words, cwd=tmp_path, env=environ, check=True)
+
+        address = f"postgresql:///sealpipe?host={server.folder}&user=sealpipe"
+        own = make_own_service(tmp_path / "service", address)
+        run(back_up)
+        assert (tmp_path / "backup.dump").stat().st_mode & 0o777 == 0o600
+        assert own.command("key", "create", "--name", "later", "--print").code == 0
+        names = [line.split("\t")[1] for line in own.command("key", "list").out.splitlines()]
+        assert "later" in names
+        run(restore)
+        restored = [line.split("\t")[1] for line in own.command("key", "list").out.splitlines()]
+        assert restored == [each for each in names if each != "later"]
+    calls = ["compose stop server", "compose up --detach"]
+    assert (tmp_path / "calls").read_text().splitlines() == calls
 
 
 def need_ipv6() -> None:

@@ -197,7 +197,22 @@ def test_an_image_is_built_on_the_newest_base_only(tmp_path: Path, *, moved: boo
     assert (tmp_path / "calls").read_text().startswith(f"buildx imagetools inspect {pinned[0]} ")
 
 
-def test_the_images_of_both_architectures_become_one(tmp_path: Path) -> None:
+def test_the_image_of_the_server_is_built_on_that_of_the_release_and_tried(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    assert run("image", "Build the server's on it, and try it", tmp_path) == 0
+    build, trial = (tmp_path / "calls").read_text().splitlines()
+    assert build == "build -f containers/server/Dockerfile -t sealpipe-server ."
+    assert trial.endswith("sealpipe-server init")
+    names = [step.get("name") for step in JOBS["image"]["steps"]]
+    built, tried, pushed = map(
+        names.index, ("Build and try it", "Build the server's on it, and try it", "Push both")
+    )
+    assert built < tried < pushed
+
+
+@pytest.mark.parametrize("of", ["", "-server"])
+def test_the_images_of_both_architectures_become_one(tmp_path: Path, of: str) -> None:
     (tmp_path / "docker").write_text(DOCKER)
     (tmp_path / "docker").chmod(0o755)
     environ = {
@@ -208,15 +223,18 @@ def test_the_images_of_both_architectures_become_one(tmp_path: Path) -> None:
     }
     output = tmp_path / "output"
     given = {**environ, "TOKEN": "canary", "DIGEST": "1" * 64, "GITHUB_OUTPUT": str(output)}
-    assert run("image", "Push it", tmp_path, **given, ARCHITECTURE="arm64") == 0
-    assert run("image-index", "Join them", tmp_path, **given) == 0
-    tag = "images.example/acme/sealpipe:1.2.3"
+    assert run("image", "Push both", tmp_path, **given, ARCHITECTURE="arm64") == 0
+    assert run("image-index", "Join them", tmp_path, **given, OF=of) == 0
+    tag = f"images.example/acme/sealpipe{of}:1.2.3"
     calls = (tmp_path / "calls").read_text()
-    assert f"push {tag}-arm64\n" in calls
+    assert f"tag sealpipe{of} {tag}-arm64\npush {tag}-arm64\n" in calls
     assert f"imagetools create -t {tag} {tag}-amd64 {tag}-arm64\n" in calls
-    assert output.read_text() == f"image=images.example/acme/sealpipe\ndigest=sha256:{'1' * 64}\n"
+    image = f"image=images.example/acme/sealpipe{of}"
+    assert output.read_text() == f"{image}\ndigest=sha256:{'1' * 64}\n"
     assert "canary" not in calls
-    assert run("image", "Push it", tmp_path, **{**given, "REGISTRY": ""}, ARCHITECTURE="arm64") != 0
+    nowhere = {**given, "REGISTRY": "", "ARCHITECTURE": "arm64"}
+    assert run("image", "Push both", tmp_path, **nowhere) != 0
+    assert JOBS["image-index"]["strategy"]["matrix"]["of"] == ["", "-server"]
     architectures = [
         each["architecture"] for each in JOBS["image"]["strategy"]["matrix"]["include"]
     ]
