@@ -19,6 +19,7 @@ from cli.batch.vendors import VENDORS
 from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with
 from sealpipe.api import requests, shares
 from sealpipe.api.operation import Failure, Response
+from sealpipe.batch.engine import actions
 from sealpipe.batch.engine.actions import Outcome, Verb, act, show_link
 from sealpipe.batch.engine.advance import LEASE
 from sealpipe.errors import UsageError
@@ -352,7 +353,10 @@ def test_all_rows_that_are_not_over_are_cancelled_those_that_are_ending_too(
     assert (set(world.states(path).values()), world.active_requests()) == ({"cancelled"}, [])
 
 
-def test_a_row_that_a_worker_holds_is_told_with_the_time(world: BatchWorld) -> None:
+def test_a_row_that_a_worker_holds_is_told_with_the_time(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "HELD_PATIENCE", 0)
     path = leave(world, "request")
     engine = world.engine(path)
     row = world.rows(path)["acme"]

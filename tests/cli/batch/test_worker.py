@@ -29,6 +29,7 @@ from cli.batch.world import BatchWorld
 from sealpipe.api.operation import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.engine import actions
 from sealpipe.batch.engine import worker as worker_module
 from sealpipe.batch.engine.actions import Outcome, Verb, act
 from sealpipe.batch.engine.session import adopt, open_engine, run_batch
@@ -393,8 +394,9 @@ def test_a_worker_does_what_was_asked_for_a_row_that_is_gone(
 
 
 def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(
-    shared_world: BatchWorld,
+    shared_world: BatchWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(actions, "HELD_PATIENCE", 0)
     world = shared_world
     path = world.write(FILE.replace("vendors", "held"), ROWS[:1])
     sync(world.store, read_definition(path))
