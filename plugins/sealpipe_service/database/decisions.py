@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +34,12 @@ HOUR = 60 * 60
 DAY = 24 * HOUR
 MOST_OF_REQUEST = 100 * 1024 * 1024
 """Characters of ciphertext: all of a request's submissions are one answer, and in memory then."""
+MOST_WAITING = 10_000
+"""Deliveries to one endpoint: one that never answers fills no disk."""
 NOTICES_AN_HOUR = 10
 """Of one share or request and one event: who has a link makes no flood of mails with it."""
+
+_logger = logging.getLogger(__name__)
 
 _SWEEP = "sweep"
 """Who changes many rows takes turns: two that meet in another order would wait for each other."""
@@ -301,7 +306,7 @@ class Store:
             transaction.later("count_ended", of="shares", in_space=space, by=1)
             if is_sent(ended["owner"], transaction.row("account", account=ended["owner"])):
                 for endpoint in transaction.rows("webhooks_of", of_account=ended["owner"]):
-                    transaction.change("queue", webhook_id=endpoint["id"], event=event)
+                    _queue(transaction, endpoint["id"], event)
             return ended
 
     def stats(self, space: str) -> tuple[int, int, Mapping[str, int]]:
@@ -616,7 +621,13 @@ def _queue_notice(transaction: Transaction, about: Row, event: str) -> None:
     if found and transaction.row("take", key=f"notice {event} {code}", **rate) is not None:
         notice = make_notice(event, code, from_timestamp(now))
         for endpoint in found:
-            transaction.later("queue", webhook_id=endpoint["id"], event=notice)
+            _queue(transaction, endpoint["id"], notice)
+
+
+def _queue(transaction: Transaction, endpoint: str, body: bytes) -> None:
+    """Queue what is sent to an endpoint, unless MOST_WAITING wait for it, and say so then."""
+    if not transaction.change("queue", webhook_id=endpoint, event=body):
+        _logger.warning("%d deliveries wait for %s: one more was dropped", MOST_WAITING, endpoint)
 
 
 def _count_if_ended(transaction: Transaction, what: str, row: Row) -> None:

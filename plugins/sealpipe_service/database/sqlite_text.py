@@ -639,11 +639,13 @@ STATEMENTS: Mapping[str, str] = {
     "remove_webhook": "DELETE FROM webhooks WHERE webhooks.id = :webhook_id RETURNING number",
     "remove_deliveries": "DELETE FROM deliveries WHERE deliveries.webhook = :webhook_id",
     "queue": (
-        "INSERT INTO deliveries (webhook, body, created_at, attempts, due, "
-        "leased_until, state, answered) VALUES (:webhook_id, :event, "
-        "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)), 0, "
-        "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)), NULL, "
-        "'waiting', NULL)"
+        "INSERT INTO deliveries (webhook, body, created_at, attempts, due, state) "
+        "SELECT :webhook_id AS anon_1, :event AS anon_2, clock_timestamp() + "
+        "(SELECT clock.offset_seconds FROM clock) AS anon_3, 0, clock_timestamp() "
+        "+ (SELECT clock.offset_seconds FROM clock) AS anon__1, 'waiting' WHERE "
+        "NOT (EXISTS (SELECT waiting.number FROM deliveries AS waiting WHERE "
+        "waiting.webhook = :webhook_id AND waiting.due IS NOT NULL LIMIT 1 OFFSET "
+        "9999))"
     ),
     "lease_delivery": (
         "UPDATE deliveries SET leased_until=(clock_timestamp() + (SELECT "

@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     FromClause,
+    LargeBinary,
     Select,
     Table,
     Text,
@@ -36,7 +37,7 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
 
-from .decisions import CACHE_SECONDS, LAST_USED_SECONDS
+from .decisions import CACHE_SECONDS, LAST_USED_SECONDS, MOST_WAITING
 from .tables import (
     accesses,
     accounts,
@@ -663,6 +664,13 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
         .scalar_subquery()
     )
     lease = deliveries.c.leased_until
+    is_full = (
+        select(waiting.c.number)
+        .where(waiting.c.webhook == bindparam("webhook_id"), waiting.c.due.is_not(None))
+        .limit(fixed(1))
+        .offset(fixed(MOST_WAITING - 1))
+        .exists()
+    )
     return {
         "add_webhook": Statement(webhook, columns),
         "webhook": Statement(select(webhooks).where(one)),
@@ -691,15 +699,16 @@ def _webhooks(insert: Insert) -> Mapping[str, Statement]:
             delete(deliveries).where(deliveries.c.webhook == bindparam("webhook_id"))
         ),
         "queue": Statement(
-            insert(deliveries).values(
-                webhook=bindparam("webhook_id"),
-                body=bindparam("event"),
-                created_at=NOW,
-                attempts=fixed(0),
-                due=NOW,
-                leased_until=null(),
-                state=fixed("waiting"),
-                answered=null(),
+            insert(deliveries).from_select(
+                ["webhook", "body", "created_at", "attempts", "due", "state"],
+                select(
+                    typed("webhook_id", Text()),
+                    typed("event", LargeBinary()),
+                    NOW,
+                    fixed(0),
+                    NOW,
+                    fixed("waiting"),
+                ).where(~is_full),
             )
         ),
         "lease_delivery": Statement(

@@ -7,12 +7,13 @@ import pytest
 from sealpipe_service.database import decisions
 from sealpipe_service.database.access import InFlightError
 from sealpipe_service.database.decisions import (
+    MOST_WAITING,
     NOTICES_AN_HOUR,
     Access,
     OtherBodyError,
     QuotaError,
 )
-from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest
+from service.database.stores import CIPHERTEXT, HOUR, PLAN, TOKEN, VERIFIER, World, digest, run_text
 
 
 def test_a_share_of_two_views_opens_twice_and_has_ended_then(world: World) -> None:
@@ -130,6 +131,33 @@ def test_what_refuses_at_the_last_moment_leaves_a_share_as_it_was(world: World) 
         world.store.delete_share("acme", code, b"{}", lambda *_: True, refuse)
     assert world.counted() == (1, 0)
     assert world.open(code).reason is None
+
+
+def test_so_many_deliveries_wait_for_an_endpoint_and_what_is_dropped_is_logged(
+    address: str, shared: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared.mail()
+    (mail,) = shared.store.mail()
+    body = "'x'::bytea" if address.startswith("postgresql:") else "x'00'"
+    run_text(
+        address,
+        "INSERT INTO deliveries (webhook, body, created_at, attempts, due, state) "  # noqa: S608
+        f"WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {MOST_WAITING}) "
+        f"SELECT '{mail['id']}', {body}, 0, 0, 1e12, 'waiting' FROM n",
+    )
+
+    def submit(owner: str = "acme") -> int:
+        """Let a submission be told; return how many were dropped until now."""
+        assert shared.submit(shared.request(owner=owner)) is not None, "it is there in any case"
+        return len(caplog.records)
+
+    assert [submit() for _ in range(3)] == [0, 1, 2]
+    waiting = [row for row in shared.store.deliveries() if row["state"] == "waiting"]
+    assert len(waiting) == MOST_WAITING
+    dropped = f"{MOST_WAITING} deliveries wait for {mail['id']}: one more was dropped"
+    assert {record.getMessage() for record in caplog.records} == {dropped}
+    shared.mail("other")
+    assert submit("other") == 2, "another endpoint has its own"
 
 
 def test_each_event_that_a_share_asks_for_has_its_notice(world: World) -> None:

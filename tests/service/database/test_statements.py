@@ -24,7 +24,9 @@ WHOLE_TABLE = {
     "keys": {"keys", "compromised"},
     "webhooks": {"webhooks", "mail"},
     "service_version": {"version"},
-    "deliveries": {"deliveries", "lease_delivery", "next_delivery", "remove_deliveries"},
+    "deliveries": {
+        *("deliveries", "lease_delivery", "next_delivery", "queue", "remove_deliveries"),
+    },
     "idempotency": {"drop_records"},
     "rates": {"drop_buckets"},
 }
