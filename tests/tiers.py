@@ -70,6 +70,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/scenarios/test_scenarios.py::test_scenario[smoke]": "a process for each command",
     "tests/cli/server/test_kills.py": _KILLS,
     "tests/cli/server/test_load.py": _SERVERS,
+    "tests/cli/server/test_namespace.py": _SERVERS,
     "tests/cli/kills/test_cancelled_steps.py": _KILLS,
     "tests/cli/kills/test_commands.py": _KILLS,
     "tests/cli/kills/test_every_step.py": _KILLS,

@@ -67,12 +67,12 @@ class OwnService:
         raise AssertionError((said, process.communicate(timeout=PATIENCE)))
 
     @contextmanager
-    def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+    def running(self, *words: str, listen: str | None = None) -> Iterator[subprocess.Popen[str]]:
         """Run it, and stop it at the end as a machine does that shuts down.
 
         Its log is read meanwhile, or it would wait for that.
         """
-        process = self.start(*words)
+        process = self.start(*words, listen=listen)
         reader = threading.Thread(target=process.communicate)
         reader.start()
         try:
