@@ -25,6 +25,7 @@ REST: Final[Mapping[str, str]] = {
         "broken copies of the wire format"
     ),
     "tests/cli/batch/test_at_once.py": "processes beside each other, and PostgreSQL",
+    "tests/cli/batch/test_dead_workers.py": "waits until a worker counts as dead",
     "tests/cli/batch/test_killed_processes.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_refusals.py": "waits for a real rate limit, a quarter of a minute each",

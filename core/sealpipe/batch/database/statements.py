@@ -109,6 +109,7 @@ RENEW_ROW = "{claim} id = :row AND version = :version AND holder = :holder RETUR
 RELEASE_ROW = (
     "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held} AND version = :version"
 )
+RELEASE_FROM = "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held}"
 SAVE_ROW = (
     "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = "
     ":new_holder, "

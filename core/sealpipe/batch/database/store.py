@@ -266,6 +266,14 @@ class BatchStore:
                 sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder
             )
 
+    def release_from(self, batch: Batch, row_id: str, holder: str) -> None:
+        """Give back the row that a worker held, which is dead; does nothing if it has it no more.
+
+        If it only stood still, it finds its row lost, and writes and begins nothing.
+        """
+        with self._keyring.write(batch.id) as transaction:
+            transaction.run(sql.RELEASE_FROM, batch=batch.id, row=row_id, holder=holder)
+
     def save(
         self,
         row: Row,

@@ -14,7 +14,6 @@ import asyncio
 import logging
 import math
 import os
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,15 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
-from procrastinate import App, PsycopgConnector
+from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
-from procrastinate.jobs import Status
+from procrastinate.jobs import Job, Status
 from psycopg.errors import UndefinedFunction, UndefinedTable
 from psycopg_pool import AsyncConnectionPool
 
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.postgres import REFUSED_REMEDY, check_address, is_passing
-from sealpipe.batch.database.records import Batch
+from sealpipe.batch.database.records import Batch, ConflictError
 from sealpipe.batch.database.sealing import ID_SIZE
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE, Change, Engine
@@ -53,8 +52,8 @@ _TOP_UP_SECONDS: Final = 2.0
 MAX_JOBS: Final = 100
 """Jobs that wait: enough for all workers until one of them makes more."""
 HEARTBEAT_SECONDS: Final = 5.0
-STALLED_SECONDS: Final = 30.0
-"""A worker without a heartbeat for so long is dead."""
+STALLED_SECONDS: Final = 20.0
+"""A worker without a heartbeat for so long is dead: its rows are free with the next sweep."""
 SILENCE_SECONDS: Final = 30.0
 """A worker ends if its database has not answered for so long, which is longer than a restart."""
 _GRACE_SECONDS: Final = 90.0  # a step that has begun may end
@@ -137,6 +136,11 @@ def _identify(batch: Batch) -> tuple[int, int]:
     return batch.created_at, batch.version
 
 
+def _name_holder(job: int) -> str:
+    """Return the name under which a job holds its row: whoever removes the job frees the row."""
+    return f"job/{job}"
+
+
 def _silence_libraries() -> None:
     """Show nothing that the libraries log, unless the program has its own handlers.
 
@@ -187,7 +191,6 @@ class Worker:
         # and begins nothing any more.
         self._workers = Workers(MAX_THREADS)
         self._engines: dict[str, Engine] = {}
-        self._holder = os.urandom(6).hex()
         self._stop: asyncio.Event | None = None
         self._breakers_made_at = 0
         self._news = PeriodicNews(store, lambda batch: self._engines[batch.id], on_change)
@@ -216,7 +219,7 @@ class Worker:
         _silence_libraries()
         number = self._threads or choose_threads(self._store.rate.read().calls_per_minute)
         app = _make_app(self._address, self._session.ca_file, number + 3)
-        self._task = app.task(name=_TASK, queue=self._queue)(self._advance)
+        self._task = app.task(name=_TASK, queue=self._queue, pass_context=True)(self._advance)
         try:
             async with app.open_async():
                 await asyncio.to_thread(self._refresh)
@@ -288,6 +291,7 @@ class Worker:
         for job in await app.job_manager.get_stalled_jobs(
             queue=self._queue, seconds_since_heartbeat=STALLED_SECONDS
         ):
+            await asyncio.to_thread(self._release, job)
             await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
         room = MAX_JOBS - sum(
             int(each["todo"]) for each in await app.job_manager.list_queues_async(self._queue)
@@ -298,6 +302,14 @@ class Worker:
                 await self._defer(engine.batch.id, row)
             room -= len(rows)
         return room <= 0
+
+    def _release(self, job: Job) -> None:
+        """Give back the row that a dead worker held for a job. Blocks."""
+        engine = self._engines.get(str(job.task_kwargs.get("batch")))
+        if engine is not None and job.id is not None:
+            row_id = str(job.task_kwargs.get("row"))
+            with suppress(ConflictError):  # the batch was purged meanwhile
+                self._store.release_from(engine.batch, row_id, _name_holder(job.id))
 
     def _list_due(self, engine: Engine, number: int) -> list[str]:
         """List up to so many rows that are due and free, from anywhere.
@@ -352,17 +364,18 @@ class Worker:
                 self._on_change(engine.batch, Change("[limit]", "postponed", warning))
             note_high_water(self._store, engine.batch)
 
-    async def _advance(self, batch: str, row: str) -> None:
+    async def _advance(self, context: JobContext, batch: str, row: str) -> None:
         """The job: do what is due for a row."""
+        assert context.job.id is not None  # noqa: S101 - it was fetched from the queue
+        holder = _name_holder(context.job.id)
         with suppress(DatabaseUnavailableError):  # the next sweep makes another job
             await self._workers.run(
-                lambda _: self._advance_row(batch, row), timeout=None, grace=_CHANGE_SECONDS
+                lambda _: self._advance_row(batch, row, holder), timeout=None, grace=_CHANGE_SECONDS
             )
 
-    def _advance_row(self, batch: str, row_id: str) -> None:
+    def _advance_row(self, batch: str, row_id: str, holder: str) -> None:
         """Advance a row if it is due and free. Blocks."""
         engine = self._engines.get(batch)
-        holder = f"{self._holder}/{threading.get_ident()}"
         held = (
             None if engine is None else self._store.claim_row(engine.batch, row_id, holder, LEASE)
         )
