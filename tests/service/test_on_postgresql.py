@@ -1,7 +1,8 @@
-"""What the service's suite asks of the store once more, on PostgreSQL, in two processes.
+"""What the service's suite asks of the store once more, on PostgreSQL.
 
 A test comes here for what it has the database do. Those that never reach it, or are refused before
-it in each of their rows, show the same on SQLite.
+it in each of their rows, show the same on SQLite; and what runs at four processes on one PostgreSQL
+(`four_processes`) is not run on another one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from service.four_processes import NOT_WITH_FOUR, WITH_FOUR
 from service.on_another_store import run_files
 
 HERE = Path(__file__).parent
@@ -23,6 +25,7 @@ _BEFORE = "each row is refused before the store, after the same statements as an
 LEFT_OUT: Mapping[str, str] = {
     "test_on_postgresql.py": "is this",
     "test_own_service.py": "has servers of its own, on both stores",
+    "test_with_four_processes.py": "starts a server of its own, on PostgreSQL",
     "test_schemathesis.py": "test_own_service.py has it on both stores",
     "test_independent_client.py": "test_own_service.py has its cases on both stores",
     "test_mutants.py": _SQLITE,
@@ -62,9 +65,15 @@ LEFT_OUT: Mapping[str, str] = {
 """
 
 
-FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name not in LEFT_OUT)
-PARTS = 2
-"""Each has a PostgreSQL of its own: files that share one do not make one each."""
+FILES = sorted(
+    file.name for file in HERE.glob("test_*.py") if file.name not in {*LEFT_OUT, *WITH_FOUR}
+)
+TESTS = sorted(
+    name
+    for name in NOT_WITH_FOUR
+    if "::" in name and not {name, name.partition("[")[0]} & set(LEFT_OUT)
+)
+"""What four processes cannot run, of the files that they run."""
 
 
 def test_what_is_left_out_is_there() -> None:
@@ -75,7 +84,6 @@ def test_what_is_left_out_is_there() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_the_suite(part: int) -> None:
+def test_the_suite() -> None:
     left_out = [f"--deselect=tests/service/{name}" for name in LEFT_OUT if "::" in name]
-    run_files("postgresql", FILES[part::PARTS], *left_out)
+    run_files("postgresql", [*FILES, *TESTS], *left_out)

@@ -39,7 +39,7 @@ def run_and_count(machine: type[Machine], chosen: settings) -> int:
 
 def test_every_answer_is_the_models(pytestconfig: pytest.Config) -> None:
     # Each run on PostgreSQL makes a database, and what is decided is the same.
-    runs = 60 if pytestconfig.getoption("--store") == "sqlite" else 20
+    runs = 60 if pytestconfig.getoption("--store") == "sqlite" else 10
     assert run_and_count(Machine, short(SHRUNK, runs, 50)) > runs * 10
 
 
