@@ -43,7 +43,7 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["one process", "four processes", "four on PostgreSQL"])
+@pytest.fixture(scope="module", params=["one process", "four on PostgreSQL"])
 def how(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

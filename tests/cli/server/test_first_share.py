@@ -61,13 +61,6 @@ def server(place: Path) -> Iterator[Terminal]:
 
 
 @contextmanager
-def four_processes(place: Path) -> Iterator[Terminal]:
-    own = make_own_service(place / "service")
-    with own.running("--workers", "4"):
-        yield own.client(place / "client")
-
-
-@contextmanager
 def two_machines_on_postgresql(place: Path) -> Iterator[Terminal]:
     """The client's calls go to one, and the people's to the other."""
     with run_postgres() as database:
@@ -79,7 +72,7 @@ def two_machines_on_postgresql(place: Path) -> Iterator[Terminal]:
             yield client
 
 
-@pytest.mark.parametrize("service", [rehearsal, server, four_processes, two_machines_on_postgresql])
+@pytest.mark.parametrize("service", [rehearsal, server, two_machines_on_postgresql])
 def test_a_clients_day_is_the_same_script(
     tmp_path: Path, service: Callable[[Path], AbstractContextManager[Terminal]]
 ) -> None:

@@ -160,7 +160,9 @@ backend replicas
 
 @dataclass
 class Load:
-    """Creates, one after the other on kept connections, in some threads."""
+    """Creates, one after the other on kept connections, in some threads: a hundred a second in all,
+    for as many as two cores can do would only be waited for.
+    """
 
     own: OwnService
     codes: list[str] = field(default_factory=list)
@@ -170,7 +172,7 @@ class Load:
     def create(self) -> None:
         headers = {"authorization": f"Bearer {find_credential(self.own)}"}
         with httpx.Client(headers=headers, trust_env=False, timeout=PATIENCE) as client:
-            while not self.is_over.is_set():
+            while not self.is_over.wait(0.03):
                 try:
                     answer = client.post(
                         f"{self.own.public_url}/v1/shares",

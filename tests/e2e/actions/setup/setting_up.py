@@ -22,6 +22,10 @@ PROGRAMS = (
 )
 """Everything that setup.sh starts beside Python and uv."""
 
+QUICK = """#!/bin/sh
+for word; do shift; [ "$word" = --compile-bytecode ] || set -- "$@" "$word"; done
+exec '{}' "$@"
+"""
 OLD = "import sys; sys.version_info = (3, 9, 18); exec(sys.argv.pop(1))"
 
 
@@ -123,8 +127,14 @@ class SetUp:
 
 
 def own_tool(tools: Path, tool: str) -> None:
-    """Put `uv`, or a Python of that name, into the PATH; `old:NAME` is a Python that is too old."""
-    name = tool.removeprefix("old:")
+    """Put `uv`, or a Python of that name, into the PATH; `old:NAME` is one that is too old, and
+    `quick:uv` compiles nothing, which takes longer than all else.
+    """
+    name = tool.removeprefix("old:").removeprefix("quick:")
+    if tool == "quick:uv":
+        (tools / name).write_text(QUICK.format(program("uv")))
+        (tools / name).chmod(0o755)
+        return
     if name == "uv":
         (tools / name).symlink_to(program("uv"))
         return

@@ -90,7 +90,7 @@ def test_a_lock_that_has_fallen_behind_is_seen() -> None:
 def test_what_is_installed_with_every_extra_has_all_that_it_needs(
     set_up: Callable[..., SetUp], checkout: Path
 ) -> None:
-    job = set_up("uv", "python3", checkout=checkout)
+    job = set_up("quick:uv", "python3", checkout=checkout)
     done = job(",".join(LOCK.extras()), "uv")
     command = [program("uv"), "pip", "check", "--python", done.executable.with_name("python")]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -69,7 +69,7 @@ def test_other_extras_installers_pythons_and_checkouts_have_other_places(
 
 
 def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
-    job = set_up("uv", "python3")
+    job = set_up("quick:uv", "python3")
     started = [
         job.start(installer="uv", GITHUB_OUTPUT=str(job.home / f"output{n}")) for n in range(2)
     ]
@@ -84,7 +84,7 @@ def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
 
 
 def test_a_place_that_is_gone_is_made_again(set_up: Make) -> None:
-    job = set_up("uv", "python3")
+    job = set_up("quick:uv", "python3")
     executable = job().executable
     shutil.rmtree(executable.resolve().parents[2])
     assert job().executable == executable
@@ -92,7 +92,7 @@ def test_a_place_that_is_gone_is_made_again(set_up: Make) -> None:
 
 
 def test_files_of_the_workspace_choose_nothing(set_up: Make) -> None:
-    job = set_up("uv", "python3")
+    job = set_up("quick:uv", "python3")
     (job.work / "uv.toml").write_text(
         'no-index = true\nfind-links = ["/nowhere"]\ncache-dir = "evil"\n'
     )
@@ -113,7 +113,7 @@ def test_the_checkout_and_the_home_may_be_read_only(
             (shutil.copytree if source.is_dir() else shutil.copy)(source, sealed / part)
         (sealed / "home").mkdir()
         make_read_only(sealed)
-        job = set_up("uv", "python3", checkout=sealed)
+        job = set_up("quick:uv", "python3", checkout=sealed)
         assert said(job(installer=installer, HOME=str(sealed / "home")).executable) == VERSION
 
 
@@ -129,7 +129,7 @@ def test_without_a_python_uv_finds_or_fetches_one(set_up: Make) -> None:
 
 
 def test_a_python_that_is_too_old_is_passed_over(set_up: Make) -> None:
-    job = set_up("uv", "old:python3.13", "old:python3", "python")
+    job = set_up("quick:uv", "old:python3.13", "old:python3", "python")
     assert said(job().executable) == VERSION
 
 
