@@ -1,16 +1,19 @@
-"""A process of its own at a store: says that it is ready, waits for a line, does what its
-arguments say in as many threads as they say, each with the next of the codes, and prints what came
-of each as JSON.
+"""Processes at a store, forked from one that has imported all they need: once all are ready, each
+does what the arguments say in as many threads as they say, each with the next of the codes; what
+came of all is printed as JSON.
 
-    python racing.py ADDRESS WHAT "CODE ..." THREADS
+    python racing.py ADDRESS WHAT "CODE ..." THREADS PROCESSES
 """
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
+import os
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,16 +107,37 @@ WHAT: dict[str, Callable[[World, str], object]] = {
 }
 
 
-def main(address: str, what: str, code: str, threads: str) -> None:
+def race(address: str, what: str, code: str, threads: int, line: socket.socket) -> None:
+    """Say that this process is ready, wait, race, and tell what came of it."""
     world = World(address)
-    if what == "held":
-        held(world, code)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    with ThreadPoolExecutor(int(threads)) as pool:
-        codes = itertools.islice(itertools.cycle(code.split()), int(threads))
+    line.sendall(b"r")
+    line.recv(1)
+    with ThreadPoolExecutor(threads) as pool:
+        codes = itertools.islice(itertools.cycle(code.split()), threads)
         done = list(pool.map(lambda each: WHAT[what](world, each), codes))
     world.store.close()
+    line.sendall(json.dumps(done).encode())
+
+
+def main(address: str, what: str, code: str, threads: str, processes: str) -> None:
+    if what == "held":
+        held(World(address), code)
+    if address.startswith("postgresql:"):
+        importlib.import_module("sealpipe_service.database.postgresql")  # once, for all of them
+    lines: list[socket.socket] = []
+    for _ in range(int(processes)):
+        ours, theirs = socket.socketpair()
+        if not os.fork():
+            race(address, what, code, int(threads), theirs)
+            return
+        theirs.close()
+        lines.append(ours)
+    for each in lines:
+        assert each.recv(1) == b"r"
+    for each in lines:
+        each.sendall(b"g")
+    done = [result for each in lines for result in json.loads(each.makefile().read())]
+    assert not any(os.wait()[1] for _ in lines)
     print(json.dumps(done))
 
 
