@@ -7,10 +7,13 @@ version, which kills its own process at a moment that is named in its environmen
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +24,6 @@ from sealpipe_service.database.access import SchemaError
 from sealpipe_service.database.opening import check, open_database, read_version
 from service.database.stores import World, run_text
 from support.clusters import Cluster
-from support.commands import SEALPIPE
 
 NEXT = "0002"
 BEFORE_THE_END = ("begun", "a table", "a column", "a row", "an index", "committing")
@@ -91,21 +93,59 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return address
 
 
-def run(release: Path, address: str, name: str, killed_at: str = "") -> tuple[int, str]:
+FORKING = """
+import importlib
+import json
+import os
+import sys
+
+for name in ("sealpipe.cli.server.database", "sealpipe_service.database.migrating", "psycopg"):
+    importlib.import_module(name)
+from sealpipe.__main__ import main
+
+for line in sys.stdin:
+    sys.argv[1:], environ = json.loads(line)
+    reading, writing = os.pipe()
+    command = os.fork()
+    if not command:
+        os.dup2(writing, 2)
+        os.environ.update(environ)
+        main()
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as told:
+        said = told.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+    print(json.dumps([code, said]), flush=True)
+"""
+"""Commands of the next release, forked from a process that has imported what they need."""
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def run(release: Path) -> Iterator[Run]:
     """Run a `sealpipe server database` command of the next release: its code, and what it said."""
-    environ = {**os.environ, "PYTHONPATH": str(release), "KILLED_AT": killed_at}
-    done = subprocess.run(
-        [*SEALPIPE, "server", "database", name, "--database", "env:DBURL"],
-        env={**environ, "DBURL": address},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.returncode, done.stderr
+    words = [sys.executable, "-c", FORKING]
+    environ = {**os.environ, "PYTHONPATH": str(release)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=environ) as forking:
+
+        def run(address: str, name: str, killed_at: str = "") -> tuple[int, str]:
+            assert forking.stdin is not None
+            assert forking.stdout is not None
+            command = ["server", "database", name, "--database", "env:DBURL"]
+            told = json.dumps([command, {"DBURL": address, "KILLED_AT": killed_at}])
+            print(told, file=forking.stdin, flush=True)
+            code, said = json.loads(forking.stdout.readline())
+            return code, said
+
+        yield run
+        assert forking.stdin is not None
+        forking.stdin.close()
 
 
-def test_a_killed_upgrade_leaves_the_old_tables_or_the_new_ones(made: str, release: Path) -> None:
+def test_a_killed_upgrade_leaves_the_old_tables_or_the_new_ones(made: str, run: Run) -> None:
     place = made.removeprefix("sqlite:///")
     world = World(place)
     kept, ended = world.share(access_counts_left=2), world.share()
@@ -126,20 +166,20 @@ def test_a_killed_upgrade_leaves_the_old_tables_or_the_new_ones(made: str, relea
     number = world.request_row(request)["number"]
     world.store.close()
     for moment in BEFORE_THE_END:
-        assert run(release, made, "upgrade", moment)[0] == KILLED, moment
+        assert run(made, "upgrade", moment)[0] == KILLED, moment
         assert read_version(made) == versions.VERSION, moment
         check(made)  # this release goes on
         assert is_whole()
         with pytest.raises(Exception, match="later"):
             run_text(place, "SELECT * FROM later")
-    code, said = run(release, made, "check")
+    code, said = run(made, "check")
     assert (code, "run `sealpipe server database upgrade`" in said) == (2, True), said
-    assert run(release, made, "upgrade", "committed")[0] == KILLED
+    assert run(made, "upgrade", "committed")[0] == KILLED
     assert read_version(made) == NEXT, "it was completed, and what is committed stays"
     with pytest.raises(SchemaError, match=f"knows only {versions.VERSION}"):
         check(made)
     for name in ("check", "upgrade"):
-        assert run(release, made, name)[0] == 0
+        assert run(made, name)[0] == 0
     run_text(place, "INSERT INTO later SELECT added FROM shares WHERE added IS NOT NULL")
     if made.startswith("postgresql:"):  # a process of this release that was started before
         store = open_database(made, is_checked=True)
