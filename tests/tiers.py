@@ -203,6 +203,7 @@ FIRST: Final = (
     "tests/service/test_on_postgresql.py",
     "tests/service/test_own_service.py",
     "tests/service/test_state_machine.py",
+    "tests/service/test_with_four_processes.py",
     "tests/unit/batch/test_races.py",
     "tests/unit/core/test_state_kills.py",
     "tests/unit/registry/test_example_plugin.py",
