@@ -544,7 +544,7 @@ STATEMENTS: Mapping[str, str] = {
         "IS NULL AND shares.expires <= clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock) LIMIT 1000 OFFSET 0) AND "
         "shares.ended_at IS NULL RETURNING space, owner, short_code, notify_on, "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS now"
+        "ended_at AS now"
     ),
     "sweep_requests": (
         "UPDATE requests SET ended_at=requests.expires, ended_by='time' WHERE "

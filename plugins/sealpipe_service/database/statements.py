@@ -559,7 +559,8 @@ def _sweeping() -> Mapping[str, Statement]:
         some = select(table.c.number).where(_is_due(table)).limit(fixed(PER_SWEEP)).offset(fixed(0))
         returned: Sequence[Any] = [table.c.space]
         if table is shares:
-            told = (shares.c.owner, shares.c.short_code, shares.c.notify_on, NOW.label("now"))
+            at = shares.c.ended_at.label("now")
+            told = (shares.c.owner, shares.c.short_code, shares.c.notify_on, at)
             returned = [shares.c.space, *told]
         found[f"sweep_{table.name}"] = Statement(
             update(table)
