@@ -26,10 +26,18 @@ class Caller:
 
 
 _HERE = ipaddress.IPv4Address("127.0.0.1")
+_CALLER = "sealpipe.caller"
 
 
 def find_caller(scope: Scope, proxies: Sequence[Network]) -> Caller:
-    """Return who calls, behind proxies of these networks or not."""
+    """Return who calls, behind proxies of these networks or not: found once for a scope."""
+    if _CALLER not in scope:
+        scope[_CALLER] = _find_caller(scope, proxies)
+    caller: Caller = scope[_CALLER]
+    return caller
+
+
+def _find_caller(scope: Scope, proxies: Sequence[Network]) -> Caller:
     peer = read_address(scope["client"][0]) if scope["client"] else None
     is_proxy = peer is None or is_inside(peer, proxies)
     named = [

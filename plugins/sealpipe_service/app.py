@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from email.utils import format_datetime
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -115,7 +116,7 @@ class _Application:
             await self._finish(response)(scope, receive, send)
 
     def _finish(self, response: StarletteResponse) -> StarletteResponse:
-        response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
+        response.raw_headers.append((b"date", _format_date(int(self._service.clock.timestamp()))))
         return response
 
     async def _read(self, body: _Body, http_request: HttpRequest) -> bytes | None:
@@ -182,6 +183,11 @@ class _Application:
             shown = pages.Shown(service.tag, service.field_types, service.is_rehearsal, end)
             return pages.page(page, shown)
         return await run_handler(find_handler(http_request), service, http_request)
+
+
+@lru_cache(1)
+def _format_date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
 
 
 S = TypeVar("S", bound=Service)

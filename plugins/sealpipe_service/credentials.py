@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .database.access import Row
 from .plans import ORGANIZATION
@@ -118,7 +119,12 @@ def secret_matches(key: Row | None, sent_hash: str) -> bool:
 def key_from(row: Row) -> Key:
     """Return a key from its row."""
     columns = {name: row[name] for name in Key.__dataclass_fields__}
-    return Key(**{**columns, "scopes": frozenset(json.loads(columns["scopes"]))})
+    return Key(**{**columns, "scopes": _read_scopes(columns["scopes"])})
+
+
+@lru_cache(1024)
+def _read_scopes(text: str) -> frozenset[str]:
+    return frozenset(json.loads(text))
 
 
 def columns_of(key: Key) -> dict[str, object]:

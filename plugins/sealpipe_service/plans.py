@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .database.access import Row
@@ -104,12 +104,13 @@ def account_from(name: str, row: Row | None, prefix: str = "") -> Account:
     """Return an account from its row, whose columns may have a prefix; the default without one."""
     if row is None or row[f"{prefix}plan"] is None:
         return default_account(name)
-    return Account(
-        name=name,
-        plan=row[f"{prefix}plan"],
-        numbers=json.loads(row[f"{prefix}numbers"]),
-        **{each: bool(row[f"{prefix}{each}"]) for each in SWITCHES},
-    )
+    switches = (bool(row[f"{prefix}{each}"]) for each in SWITCHES)
+    return _make_account(name, row[f"{prefix}plan"], row[f"{prefix}numbers"], *switches)
+
+
+@lru_cache(1024)
+def _make_account(name: str, plan: str, numbers: str, *switches: bool) -> Account:
+    return Account(name, plan, json.loads(numbers), *switches)
 
 
 def columns_of(account: Account) -> dict[str, object]:
