@@ -8,7 +8,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from .access import UnavailableError
@@ -32,14 +32,13 @@ class Claims:
     @contextmanager
     def hold(self, *numbers: int) -> Iterator[Sequence[bool]]:
         """Hold those of some locks that are free; gives which were. Raises UnavailableError."""
-        places = [number % _PLACES for number in numbers]
-        were_free = [self._take(place) for place in places]
-        try:
+        with ExitStack() as held:
+            were_free = []
+            for place in (number % _PLACES for number in numbers):
+                were_free.append(self._take(place))
+                if were_free[-1]:
+                    held.callback(self._release, place)
             yield were_free
-        finally:
-            for place, was_free in zip(places, were_free, strict=True):
-                if was_free:
-                    self._release(place)
 
     def _take(self, place: int) -> bool:
         with self._turns:
@@ -52,6 +51,8 @@ class Claims:
                     fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
                 except (BlockingIOError, PermissionError):  # as systems call it
                     return False
+                except OSError as error:  # a file system without locks, or too many
+                    raise _explain(error) from error
             self._held.add(place)
             return True
 
@@ -82,5 +83,9 @@ def _open(database: Path) -> int:
             owner = database.stat()
             os.fchown(file, owner.st_uid, owner.st_gid)
     except OSError as error:
-        raise UnavailableError(f"the SQLite file's claims: {error.strerror}") from error
+        raise _explain(error) from error
     return file
+
+
+def _explain(error: OSError) -> UnavailableError:
+    return UnavailableError(f"the SQLite file's claims: {error.strerror}")

@@ -168,7 +168,8 @@ def _ask(connection: pq.abc.PGconn, message: bytes) -> PQGen[list[pq.abc.PGresul
 
 
 def _read(transformer: AnyTransformer, result: pq.abc.PGresult) -> Answer:
-    names = [str(result.fname(at), "utf-8") for at in range(result.nfields)]  # type: ignore[arg-type]
+    fields = map(result.fname, range(result.nfields))
+    names = [name.decode() for name in fields if name is not None]
     transformer.set_pgresult(result)
     rows = transformer.load_rows(0, result.ntuples, lambda row: dict(zip(names, row, strict=True)))
     return Answer(rows, result.command_tuples or 0, result.command_status)
