@@ -105,13 +105,9 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
     )
 
 
-def hash_secret(auth_secret: str) -> str:
-    """Return the SHA-256 (hex) of an auth secret as it was sent."""
-    return hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def secret_matches(key: Row | None, sent_hash: str) -> bool:
-    """Return whether the hash of a secret is the key's. Takes constant time, even for no key."""
+def secret_matches(key: Row | None, auth_secret: str) -> bool:
+    """Return whether an auth secret is the key's. Takes constant time, even for an unknown key."""
+    sent_hash = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
     known_hash = _DUMMY_HASH if key is None else key["auth_sha256"]
     return hmac.compare_digest(sent_hash, known_hash) and key is not None
 

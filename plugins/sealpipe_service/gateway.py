@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from . import extended, mcp, requests, shares
 from .context import Call, Handler, HttpRequest, Service
-from .credentials import PresentedCredential, hash_secret, key_from, parse_bearer, secret_matches
+from .credentials import PresentedCredential, key_from, parse_bearer, secret_matches
 from .journal import Note
 from .plans import account_from
 from .responses import RefusalError, Response, refuse, refuse_at_gateway
@@ -112,9 +112,8 @@ def _read_credential(service: Service, http_request: HttpRequest) -> PresentedCr
 def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     """Check the credential on every call, so that a revocation takes effect on the next one."""
     credential = _read_credential(service, http_request)
-    sent_hash = hash_secret(credential.auth_secret)
-    row = service.store.caller(credential.key_id, sent_hash)
-    matches = secret_matches(row, sent_hash)
+    row = service.store.caller(credential.key_id)
+    matches = secret_matches(row, credential.auth_secret)
     if row is None or not matches:  # before anything that only a key which exists would cost
         refuse_at_gateway("not_usable")
     key = key_from(row)

@@ -140,12 +140,9 @@ class Store:
 
     # -- keys
 
-    def caller(self, key_id: str, auth_sha256: str) -> Row | None:
-        """Return a key, revoked or not, with the plan that calls see (`account_...`) and `now`.
-
-        None unless this is the hash (hex) of its secret.
-        """
-        return self._database.find_one("caller", key=key_id, auth=auth_sha256)
+    def caller(self, key_id: str) -> Row | None:
+        """Return a key, revoked or not, with the plan that calls see (`account_...`) and `now`."""
+        return self._database.find_one("caller", key=key_id)
 
     def use(self, key_id: str, now: float, last_used_at: float | None) -> None:
         """Record that a key was used, once a minute."""

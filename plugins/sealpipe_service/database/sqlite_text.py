@@ -210,7 +210,7 @@ STATEMENTS: Mapping[str, str] = {
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 90.0) "
         "THEN version.number END), min(version.number)) AS coalesce_1 FROM "
         "accounts AS version WHERE version.name = keys.space) WHERE keys.key_id = "
-        ":key AND keys.auth_sha256 = :auth"
+        ":key"
     ),
     "key": (
         "SELECT keys.number, keys.key_id, keys.account, keys.organization, "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from service.database.stores import HOUR, PLAN, World, digest
+from service.database.stores import HOUR, PLAN, World
 
 DAY = 24 * HOUR
 
 
 def plan_of(world: World) -> object:
-    caller = world.store.caller("k" * 16, digest("k"))
+    caller = world.store.caller("k" * 16)
     assert caller is not None
     return caller["account_plan"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpipe_service.database import postgresql, sqlite, sqlite_text
-from service.database.stores import World, digest, run_text
+from service.database.stores import World, run_text
 
 KEY = "k" * 16
 Cost = tuple[int, int, int]
@@ -95,7 +95,7 @@ def call(world: World, then: Callable[[], object]) -> Callable[[], object]:
     world.store.now()  # who connects first asks which functions there are
 
     def handle() -> None:
-        world.store.caller(KEY, digest("k"))
+        world.store.caller(KEY)
         world.store.take(KEY, 600, world.clock.now)
         then()
 
