@@ -97,6 +97,6 @@ def test_every_list_is_that_of_a_sweep() -> None:
     batches |= {
         f"batch of {kind}, {story}" for kind in KINDS for story in ("creating", "reminding")
     }
-    batches |= {"batch of requests, collecting", "batch, news"}
+    batches |= {f"batch of requests, collecting{how}" for how in ("", " by hand")} | {"batch, news"}
     titles = batches | shares | requests | sent | collected
     assert {path.name for path in reached.LISTS.iterdir()} == set(map(name_list, titles))
