@@ -7,7 +7,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -30,15 +30,19 @@ class Claims:
         self._turns = threading.Lock()
 
     @contextmanager
-    def hold(self, *numbers: int) -> Iterator[Sequence[bool]]:
-        """Hold those of some locks that are free; gives which were. Raises UnavailableError."""
-        with ExitStack() as held:
-            were_free = []
+    def hold(self, *numbers: int) -> Iterator[int]:
+        """Hold locks up to the first that is not free, and free the last of them first.
+
+        Gives how many are held. Raises UnavailableError.
+        """
+        with ExitStack() as stack:
+            held = 0
             for place in (number % _PLACES for number in numbers):
-                were_free.append(self._take(place))
-                if were_free[-1]:
-                    held.callback(self._release, place)
-            yield were_free
+                if not self._take(place):
+                    break
+                stack.callback(self._release, place)
+                held += 1
+            yield held
 
     def _take(self, place: int) -> bool:
         with self._turns:

@@ -87,9 +87,10 @@ _WRITE_QUICKLY = (
     f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_LIMITS}; "
     "SET LOCAL synchronous_commit = off"
 ).encode()
+# The second lock only with the first: whoever is refused keeps it from nobody.
 _CLAIM = (
-    b"SELECT pg_try_advisory_xact_lock(%(with_body)s) AS is_only, "
-    b"pg_try_advisory_xact_lock(%(any_body)s) AS is_only_body"
+    b"SELECT is_only, CASE WHEN is_only THEN pg_try_advisory_xact_lock(%(any_body)s) END AS is_all "
+    b"FROM (SELECT pg_try_advisory_xact_lock(%(with_body)s) AS is_only) AS first"
 )
 # A message alone is a transaction.
 _LOOK = b"SET LOCAL statement_timeout = '4s'"
@@ -395,12 +396,14 @@ class Postgresql:
                 "any_body": number_of("create", key_id, name),
             }
             # After the locks, and in a statement of its own, so that it sees what was done before.
-            replay = self._texts["replay"], {"key": key_id, "under": name}
-            locks, found = transaction.send((_CLAIM, numbers), replay)
+            look = self._texts["replay"], {"key": key_id, "under": name}
+            locks, found = transaction.send((_CLAIM, numbers), look)
             (had,) = locks.rows
-            if not all(had.values()):
+            replay = found.rows[0] if found.rows else None
+            # The end of a transaction frees one lock before the other, after what it did is seen.
+            if not had["is_all"] and not (had["is_only"] and replay):
                 raise InFlightError(same_body=not had["is_only"])
-            yield _Claim(transaction, found.rows[0] if found.rows else None)
+            yield _Claim(transaction, replay)
 
     def version(self) -> str | None:
         """Return the version of the tables; None if there are none."""

@@ -233,9 +233,9 @@ class Sqlite:
         """
         with_body = number_of("create", key_id, name, body_mac)
         any_body = number_of("create", key_id, name)
-        with self._claims.hold(with_body, any_body) as (is_only, is_only_body):
-            if not (is_only and is_only_body):
-                raise InFlightError(same_body=not is_only)
+        with self._claims.hold(with_body, any_body) as held:
+            if held < 2:
+                raise InFlightError(same_body=held == 0)
             # After the locks, so that it sees what was done before.
             yield _Claim(self, self.find_one("replay", key=key_id, under=name))
 

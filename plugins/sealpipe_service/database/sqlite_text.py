@@ -108,6 +108,10 @@ SCHEMA: tuple[str, ...] = (
         "CREATE INDEX deliveries_leased ON deliveries (webhook) WHERE "
         "leased_until IS NOT NULL"
     ),
+    (
+        "CREATE INDEX deliveries_waiting ON deliveries (webhook) WHERE due IS NOT "
+        "NULL"
+    ),
     "CREATE INDEX keys_of ON keys (space)",
     (
         "CREATE INDEX requests_due ON requests (space, expires) WHERE ended_at IS "

@@ -276,5 +276,6 @@ Index(
     sqlite_where=_waiting,
     postgresql_where=_waiting,
 )
+Index("deliveries_waiting", deliveries.c.webhook, sqlite_where=_waiting, postgresql_where=_waiting)
 _leased = deliveries.c.leased_until.is_not(None)
 Index("deliveries_leased", deliveries.c.webhook, sqlite_where=_leased, postgresql_where=_leased)

@@ -8,11 +8,14 @@ import signal
 import time
 from collections import Counter
 
+import psycopg
 import pytest
 
-from sealpipe_service.database.access import InFlightError
+from sealpipe_service.database.access import InFlightError, number_of
+from sealpipe_service.database.decisions import OtherBodyError
 from service.database.processes import race, start
 from service.database.stores import HOUR, NOON, VERIFIER, World, digest, run_text
+from support.clusters import Cluster
 
 
 def test_fifty_readers_of_a_share_of_one_view_are_one(address: str, shared: World) -> None:
@@ -97,6 +100,21 @@ def test_all_processes_have_the_time_that_a_rehearsal_sets(address: str, shared:
     run_text(address, "UPDATE clock SET offset_seconds = 3601")
     assert shared.store.now() == NOON + 3601
     assert race(address, "opened", code, 1) == ["time"] * 4
+
+
+def test_what_a_create_has_committed_is_replayed_before_all_its_locks_are_free(
+    cluster: Cluster,
+) -> None:
+    address = cluster.address()
+    world = World(address)
+    code = world.share("key")
+    with psycopg.connect(address) as ending:
+        any_body = number_of("create", "k" * 16, "key")
+        ending.execute("SELECT pg_advisory_xact_lock(%s)", [any_body])
+        assert world.share("key") == code
+        with pytest.raises(OtherBodyError), world.store.claim("k" * 16, "key", digest("other")):
+            pass
+    world.store.close()
 
 
 def test_a_killed_process_holds_its_key_no_longer(address: str, shared: World) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from sealpipe_service.database import opening, sqlite
 from sealpipe_service.database.access import UnavailableError
+from sealpipe_service.database.claims import Claims
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 from service.database.processes import start
@@ -45,6 +46,19 @@ def test_claims_are_locks_of_one_empty_file_which_stays_its_owners_alone(file: P
     claims = file.with_name("service.db-claims")
     assert (claims.stat().st_size, claims.stat().st_mode & 0o777) == (0, 0o600)
     assert sorted(file.parent.iterdir()) == [file, claims]
+
+
+def test_who_is_refused_one_claim_holds_no_other(file: Path) -> None:
+    """Else a third call could not tell the same create from one with another body."""
+    file.touch()
+    claims = Claims(file)
+    with claims.hold(5), claims.hold(5, 6) as held:
+        assert held == 0
+        with claims.hold(6, 5) as other:
+            assert other == 1
+    with claims.hold(5, 6) as held:
+        assert held == 2
+    claims.close()
 
 
 def test_a_create_is_replayed_also_where_the_file_was_in_use_at_its_end(

@@ -104,6 +104,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("leased_until IS NOT NULL"),
         postgresql_where=sa.text("leased_until IS NOT NULL"),
     )
+    op.create_index(
+        "deliveries_waiting",
+        "deliveries",
+        ["webhook"],
+        unique=False,
+        sqlite_where=sa.text("due IS NOT NULL"),
+        postgresql_where=sa.text("due IS NOT NULL"),
+    )
     op.create_table(
         "idempotency",
         sa.Column("key_id", sa.Text(), nullable=False),
