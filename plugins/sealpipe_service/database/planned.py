@@ -2,14 +2,15 @@
 behind a pooler, where nothing can be prepared. Planning costs more than most of these do.
 
 They are made with the tables. A name has a hash of the body, so that programs before and after an
-upgrade find their own; who finds none runs the statement as it is.
+upgrade find their own; who finds none runs the statement as it is. Only those of the tables' owner
+count, and a call says their schema and each type: what others make under a name is never meant.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,16 +25,30 @@ PLANNED: Final = (
 )
 """The statements that calls are made of."""
 DIALECT: Final = postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
+KNOWN: Final = (
+    "SELECT proname, pronamespace::regnamespace::text AS schema FROM pg_proc "
+    "JOIN pg_class ON pg_class.oid = to_regclass('shares') AND relnamespace = pronamespace "
+    "WHERE proname ^@ 'sealpipe_' GROUP BY proname, pronamespace "
+    "HAVING bool_and(proowner = relowner AND has_function_privilege(pg_proc.oid, 'EXECUTE'))"
+)
+"""Finds the functions that a database has, and their schema as a statement has it. A name that
+somebody else has used too is left out: its calls could become ambiguous.
+"""
 _VALUE = re.compile(r"%\((\w+)\)s")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function: its name, the statement that makes it, and the one that calls it."""
+    """A function: its name, the statement that makes it, and the parts of one that calls it."""
 
     name: str
     definition: str
-    call: bytes
+    begin: str
+    values: str
+
+    def call(self, schema: str) -> bytes:
+        """Return the statement that calls it in a schema."""
+        return f"{self.begin} {schema.replace('%', '%%')}.{self.name}({self.values})".encode()
 
 
 def make_function(name: str, statement: Statement) -> Function:
@@ -53,11 +68,11 @@ def make_function(name: str, statement: Statement) -> Function:
         f"$$\n#variable_conflict use_column\nBEGIN {run}; END $$"
     )
     full_name = f"sealpipe_{name}_{hashlib.sha256(rest.encode()).hexdigest()[:8]}"
-    call = f"{full_name}({', '.join(f'%({each})s' for each in values)})"
     return Function(
         full_name,
         f"CREATE OR REPLACE FUNCTION {full_name}{rest}",
-        f"SELECT {'* FROM ' if returned else ''}{call}".encode(),  # noqa: S608  # our own names
+        "SELECT * FROM" if returned else "SELECT",
+        ", ".join(f"%({each})s::{type_}" for each, type_ in zip(values, types, strict=True)),
     )
 
 
@@ -67,6 +82,11 @@ def make_functions() -> Mapping[str, Function]:
     return {name: make_function(name, statements[name]) for name in PLANNED}
 
 
-def find_calls(functions: Mapping[str, Function], known: Sequence[str]) -> Mapping[str, bytes]:
-    """Return how the functions that a database has are called, by their statements' names."""
-    return {name: each.call for name, each in functions.items() if each.name in known}
+def find_calls(functions: Mapping[str, Function], known: Mapping[str, str]) -> Mapping[str, bytes]:
+    """Return how the functions that a database has are called, by their statements' names.
+
+    `known` has the schema of each, by its own name.
+    """
+    return {
+        name: each.call(known[each.name]) for name, each in functions.items() if each.name in known
+    }

@@ -42,7 +42,7 @@ from .access import (
     number_of,
 )
 from .compiling import compile_statements
-from .planned import find_calls, make_functions
+from .planned import KNOWN, find_calls, make_functions
 from .pool import Pool
 from .statements import make
 
@@ -64,10 +64,6 @@ STATEMENTS: Final[Mapping[str, bytes]] = {
 }
 
 _FUNCTIONS: Final = make_functions()
-_KNOWN: Final = (
-    b"SELECT proname FROM pg_proc WHERE proname ^@ 'sealpipe_' AND pg_function_is_visible(oid) "
-    b"AND has_function_privilege(oid, 'EXECUTE')"
-)
 
 _CONNECTION: Final[Mapping[str, Any]] = {
     "application_name": "sealpipe server",
@@ -107,6 +103,10 @@ other, no room, locks, a server that stops.
 Bound = tuple[bytes, Mapping[str, object] | None]
 """A statement's text, with the values that belong into it."""
 _Values = Mapping[str, Any]
+
+
+class _FunctionError(UnavailableError):
+    """A function that the database had is gone, or not the only one that is meant."""
 
 
 @dataclass(frozen=True)
@@ -325,9 +325,9 @@ class Postgresql:
             connection.adapters.register_dumper(bool, _TruthDumper)
             connection.adapters.register_loader("text", _TextLoader)
             if self._texts is STATEMENTS:
-                (known,) = connection.run([(_KNOWN, None)])
-                names = [row["proname"] for row in known.rows]
-                self._texts = {**STATEMENTS, **find_calls(_FUNCTIONS, names)}
+                (known,) = connection.run([(KNOWN.encode(), None)])
+                schemas = {row["proname"]: row["schema"] for row in known.rows}
+                self._texts = {**STATEMENTS, **find_calls(_FUNCTIONS, schemas)}
         except psycopg.Error as error:
             failure = explain_connecting(error, self.description)
         else:
@@ -340,6 +340,9 @@ class Postgresql:
         transaction = _Transaction(self._pool, self.description, begin, self._texts)
         try:
             yield transaction
+        except _FunctionError:
+            self._texts = STATEMENTS  # until somebody connects, and asks again
+            raise
         finally:
             transaction.end()
 
@@ -449,6 +452,8 @@ _REASONS: Final[Mapping[str, str]] = {
 def explain(error: psycopg.Error, where: str) -> DatabaseError:
     """Return an error of psycopg as ours: its text could hold the address or values."""
     state, kind = error.sqlstate, type(error).__name__.lstrip("_")
+    if isinstance(error, psycopg.errors.UndefinedFunction | psycopg.errors.AmbiguousFunction):
+        return _FunctionError(f"the {where} has other functions than before ({state})")
     passes = (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         if state is None

@@ -123,7 +123,7 @@ def test_postgresql_prepares_every_statement() -> None:
             connection.execute(each.definition.encode())
             values = values_of(texts[name])
             place = {value: f"${at}" for at, value in enumerate(values, 1)}
-            call = each.call.decode() % {value: place[value] for value in place}
+            call = each.call("public").decode() % {value: place[value] for value in place}
             connection.execute(f'PREPARE "call {name}" AS {call}'.encode())
             returned = returned_by(connection, name)
             assert not returned or returned_by(connection, f"call {name}") == returned
