@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from . import versions
 from .access import DatabaseError, SchemaError, UnavailableError, number_of
 from .opening import describe, file_of, read_version
-from .planned import make_functions
+from .planned import KNOWN, make_functions
 from .postgresql import explain, read_address
 from .sqlite import Sqlite
 
@@ -65,8 +65,10 @@ def migrate(address: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         if connection.dialect.name == "postgresql":
+            known = {row.proname for row in connection.exec_driver_sql(KNOWN)}
             for each in make_functions().values():
-                connection.exec_driver_sql(each.definition)
+                if each.name not in known:  # who finds all of them there needs no right to make any
+                    connection.exec_driver_sql(each.definition)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sealpipe_service.database import migrating
+from sealpipe_service.database import migrating, versions
 from sealpipe_service.database.postgresql import STATEMENTS
 from support.clusters import Cluster
 from support.parts import ROOT
@@ -69,6 +69,11 @@ def test_who_serves_may_do_nothing_else(serving: str, text: str) -> None:
 def test_who_serves_may_use_the_tables_that_an_upgrade_adds(serving: str) -> None:
     with psycopg.connect(serving) as connection:
         connection.execute("INSERT INTO of_a_later_version DEFAULT VALUES")
+
+
+def test_who_serves_may_upgrade_what_is_current(serving: str) -> None:
+    """As containers/server/compose.yaml does before each start."""
+    assert migrating.upgrade(serving) == (versions.VERSION, versions.VERSION)
 
 
 def test_postgresqls_log_has_no_values_once_the_page_is_followed(serving: str) -> None:
