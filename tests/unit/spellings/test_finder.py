@@ -307,10 +307,12 @@ def test_what_the_docs_say_is_not_found_is_not_found(value: str, text: str) -> N
     assert not Finder([value.encode()]).holds(text.encode())
 
 
-def test_fifty_secrets_are_searched_at_nineteen_megabytes_a_second(
+def test_fifty_secrets_are_searched_nearly_as_fast_as_one_expression(
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Of CPU time; the best of nine, for other work on the machine takes caches from the search."""
+    """Of CPU time, beside an expression that stops at the same signs: other work on the machine
+    takes caches from both.
+    """
     values = [
         base64.b64encode(hashlib.sha256(b"%d" % number).digest())[: 8 + number % 30]
         for number in range(50)
@@ -323,14 +325,23 @@ def test_fifty_secrets_are_searched_at_nineteen_megabytes_a_second(
         for number in range(20_000)
     ]
     log = b"".join(lines)
+    pieces = [log[at : at + 65536] for at in range(0, len(log), 65536)]
+    expression = re.compile(rb"[A-Za-z0-9+/]{8,}")
 
-    def measure() -> float:
+    def search() -> None:
         redactor = Redactor(Finder(values))
-        begun = time.thread_time()
-        shown = [redactor.feed(log[at : at + 65536]) for at in range(0, len(log), 65536)]
+        shown = [redactor.feed(piece) for piece in pieces]
         assert b"".join([*shown, redactor.finish()]) == log
-        return len(log) / 1e6 / (time.thread_time() - begun)
 
-    best = max(measure() for _ in range(9))
+    def measure(read: Callable[[], object]) -> float:
+        begun = time.thread_time()
+        read()
+        return time.thread_time() - begun
+
+    rounds = [
+        (measure(search), measure(lambda: [expression.findall(piece) for piece in pieces]))
+        for _ in range(9)
+    ]
+    best = len(log) / 1e6 / min(ours for ours, _ in rounds)
     record_property("figure", f"run's search: {best:.0f} MB a second of CPU time")
-    assert best >= 19
+    assert min(ours / theirs for ours, theirs in rounds) <= 3
