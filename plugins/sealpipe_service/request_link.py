@@ -159,12 +159,15 @@ BYTES_A_TIME = 1024 * 1024
 def _refuse_too_many(service: Service, code: str, http_request: HttpRequest) -> Response | None:
     if service.is_rehearsal:
         return None
-    takes = [(f"form {code}", FORMS_A_MINUTE)]
+    takes = [(f"form {code}", FORMS_A_MINUTE, 1)]
     if http_request.stranger is not None:
         name = f"form {sha256_hex(f'{code} {http_request.stranger}')}"  # no address is stored
         times = 1 + len(http_request.body) // BYTES_A_TIME
-        takes = [(name, FORMS_OF_ADDRESS)] * times + takes
-    waits = (service.store.take(*each, service.store.now()) for each in takes)
+        takes = [(name, FORMS_OF_ADDRESS, times), *takes]
+    waits = (
+        service.store.take(bucket, per_minute, service.store.now(), amount)
+        for bucket, per_minute, amount in takes
+    )
     wait = next(filter(None, waits), 0)
     if not wait:
         return None

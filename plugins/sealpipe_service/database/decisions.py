@@ -149,19 +149,21 @@ class Store:
         if last_used_at is None or not 0 <= now - last_used_at < LAST_USED_SECONDS:
             self._database.change_quickly("mark_used", key=key_id)
 
-    def take(self, key_id: str, per_minute: int, now: float) -> int:
-        """Take one call of a rate: of a key's, or of what else has a name.
+    def take(self, key_id: str, per_minute: int, now: float, amount: int = 1) -> int:
+        """Take calls of a rate, all of them or none: of a key's, or of what else has a name.
 
-        Return 0 if it is allowed, otherwise the seconds to wait, rounded up.
+        `amount` is at most what a bucket holds: `per_minute * BURST`. Return 0 if they are allowed,
+        otherwise the seconds to wait for all of them, rounded up.
         """
         rate = {"burst": float(per_minute * BURST), "per_second": per_minute / 60, "now": now}
-        if self._database.change_quickly("take", key=key_id, **rate) is not None:
+        taken = self._database.change_quickly("take", key=key_id, amount=float(amount), **rate)
+        if taken is not None:
             return 0
         with self._database.write_quickly() as transaction:
             transaction.change("restart_bucket", key=key_id, now=now)
             left = transaction.row("tokens", key=key_id, **rate)
         tokens = 0.0 if left is None else left["tokens"]
-        return max(1, math.ceil(round((1 - tokens) / rate["per_second"], _ROUNDING)))
+        return max(1, math.ceil(round((amount - tokens) / rate["per_second"], _ROUNDING)))
 
     def add_key(self, values: Values, most: Callable[[Row | None], int | None]) -> bool:
         """Add a key; return whether its id is new.
@@ -615,7 +617,8 @@ def _queue_notice(transaction: Transaction, about: Row, event: str) -> None:
     found = transaction.rows("mail_of", of_account=about["owner"])
     code, now = about["short_code"], about["now"]
     rate = {"burst": float(NOTICES_AN_HOUR), "per_second": NOTICES_AN_HOUR / HOUR, "now": now}
-    if found and transaction.row("take", key=f"notice {event} {code}", **rate) is not None:
+    name = f"notice {event} {code}"
+    if found and transaction.row("take", key=name, amount=1.0, **rate) is not None:
         notice = make_notice(event, code, from_timestamp(now))
         for endpoint in found:
             _queue(transaction, endpoint["id"], notice)

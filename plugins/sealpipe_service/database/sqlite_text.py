@@ -273,17 +273,17 @@ STATEMENTS: Mapping[str, str] = {
     ),
     "register_custody": "UPDATE keys SET custody_public_key=:public_key WHERE keys.key_id = :key",
     "take": (
-        "INSERT INTO rates (key_id, tokens, at) VALUES (:key, (:burst - 1.0), "
-        ":now) ON CONFLICT (key_id) DO UPDATE SET tokens = (CASE WHEN "
+        "INSERT INTO rates (key_id, tokens, at) VALUES (:key, (CAST(:burst AS "
+        "DOUBLE) - :amount), :now) ON CONFLICT (key_id) DO UPDATE SET tokens = "
+        "(CASE WHEN (rates.tokens + CASE WHEN (:now - rates.at > 0.0) THEN (:now "
+        "- rates.at) * :per_second ELSE 0.0 END < :burst) THEN rates.tokens + "
+        "CASE WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) * :per_second "
+        "ELSE 0.0 END ELSE :burst END - :amount), at = CASE WHEN (:now - rates.at "
+        "BETWEEN -60.0 AND 0.0) THEN rates.at ELSE :now END WHERE CASE WHEN "
         "(rates.tokens + CASE WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) "
         "* :per_second ELSE 0.0 END < :burst) THEN rates.tokens + CASE WHEN (:now "
         "- rates.at > 0.0) THEN (:now - rates.at) * :per_second ELSE 0.0 END ELSE "
-        ":burst END - 1.0), at = CASE WHEN (:now - rates.at BETWEEN -60.0 AND "
-        "0.0) THEN rates.at ELSE :now END WHERE CASE WHEN (rates.tokens + CASE "
-        "WHEN (:now - rates.at > 0.0) THEN (:now - rates.at) * :per_second ELSE "
-        "0.0 END < :burst) THEN rates.tokens + CASE WHEN (:now - rates.at > 0.0) "
-        "THEN (:now - rates.at) * :per_second ELSE 0.0 END ELSE :burst END >= "
-        "0.9999995 RETURNING tokens"
+        ":burst END + 5e-07 >= :amount RETURNING tokens"
     ),
     "tokens": (
         "SELECT CASE WHEN (rates.tokens + CASE WHEN (:now - rates.at > 0.0) THEN "

@@ -24,6 +24,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    cast,
     delete,
     func,
     literal_column,
@@ -56,8 +57,8 @@ from .tables import (
     webhooks,
 )
 
-ENOUGH = 1 - 5e-7
-"""Tokens for a call: a missing 1e-16 must not cost another 429 after the wait for Retry-After."""
+SLACK = 5e-7
+"""Of a token: a missing 1e-16 must not cost another 429 after the wait for Retry-After."""
 IDEMPOTENCY_SECONDS = 24 * 60 * 60
 BUCKET_SECONDS = 3600
 RECORD_SECONDS = IDEMPOTENCY_SECONDS + 60 * 60
@@ -229,7 +230,9 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
     version = accounts.alias("version")
     seen = _seen(version, version.c.name == keys.c.space)
     switches = [column for column in accounts.c if column.name not in ("number", "name")]
-    burst, per_second, now = (typed(name, Double()) for name in ("burst", "per_second", "now"))
+    burst, per_second, now, amount = (
+        typed(name, Double()) for name in ("burst", "per_second", "now", "amount")
+    )
     passed = now - rates.c.at
     # A call that comes late was handled slowly: its time would be given once more to the next one.
     is_late = passed.between(fixed(-float(LATE_SECONDS)), fixed(0.0))
@@ -237,7 +240,7 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
     # A clock that was set back takes no tokens.
     refilled = rates.c.tokens + case((passed > fixed(0.0), passed * per_second), else_=fixed(0.0))
     filled = case((refilled < burst, refilled), else_=burst)
-    values = {"key_id": bindparam("key"), "tokens": burst - fixed(1.0), "at": now}
+    values = {"key_id": bindparam("key"), "tokens": cast(burst, Double()) - amount, "at": now}
 
     def mark(column: Column[Any], *conditions: ColumnElement[bool], **more: Any) -> Statement:
         change = {column.name: NOW, **more}
@@ -292,14 +295,15 @@ def _keys_and_rates(insert: Insert) -> Mapping[str, Statement]:
         "register_custody": Statement(
             update(keys).where(one).values(custody_public_key=bindparam("public_key"))
         ),
-        # A call's token, if there is one: a bucket starts full, and refills at the sustained rate.
+        # So many tokens, if there are all of them: a bucket starts full, and refills at the
+        # sustained rate. Nobody asks for more than it holds.
         "take": Statement(
             insert(rates)
             .values(values)
             .on_conflict_do_update(
                 index_elements=["key_id"],
-                set_={"tokens": filled - fixed(1.0), "at": at},
-                where=filled >= fixed(ENOUGH),
+                set_={"tokens": filled - amount, "at": at},
+                where=filled + fixed(SLACK) >= amount,
             )
             .returning(rates.c.tokens)
         ),

@@ -315,6 +315,15 @@ def test_a_bucket_holds_two_minutes_and_refills_at_its_rate(world: World) -> Non
     assert [take() for _ in range(121)] == [0] * 120 + [1]
 
 
+def test_calls_are_taken_all_or_none_and_the_wait_is_for_all_of_them(world: World) -> None:
+    def take(amount: int) -> int:
+        return world.store.take("k" * 16, 60, world.clock.now, amount)
+
+    assert [take(100), take(50), take(20), take(50), take(1)] == [0, 30, 0, 50, 1]
+    world.clock.pass_by(50)
+    assert [take(50), take(1)] == [0, 1]
+
+
 def test_a_call_that_comes_late_gives_no_time_back_to_a_bucket(world: World) -> None:
     now = world.clock.now
     taken = [world.store.take("k" * 16, 60, at) for at in (*[now] * 120, now + 2, now + 1, now + 2)]
