@@ -40,7 +40,9 @@ class Flood:
 
     def spend(self, stranger: str, *, is_miss: bool) -> None:
         """Take what an answer costs."""
-        left = self._find_left(stranger) - (MISS if is_miss else 1.0)
+        cost = MISS if is_miss else 1.0
+        # What many connections ask at once is no debt of minutes for all behind that address.
+        left = max(-MISS, self._find_left(stranger) - cost)
         self._buckets[stranger] = (left, self._clock())
         self._buckets.move_to_end(stranger)
         if len(self._buckets) > MOST:
