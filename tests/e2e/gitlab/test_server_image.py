@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import yaml
@@ -38,7 +39,7 @@ def test_any_user_of_group_0_serves_from_a_volume_with_a_read_only_root(engine: 
     containers, volume = engine.client.containers, engine.client.volumes.create()
     environ = {
         "SEALPIPE_SERVER_PUBLIC_URL": URL,
-        "SEALPIPE_SERVER_TRUSTED_PROXY": "172.16.0.0/12",
+        "SEALPIPE_SERVER_TRUSTED_PROXY": "10.213.77.1/32",
     }
     options = {
         **SEALED_OFF,
@@ -123,6 +124,20 @@ def test_its_compose_file_is_one_whose_secrets_are_files() -> None:
     ]
     told = compose["services"]["database"]["command"]
     assert "log_min_error_statement=panic" in told, "values stand in the text of statements"
+
+
+def test_only_the_gateway_of_its_network_is_a_trusted_proxy() -> None:
+    compose = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    (network,) = compose["networks"]["default"]["ipam"]["config"]
+    proxy = compose["services"]["server"]["environment"]["SEALPIPE_SERVER_TRUSTED_PROXY"]
+    assert proxy.endswith(f":-{network['gateway']}/32}}")
+    page = (ROOT / "docs/how-to/your-own-service.md").read_text(encoding="utf-8")
+    made = re.search(r"--subnet (\S+) --gateway (\S+)", page)
+    assert made is not None
+    assert f"SEALPIPE_SERVER_TRUSTED_PROXY={made[2]}/32\n" in page
+    for subnet, gateway in ((network["subnet"], network["gateway"]), made.groups()):
+        assert ip_address(gateway) in ip_network(subnet)
+    assert not ip_network(network["subnet"]).overlaps(ip_network(made[1])), "both may be made"
 
 
 def test_debians_compose_reads_it() -> None:
