@@ -116,9 +116,15 @@ class Server(uvicorn.Server):
 
 
 def make_service(settings: ServerSettings, meters: Meters) -> Service:
-    """Open the database and return the service. Raises DatabaseError."""
+    """Open the database and return the service. Raises CertificateError and DatabaseError."""
     if settings.ca_file is not None:
-        tls_context(settings.ca_file)  # now: it may be another file, or none, when it is needed
+        try:
+            tls_context(settings.ca_file)  # now: it may be another file, or none, when it is needed
+        except OSError:  # which ssl.SSLError is, too
+            raise CertificateError(
+                f"{settings.ca_file}: the certificates to trust cannot be read",
+                "name a PEM file that the user of the service can read",
+            ) from None
     store = Store(open_database(settings.database, is_checked=True))
     return Service(
         store,

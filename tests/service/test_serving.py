@@ -8,16 +8,17 @@ import os
 import socket
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sealpipe_service import supervising
+from sealpipe_service import supervising, worker
 from sealpipe_service.clock import system_clock
 from sealpipe_service.journal import Event, Note
 from sealpipe_service.logs import JsonLines, LoggedJournal
-from sealpipe_service.meters import Board, Meters
+from sealpipe_service.meters import Board, Meters, open_slot
 
 
 def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Path) -> None:
@@ -35,6 +36,23 @@ def test_a_process_that_cannot_start_ends_the_start_with_its_reason(tmp_path: Pa
                 settings, listening, board, dict(os.environ), lambda: announced.append("serving")
             )
     assert announced == []
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"], ids=["gone", "broken"])
+def test_a_file_of_authorities_that_cannot_be_read_is_a_reason(
+    tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "start_logging", lambda: None)
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    settings = supervising.ServerSettings("", "http://127.0.0.1:1", "1", ca_file=str(path))
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.socket() as listening, closing(Board(1)) as board:
+        ours.sendall(json.dumps(asdict(settings)).encode() + b"\n")
+        assert worker.work(listening, theirs, open_slot(board.fileno(), 0)) == 1
+        reason = f"{path}: the certificates to trust cannot be read"
+        assert ours.recv(4096).decode() == f"failed {reason}\n"
 
 
 def test_each_start_that_fails_doubles_the_wait_up_to_half_a_minute() -> None:
