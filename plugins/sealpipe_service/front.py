@@ -16,6 +16,7 @@ from .app import STRANGER, TOLD
 from .early import answer_early
 from .flood import Accepted, Flood
 from .responses import HEADERS, as_json, make_refusal
+from .routes import split_path
 
 
 class Front:
@@ -86,7 +87,7 @@ def _find_credential(scope: Scope) -> bytes | None:
 
     A key has a rate there; who has none that is accepted is counted by address.
     """
-    if not scope["raw_path"].startswith(b"/v1/"):
+    if split_path(scope["raw_path"])[:1] != ("v1",):
         return None
     return next((value for name, value in scope["headers"] if name == b"authorization"), b"")
 
