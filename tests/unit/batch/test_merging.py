@@ -4,6 +4,7 @@ disk.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -104,3 +105,33 @@ def test_a_renewed_lease_takes_along_what_waits(place: Place) -> None:
         assert last.held_until == renewed.held_until
     store.clock_offset = 2 * MINUTE
     assert store.claim_due(store.add_batch("vendors", {}), "two", MINUTE) == []
+
+
+def test_what_waits_in_a_thread_that_lost_its_row_is_not_written_by_the_one_that_has_it(
+    place: Place,
+) -> None:
+    """A worker stood still, and another took its row; then the same process takes it again."""
+    store, other = place.store(), place.store()
+    row, _ = begin_create(store)
+    other.find_batch("vendors")
+
+    def take_again() -> None:
+        again = store.claim_row(store.add_batch("vendors", {}), row.id, "again", MINUTE, due=False)
+        assert again is not None
+        with store.merge_writes(again):
+            again = store.save(again, state="mine", due_at=None, content={}, keep=True)
+            assert store.effects.begin(again, "1/message/0", {}) is not None
+        told.append(again.state)
+
+    told: list[str] = []
+
+    def lose(row: Row) -> None:
+        other.release(row)
+        thread = threading.Thread(target=take_again)
+        thread.start()
+        thread.join()
+
+    with pytest.raises(ConflictError):
+        save_and_end(store, row, "lost", lambda _: lose(row))
+    assert told == ["mine"]
+    assert states(store, row) == {"1/create": "sending", "1/message/0": "sending"}

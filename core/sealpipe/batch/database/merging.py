@@ -9,6 +9,7 @@ that only the last.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -20,12 +21,23 @@ from sealpipe.errors import SealpipeError
 _Write = Callable[[Transaction], object]
 
 
+class _Waiting(threading.local):
+    """What waits, by batch and row: each thread has its own."""
+
+    def __init__(self) -> None:
+        self.writes: dict[tuple[str, str], list[_Write]] = {}
+
+
 class RowWriter:
-    """Writes to rows and their effects. A row that is worked on belongs to one thread."""
+    """Writes to rows and their effects.
+
+    What waits belongs to its thread: another one may have taken the row since, of a worker that
+    stood still.
+    """
 
     def __init__(self, keyring: BatchKeyring) -> None:
         self._keyring = keyring
-        self._waiting: dict[tuple[str, str], list[_Write]] = {}
+        self._local = _Waiting()
 
     @contextmanager
     def merging(self, row: Row) -> Iterator[None]:
@@ -34,7 +46,7 @@ class RowWriter:
         If the row was lost, or the database does not answer, what waits is dropped: it counts as
         not recorded.
         """
-        self._waiting[row.batch, row.id] = []
+        self._local.writes[row.batch, row.id] = []
         try:
             yield
             self.flush(row.batch, row.id)
@@ -45,7 +57,7 @@ class RowWriter:
                 self.flush(row.batch, row.id)
             raise
         finally:
-            del self._waiting[row.batch, row.id]
+            del self._local.writes[row.batch, row.id]
 
     @contextmanager
     def write(self, batch: str, row: str) -> Iterator[Transaction]:
@@ -53,7 +65,7 @@ class RowWriter:
 
         Raises ConflictError if the row was lost.
         """
-        waiting = self._waiting.get((batch, row), [])
+        waiting = self._local.writes.get((batch, row), [])
         with self._keyring.write(batch) as transaction:
             for work in waiting:
                 work(transaction)
@@ -65,7 +77,7 @@ class RowWriter:
 
         Returns whether it does: in no other block than `merging`.
         """
-        waiting = self._waiting.get((batch, row))
+        waiting = self._local.writes.get((batch, row))
         if waiting is None:
             return False
         waiting.append(work)
@@ -73,6 +85,6 @@ class RowWriter:
 
     def flush(self, batch: str, row: str) -> None:
         """Carry out what waits. Raises ConflictError if the row was lost."""
-        if self._waiting.get((batch, row)):
+        if self._local.writes.get((batch, row)):
             with self.write(batch, row):
                 pass
