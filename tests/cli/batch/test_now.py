@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from sealpipe.batch.engine import actions, wishes
 from sealpipe.batch.engine.actions import Outcome, Verb, act, serving_hands
 from sealpipe.batch.engine.advance import Engine
 from sealpipe.batch.engine.looks import Looks, choose_looks
+from sealpipe.batch.engine.run import free_dead_rows
 from sealpipe.batch.engine.session import open_engine
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.batch.steps.states import Step
@@ -138,7 +139,10 @@ def test_nobody_submits_to_a_share(world: BatchWorld) -> None:
         world.act(path, "collect")
 
 
-def test_a_service_that_does_not_answer_is_not_asked_for_every_row(world: BatchWorld) -> None:
+@pytest.mark.parametrize("beside", ["alone", "beside another process"])
+def test_a_service_that_does_not_answer_is_not_asked_for_every_row(
+    world: BatchWorld, beside: str
+) -> None:
     path = world.write(FILE, MANY)
     world.run(path)
     asked: list[object] = []
@@ -148,7 +152,8 @@ def test_a_service_that_does_not_answer_is_not_asked_for_every_row(world: BatchW
         return fail_with(UNREACHABLE)(operation)  # type: ignore[arg-type]
 
     world.before = refuse  # type: ignore[assignment]
-    outcomes = world.act(path, "collect")
+    with nullcontext() if beside == "alone" else another_process(world):
+        outcomes = world.act(path, "collect")
     assert len(asked) < len(MANY)
     assert all(each.problem for each in outcomes)
     assert outcomes[-1].problem.startswith("not looked at: ")
@@ -273,6 +278,16 @@ def test_the_process_that_runs_the_batch_carries_out_what_is_asked_for(world: Ba
     assert list_wishes(world, engine) == []
 
 
+def test_what_is_served_is_not_taken_for_what_a_killed_run_held(world: BatchWorld) -> None:
+    """A worker's round begins with another batch while it serves somebody."""
+    path = begin(world)
+    engine = world.engine(path)
+    with another_process(world):
+        world.loft.after = lambda _: free_dead_rows(engine)
+        (outcome,) = act(engine, "remind", ["acme"])
+    assert (whats([outcome]), outcome.problem) == ({"acme": ["reminded"]}, "")
+
+
 def test_what_is_asked_for_crosses_processes_sealed(world: BatchWorld) -> None:
     path = begin(world)
     engine = world.engine(path)
@@ -378,13 +393,13 @@ def test_an_error_of_one_wish_stops_no_other(world: BatchWorld) -> None:
     path = begin(world, "acme")
     engine = world.engine(path)
 
-    def fail(_: object, verb: Verb, key: str, __: str) -> Outcome:
+    def fail(verb: Verb, key: str, _: str) -> Outcome:
         if key == "acme":
             raise ZeroDivisionError
         return Outcome(key, (), "", "", verb)
 
     store = world.open_store()
-    with store.lock_runner(), wishes.serving_wishes(store, fail):
+    with store.lock_runner(), wishes.serving_wishes(store, lambda _: fail):
         first, second = act(engine, "collect", ["acme", "bolt"])
     store.close()
     assert first.problem.startswith("sealpipe raised an unexpected ZeroDivisionError")
@@ -406,3 +421,32 @@ def test_a_runner_waits_for_those_who_act_by_hand_and_they_for_nobody(world: Bat
     done.join()
     first.close()
     second.close()
+
+
+def test_a_runner_does_not_wait_until_all_rows_are_done_by_hand(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "_TURN", 0.0)
+    path = world.write(FILE, MANY)
+    world.run(path)
+    engine, is_over = world.engine(path), threading.Event()
+    served: list[str] = []
+
+    def run() -> None:
+        with another_process(world) as changes:
+            is_over.wait()
+        served.extend(changes)
+
+    thread = threading.Thread(target=run)
+
+    def begin_to_wait(_: Outcome) -> None:
+        if thread.ident is None:
+            thread.start()
+
+    outcomes = act(engine, "remind", [], begin_to_wait)
+    is_over.set()
+    thread.join()
+    assert [whats([each]) for each in outcomes] == [
+        {f"v{number:02}": ["reminded"]} for number in range(20)
+    ]
+    assert 0 < len(served) < 20

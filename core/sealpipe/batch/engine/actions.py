@@ -18,11 +18,11 @@ from typing import Final, Literal
 
 from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine, can_look
+from sealpipe.batch.engine.advance import HANDS, LEASE, Advanced, Change, Engine, can_look
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.engine.outcome import PARTICIPLES, Outcome, Verb
-from sealpipe.batch.engine.wishes import ask, serving_wishes
+from sealpipe.batch.engine.wishes import CarryOut, ask, serving_wishes
 from sealpipe.batch.file.mistakes import suggest_name
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
@@ -52,6 +52,8 @@ HELD_PATIENCE: Final = 10.0
 """Seconds that a row is waited for that another worker holds: as long as a step takes."""
 _HELD_WAIT: Final = 0.1
 """Seconds between two attempts to take it."""
+_TURN: Final = 1.0
+"""Seconds after which a run that waits may begin, which then does what is left."""
 
 
 def act(
@@ -88,15 +90,23 @@ def _act_on_rows(engine: Engine, verb: Verb, rows: Mapping[str, str]) -> Iterato
     """Act on rows, ids by key: in this process, unless another one runs an embedded database."""
     holder = f"{os.urandom(6).hex()}/{verb}"
 
-    def carry_out(_batch: Batch, verb: Verb, key: str, row_id: str) -> Outcome:
+    def carry_out(verb: Verb, key: str, row_id: str) -> Outcome:
         return _act_on_row(engine, verb, key, row_id, holder)
 
-    with engine.store.join_runner() as is_free:
-        if is_free:
-            for key, row_id in rows.items():
-                yield carry_out(engine.batch, verb, key, row_id)
-    if not is_free:
-        yield from ask(engine.store, engine.batch, verb, rows, carry_out)
+    left = dict(rows)
+    while left:
+        with engine.store.join_runner() as is_free:
+            ends_at = time.monotonic() + _TURN
+            while is_free and left:
+                key = next(iter(left))
+                yield carry_out(verb, key, left.pop(key))
+                if time.monotonic() >= ends_at:
+                    break
+        if not is_free:
+            yield from ask(engine.store, engine.batch, verb, left, carry_out)
+            return
+        if left and engine.store.has_one_runner:
+            time.sleep(_HELD_WAIT)  # who waits for the runner's lock gets it
 
 
 def serving_hands(
@@ -109,16 +119,20 @@ def serving_hands(
     The caller holds the runner's lock.
     """
 
-    def carry_out(batch: Batch, verb: Verb, key: str, row_id: str) -> Outcome:
+    def open_batch(batch: Batch) -> CarryOut:
         engine = make_engine(batch)
         engine.count_waiting()
-        holder = f"{os.urandom(6).hex()}/{verb}"
-        outcome = _act_on_row(engine, verb, key, row_id, holder)
-        for change in outcome.changes:
-            on_change(batch, change)
-        return outcome
 
-    return serving_wishes(store, carry_out)
+        def carry_out(verb: Verb, key: str, row_id: str) -> Outcome:
+            holder = f"{HANDS}/{os.urandom(6).hex()}/{verb}"
+            outcome = _act_on_row(engine, verb, key, row_id, holder)
+            for change in outcome.changes:
+                on_change(batch, change)
+            return outcome
+
+        return carry_out
+
+    return serving_wishes(store, open_batch)
 
 
 def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, str]]:

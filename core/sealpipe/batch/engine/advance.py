@@ -6,6 +6,7 @@ nothing. An error stays in its row with its remedy, and stops no other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -61,6 +62,8 @@ LEASE: Final = 5 * MINUTE
 
 Then a dead worker's row is free.
 """
+HANDS: Final = os.urandom(6).hex()
+"""Begins the names under which this process holds rows for what others ask for by hand."""
 MAX_STEPS: Final = 12
 """Steps in a row for one row: there are never that many."""
 _BLOCKING: Final = (

@@ -19,7 +19,7 @@ from typing import Final
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.database.records import SECOND, Row
-from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
+from sealpipe.batch.engine.advance import HANDS, LEASE, Advanced, Change, Engine
 from sealpipe.batch.engine.breaker import Breaker
 from sealpipe.batch.steps.states import State, Step
 from sealpipe.errors import SealpipeError
@@ -281,8 +281,13 @@ def learn_limit(engine: Engine) -> None:
 def free_dead_rows(engine: Engine) -> None:
     """Give back the rows that a killed run held.
 
-    Only for the one runner of an embedded database.
+    Only for the one runner of an embedded database. Those that it holds itself for what others ask
+    for by hand it keeps.
     """
-    rows: list[Row] = [row for row in engine.store.list_rows(engine.batch) if row.holder]
+    rows: list[Row] = [
+        row
+        for row in engine.store.list_rows(engine.batch)
+        if row.holder and not row.holder.startswith(HANDS)
+    ]
     for row in rows:
         engine.store.release(row)

@@ -31,8 +31,8 @@ _SERVING_WAIT: Final = 0.2
 """Seconds between two looks for wishes."""
 _PREFIX: Final = "wish/"
 
-CarryOut = Callable[[Batch, Verb, str, str], Outcome]
-"""What carries out a verb for a row, by its key and id."""
+CarryOut = Callable[[Verb, str, str], Outcome]
+"""What carries out a verb for a row of a batch, by the row's key and id."""
 
 
 def ask(
@@ -81,7 +81,7 @@ def _await(
                 if outcome is not None:
                     return outcome
                 if store.effects.remove(wish):
-                    return carry_out(batch, verb, *row)
+                    return carry_out(verb, *row)
                 return Outcome(
                     key,
                     (),
@@ -110,17 +110,18 @@ def _take_outcome(store: BatchStore, batch: Batch, wish: Effect) -> Outcome | No
 
 
 @contextmanager
-def serving_wishes(store: BatchStore, carry_out: CarryOut) -> Iterator[None]:
+def serving_wishes(store: BatchStore, open_batch: Callable[[Batch], CarryOut]) -> Iterator[None]:
     """Carry out in a thread, during the block, what others ask for by hand.
 
-    The caller holds the runner's lock of an embedded database. Where any process works on rows,
-    nobody has wishes.
+    `open_batch` is called once for all that is asked for together: where the service does not
+    answer, not every row is tried. The caller holds the runner's lock of an embedded database.
+    Where any process works on rows, nobody has wishes.
     """
     if not store.has_one_runner:
         yield
         return
     stop = threading.Event()
-    thread = threading.Thread(target=_serve, args=(store, carry_out, stop), daemon=True)
+    thread = threading.Thread(target=_serve, args=(store, open_batch, stop), daemon=True)
     thread.start()
     try:
         yield
@@ -131,20 +132,26 @@ def serving_wishes(store: BatchStore, carry_out: CarryOut) -> Iterator[None]:
     thread.join()
 
 
-def _serve(store: BatchStore, carry_out: CarryOut, stop: threading.Event) -> None:
+def _serve(
+    store: BatchStore, open_batch: Callable[[Batch], CarryOut], stop: threading.Event
+) -> None:
     while not stop.is_set():
         with suppress(SealpipeError):  # of the database: whoever runs the batch tells it
             found = store.effects.find_intended()
             for batch in store.list_batches() if found else ():
                 if batch.id in found:
-                    _serve_batch(store, batch, carry_out, stop)
+                    _serve_batch(store, batch, open_batch, stop)
         stop.wait(_SERVING_WAIT)
 
 
 def _serve_batch(
-    store: BatchStore, batch: Batch, carry_out: CarryOut, stop: threading.Event
+    store: BatchStore,
+    batch: Batch,
+    open_batch: Callable[[Batch], CarryOut],
+    stop: threading.Event,
 ) -> None:
     owner = make_batch_row(batch)
+    carry_out: CarryOut | None = None
     for wish in store.effects.list(owner):
         if stop.is_set():
             return
@@ -155,7 +162,8 @@ def _serve_batch(
             continue
         verb, key, row_id = (wish.content[name] for name in ("verb", "key", "row"))
         try:
-            outcome = carry_out(batch, verb, key, row_id)
+            carry_out = carry_out or open_batch(batch)
+            outcome = carry_out(verb, key, row_id)
         except Exception as error:  # noqa: BLE001 - it is told by the command that waits
             problem, remedy, _ = describe_error(error)
             outcome = Outcome(key, (), problem, remedy)
