@@ -160,6 +160,32 @@ def test_a_service_that_does_not_answer_is_not_asked_for_every_row(
     assert world.states(path)["v19"] == "waiting"
 
 
+def test_a_row_that_has_ended_without_a_submission_says_so(world: BatchWorld) -> None:
+    path = begin(world)
+    world.wait(31 * DAY)
+    (outcome,) = world.act(path, "collect", "acme")
+    assert (whats([outcome]), outcome.state) == ({"acme": ["expired"]}, "expired")
+    assert outcome.problem == "nobody has submitted before it ended"
+    assert "sealpipe batch reissue vendors acme" in outcome.remedy
+
+
+def test_a_row_that_a_run_collects_meanwhile_is_no_failure_unless_it_was_named(
+    world: BatchWorld,
+) -> None:
+    path = begin(world, "core")
+
+    def be_faster(outcome: Outcome) -> None:
+        if outcome.key == "acme":
+            world.act(path, "collect", "core")
+
+    outcomes = act(world.engine(path), "collect", [], be_faster)
+    assert [(each.key, each.state, each.problem) for each in outcomes] == [
+        ("acme", "waiting", ""),
+        ("bolt", "waiting", ""),
+        ("core", "done", ""),
+    ]
+
+
 def test_a_row_is_waited_for_until_its_worker_has_ended_its_step(world: BatchWorld) -> None:
     path = begin(world, "acme")
     engine, row = world.engine(path), world.rows(path)["acme"]

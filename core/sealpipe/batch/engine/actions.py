@@ -80,6 +80,8 @@ def act(
     engine.count_waiting()
     outcomes = []
     for outcome in _act_on_rows(engine, verb, dict(_select(engine, verb, keys))):
+        if verb == "collect" and not keys and outcome.state == State.DONE:
+            outcome = outcome._replace(problem="", remedy="")  # a run was faster
         outcomes.append(outcome)
         on_outcome(outcome)
     note_high_water(engine.store, engine.batch)
@@ -230,6 +232,9 @@ def _find_problem(engine: Engine, verb: Verb, row: Row, step: Step) -> tuple[str
     reason = engine.breaker.reason
     if verb == "collect" and step is Step.REST and reason is not None:
         return f"not looked at: {reason.message}", reason.remedy
+    if verb == "collect" and state is State.EXPIRED:
+        remedy = f"`{name_command(engine.batch, row, 'reissue')}` asks again, with a new link"
+        return "nobody has submitted before it ended", remedy
     is_out = state is State.DONE or get_phase(progress) is State.WAITING
     if {"collect": True, "remind": True, "reissue": is_out, "cancel": state is State.CANCELLED}[
         verb
