@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.batch.pigeons import LOST
 from cli.batch.request_batch import FILE, MANY, ROWS
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND, opened
@@ -184,6 +185,24 @@ def test_a_row_that_a_run_collects_meanwhile_is_no_failure_unless_it_was_named(
         ("bolt", "waiting", ""),
         ("core", "done", ""),
     ]
+
+
+def test_a_blocked_row_that_fails_meanwhile_says_again_what_blocks_it(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS[:1])
+    world.loft.down["acme.example"] = LOST
+    world.run(path)
+    before = world.progress(path, "acme")
+    assert (world.states(path)["acme"], len(before.unclear)) == ("blocked", 1)
+    world.before = fail_with(UNREACHABLE)  # type: ignore[method-assign]
+    world.act(path, "collect", "acme")
+    assert world.states(path)["acme"] == "failed"
+    del world.before
+    world.act(path, "collect", "acme")
+    after = world.progress(path, "acme")
+    assert world.states(path)["acme"] == "blocked"
+    assert before.problem.startswith(after.problem)
+    assert "may or may not have arrived" in after.problem
+    assert (after.unclear, after.remedy, after.exit_code) == (before.unclear, before.remedy, 18)
 
 
 def test_a_row_is_waited_for_until_its_worker_has_ended_its_step(world: BatchWorld) -> None:

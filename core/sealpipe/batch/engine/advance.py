@@ -28,6 +28,7 @@ from sealpipe.batch.steps.row_work import (
     StepResult,
     Steps,
     make_schedule,
+    mark_unclear,
     open_row_session,
 )
 from sealpipe.batch.steps.share_steps import SHARE_STEPS
@@ -292,6 +293,9 @@ class Engine:
         before, progress = State(work.row.state), result.progress
         if not progress.unclear or result.event is Event.USED:
             progress = replace(progress, problem="", remedy="", exit_code=0, unclear=())
+        elif before is State.FAILED and progress.problem == work.progress.problem:
+            # It was blocked before it failed, and is again.
+            progress = mark_unclear(work, replace(progress, unclear=()), progress.unclear)
         progress = replace(progress, attempts=0)
         # A troubled row's phase is that before the step; one that recovers goes on where it is now.
         state = move(
