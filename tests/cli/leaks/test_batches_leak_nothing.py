@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.leaks.canaries import LINK_FILE, Canaries, leaks
+from cli.leaks.canaries import LINK_FILE, Canaries, canary, leaks
 from sealpipe_rehearsal.running_service import RunningService
 from support.faults import reset_after, says
 from support.faulty import Fault, Faulty, passes
@@ -35,6 +35,18 @@ send = ["file:out/link"]
 unopened-after = ["2d"]
 """
 RUN = ("batch", "run", "keys.toml", "--deadline", "1s")
+VENDORS = """
+kind = "request"
+key = "name"
+row = [{name = "acme"}]
+
+[request]
+ask = ["Password"]
+send = ["file:link"]
+
+[collect]
+to = ["file:out/stored#Password"]
+"""
 
 
 class Case(NamedTuple):
@@ -99,3 +111,32 @@ def test_a_batch_of_shares_leaks_nothing(
     ):
         shown = canaries.watch("batch", *words)
         assert leaks(canaries, shown, 0, None, None) == []
+
+
+def test_what_is_collected_by_hand_is_in_its_place_and_nowhere_else(
+    user: Terminal, service: RunningService, faulty: Faulty, postgres: Postgres
+) -> None:
+    canaries = Canaries(user, service, faulty.base_url)
+    user.file("out/.keep", "")
+    batch = f"vendors-{secrets.token_hex(4)}"
+    user.file("vendors.toml", f'name = "{batch}"{VENDORS}')
+    user.environ |= {
+        "DATABASE_URL": postgres.address,
+        "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL",
+    }
+    user.sealpipe("batch", "database", "init")
+    made = user.sealpipe("batch", "run", "vendors.toml")
+    assert made.code == 0, made
+    typed = canaries.values["typed"] = canary("typed")
+    link = next(word for word in (user.here / "link").read_text().split() if "://" in word)
+    service.submitter().submit(link, {"Password": typed})
+    before = len(faulty.received())
+    watched = canaries.watch("batch", "collect", batch, "--output", "json")
+    assert watched.done.code == 0, watched.done
+    assert (user.here / "out/stored").read_text() == typed
+    for places in (watched.streams, watched.left):
+        for place in [each for each in places if each.startswith("work/out/")]:
+            places[place] = type(places[place])(places[place].replace(typed.encode(), b""))
+    assert leaks(canaries, watched, len(faulty.received()) - before, None, None) == []
+    assert watched.executed == []
+    assert any(b"sealpipe_rows" in data for _, data in watched.places())
