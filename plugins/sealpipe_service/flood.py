@@ -41,8 +41,8 @@ class Flood:
     def spend(self, stranger: str, *, is_miss: bool) -> None:
         """Take what an answer costs."""
         cost = MISS if is_miss else 1.0
-        # What many connections ask at once is no debt of minutes for all behind that address.
-        left = max(-MISS, self._find_left(stranger) - cost)
+        # What many connections ask at once is a debt of a minute at most.
+        left = max(-BURST, self._find_left(stranger) - cost)
         self._buckets[stranger] = (left, self._clock())
         self._buckets.move_to_end(stranger)
         if len(self._buckets) > MOST:
