@@ -75,6 +75,14 @@ def test_a_part_of_the_credential_in_a_words_place_is_not_repeated(
     assert not any(piece in done.out + done.err for piece in (secret[:12], secret[-12:]))
 
 
+@pytest.mark.parametrize("secret", ["aB" * 21 + "c", "-" + "aB" * 21, "_" + "Ab" * 20 + "1_"])
+def test_what_such_a_part_may_look_like_decides_nothing(user: Terminal, secret: str) -> None:
+    done = user.sealpipe("request", "-a", "Password", "--restrict-address", secret)
+    assert done.code == 2
+    assert "[withheld]" in done.err
+    assert not any(piece in done.out + done.err for piece in (secret[:12], secret[-12:]))
+
+
 def test_what_only_looks_a_little_like_it_stays(user: Terminal) -> None:
     name = "no#a-file-with-a-long-name_of-more-than-thirty-two-letters"
     done = user.sealpipe("share", "-f", "env:HOME", "--message-template", name)

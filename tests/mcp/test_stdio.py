@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 from collections.abc import Callable
@@ -86,7 +87,11 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(
 def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) -> None:
     assistant = start(policy)
     assistant.tools()
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    server = os.pidfd_open(int((tmp_path / "pid").read_text()))
+    signal.pidfd_send_signal(server, signal.SIGTERM)
+    ended, _, _ = select.select([server], [], [], PATIENCE)  # readable once the process has ended
+    os.close(server)
+    assert ended
     with pytest.raises(MCPError):
         assistant.tools()
     assert (tmp_path / "stderr").read_text() == "sealpipe: interrupted\n"
