@@ -130,7 +130,6 @@ git config user.name x; git config user.email x@example.com; git commit -qm a; e
 cp -r .git ../watched.git; git --git-dir=../watched.git config core.fsmonitor ../evil
 """,
     "-yf key": "ssh-keygen -q -t ed25519 -N pass -f key",
-    "Evil": "mkdir classes; javac -d classes Evil.java",
     "gcc -c": "to=gcc/$(gcc -dumpmachine)/$(gcc -dumpversion); mkdir -p $to; cp evil $to/cc1",
 }
 """What a command needs that cannot be written as a file, by a part of the command."""
@@ -401,6 +400,15 @@ def find_program(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
+def java_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`evil` as a class of Java."""
+    here = tmp_path_factory.mktemp("java")
+    (here / "Evil.java").write_text(EVIL_JAVA)
+    subprocess.run([find_program("javac"), "Evil.java"], cwd=here, check=True)
+    return here / "Evil.class"
+
+
+@pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`evil` as a library."""
     here = tmp_path_factory.mktemp("compiled")
@@ -457,9 +465,13 @@ def test_a_value_under_this_name_would_run_code(
     for each in sorted(PROGRAMS & set(re.findall(r"[a-z+-]+", proof.command))):
         find_program(each)
     library = request.getfixturevalue("compiled") if name in LOADING else None
+    java_class = request.getfixturevalue("java_class") if "Evil" in proof.command else None
     for has_it in (False, True):
         here = tmp_path / str(has_it)
         make_files(here, library)
+        if java_class:
+            (here / "classes").mkdir()
+            shutil.copy(java_class, here / "classes")
         for setup in (each for part, each in SETUP.items() if part in proof.command):
             subprocess.run(["/bin/sh", "-ec", setup], cwd=here, check=True)
         value = proof.value.replace("{here}", str(here))
