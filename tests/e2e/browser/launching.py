@@ -19,6 +19,8 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-default-apps", "--disable-extensions", "--metrics-recording-only",
     "--no-default-browser-check", "--hide-scrollbars", "--force-color-profile=srgb", "--lang=en-GB",
+    # The tests open one page after another: a process for each would take a quarter of its time.
+    "--renderer-process-limit=1",
     # Names lead nowhere: what a page asks of another host shows in the log and reaches nobody.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
