@@ -27,6 +27,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/batch/test_at_once.py": "processes beside each other, and PostgreSQL",
     "tests/cli/batch/test_dead_workers.py": "waits until a worker counts as dead",
     "tests/cli/batch/test_killed_processes.py": _KILLS,
+    "tests/cli/batch/test_killed_sealing.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_refusals.py": "waits for a real rate limit, a quarter of a minute each",
     "tests/cli/batch/test_upgrades.py::test_a_batch_in_postgresql_goes_on": "starts PostgreSQL",

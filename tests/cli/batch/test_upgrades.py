@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from cli.batch.upgrading import (
     load_sqlite,
     read_world,
 )
-from cli.batch.world import DAY
+from cli.batch.world import DAY, BatchWorld
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.secret import Secret
@@ -32,7 +33,7 @@ SCHEMAS = sorted(HERE.glob("schema-*"))
 SUBMITTING = ("waiting", "lost", "begun", "unclear", "refused", "new")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def postgres() -> Iterator[Postgres]:
     with run_postgres() as server:
         yield server
@@ -108,3 +109,33 @@ def go_on(world: UpgradeWorld, sent: Counter[str]) -> None:
         [],
     )
     assert sent + world.count_messages() == dict.fromkeys((*VENDORS, *KEYS), 1)
+    check_sealing(world)
+
+
+def check_sealing(world: UpgradeWorld) -> None:
+    """Everything is sealed under a data key that the database has."""
+    with closing(open_database(world.folder / "state", world.database)) as database:
+        ids = {key_id for (key_id,) in database.read("SELECT id FROM sealpipe_data_keys")}
+        for table in ("batches", "rows", "effects", "history"):
+            blobs = database.read(f"SELECT blob FROM sealpipe_{table}")  # noqa: S608
+            assert {blob[:8] for (blob,) in blobs} <= ids
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+def test_a_rotated_key_takes_over_a_batch_of_every_schema(schema: Path, tmp_path: Path) -> None:
+    """And opens what is submitted to the requests of the old one, without it."""
+    load_sqlite((schema / "sqlite.sql").read_text(), tmp_path / "state")
+    world = UpgradeWorld(tmp_path)
+    read_world(world, schema / "sqlite.json")
+    old, world.api_key = world.api_key, BatchWorld.make_key(world)
+    for previous in (old, None):
+        world.store.close()
+        world.store = world.open_store(previous=previous)
+        assert len(world.store.list_batches()) == 2
+    code = world.progress(world.vendors, "waiting").short_code
+    world.submit(code, {"Password": "canary of waiting"})
+    world.wait(DAY)
+    world.run(world.vendors, only=["waiting"])
+    assert world.loft.values["waiting"] == {"password": "canary of waiting"}
+    world.close()

@@ -134,7 +134,7 @@ class SqlitePlace(Place):
 class PostgresPlace(Place):
     """A server, from which the tables of the test before are removed."""
 
-    _NAMES = ("meta", "batches", "rows", "effects", "history", "rate")
+    _NAMES = ("meta", "batches", "data_keys", "rows", "effects", "history", "rate")
 
     def __init__(self, server: Postgres) -> None:
         super().__init__()

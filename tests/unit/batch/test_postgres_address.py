@@ -147,7 +147,7 @@ def test_a_role_without_rights_is_told_so_and_a_small_one_is_enough(in_postgres:
     try:
         with pytest.raises(StateError, match="refused a statement: InsufficientPrivilege"):
             in_postgres.database().read("SELECT value FROM sealpipe_meta")
-        for table in ("meta", "batches", "rows", "effects", "history", "rate"):
+        for table in ("meta", "batches", "data_keys", "rows", "effects", "history", "rate"):
             in_postgres.server.address = whole
             in_postgres.change(f"GRANT SELECT, INSERT, UPDATE, DELETE ON sealpipe_{table} TO small")
         in_postgres.server.address = address

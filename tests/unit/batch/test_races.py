@@ -135,6 +135,23 @@ def test_a_worker_killed_while_it_writes_leaves_a_whole_store(place: Place) -> N
         assert place.database().read("PRAGMA integrity_check") == [("ok",)]
 
 
+def test_a_batch_is_rekeyed_while_a_worker_writes(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 5)
+    worker = start_worker("write", place, 0)
+    begin(worker)
+    assert worker.stdout is not None
+    told = []
+    for _ in range(20):
+        told.append(worker.stdout.readline())
+        store.rekey(batch)
+    worker.send_signal(signal.SIGKILL)
+    output, _ = worker.communicate(timeout=60)
+    told += [line for line in output.splitlines(keepends=True) if line.endswith("\n")]
+    assert check_whole(place.store(), batch, told) >= 5 + 20
+    assert len(place.database().read("SELECT id FROM sealpipe_data_keys")) == 1
+
+
 def test_a_killed_or_stopped_server_leaves_a_whole_store_and_workers_go_on(
     in_postgres: Place,
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sealpipe.batch.database.interface import prepare_schema
 from sealpipe.batch.database.opening import open_store
 from sealpipe.batch.database.records import ConflictError, NewRow, Row
+from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
@@ -341,8 +342,10 @@ def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place
     assert new.effects.list(row) == [effect]
     assert [event.content for event in new.read_history(row)] == [{"what": "sent"}]
     after = place.tables()
-    for name in before:
-        assert not {each[-1] for each in before[name]} & {each[-1] for each in after[name]}
+    assert [after[name] for name in ("rows", "effects", "history")] == [
+        before[name] for name in ("rows", "effects", "history")
+    ]
+    assert not {each[-1] for each in before["batches"]} & {each[-1] for each in after["batches"]}
     for late in (
         lambda: old.claim_due(batch, "old", MINUTE),
         lambda: old.save(row, state="x", due_at=None, content={}),
@@ -356,7 +359,8 @@ def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place
 
 def test_tables_of_a_newer_sealpipe_are_refused(place: Place) -> None:
     add_rows(place.store(), 1)
-    place.change("UPDATE sealpipe_meta SET value = '2' WHERE name = 'schema'")
+    newer = str(SCHEMA_VERSION + 1)
+    place.change("UPDATE sealpipe_meta SET value = :newer WHERE name = 'schema'", newer=newer)
     for opening in (
         lambda: open_store(place.database(), place.credential, SERVICE),
         lambda: prepare_schema(place.database()),

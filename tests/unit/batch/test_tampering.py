@@ -12,13 +12,15 @@ import pytest
 from sealpipe.api.operation import Credential
 from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import (
-    BatchSealer,
     Cell,
+    DataKey,
+    KeyWrapper,
     derive_idempotency_key,
     derive_request_key,
     make_batch_id,
     make_rate_id,
 )
+from sealpipe.batch.database.statements import FIND_DATA_KEYS
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError, UsageError
 from support.damage import flipped
@@ -202,10 +204,13 @@ def test_a_batch_is_neither_renamed_nor_given_to_another_key(filled: Filled) -> 
     with pytest.raises(StateError):
         place.store().find_batch("vendors")
     stranger = make_credential()
-    check = BatchSealer(stranger, batch.id).key_check
+    check = KeyWrapper(stranger, batch.id).key_check
     place.change(
         "UPDATE sealpipe_batches SET key_check = :check WHERE id = :id", check=check, id=batch.id
     )
+    with pytest.raises(StateError, match="belongs to the API key"):
+        place.store(stranger).find_batch("vendors")
+    place.change("UPDATE sealpipe_data_keys SET key_id = :id", id=stranger.key_id)
     with pytest.raises(StateError, match=DAMAGE):
         place.store(stranger).find_batch("vendors")
 
@@ -262,11 +267,18 @@ def test_no_part_of_anything_of_ours_can_be_read(place: Place) -> None:
         "auth": credential.auth_secret.reveal_bytes(),
         "custody": credential.custody_secret.reveal_bytes(),
     }
-    detector = Detector({**CANARIES, **secrets})
-    content = place.read_files()
-    assert batch.id.encode() in content
-    assert row.id.encode() in content
-    assert detector.find(content) == set()
+    data_keys = []
+    for _ in range(2):
+        ((id_, _, created_at, wrapped),) = place.database().read(FIND_DATA_KEYS, batch=batch.id)
+        key = KeyWrapper(credential, batch.id).unwrap(id_, created_at, wrapped)
+        data_keys.append(vars(key)["_key"])
+        secrets[f"data key {len(data_keys)}"] = data_keys[-1]
+        content = place.read_files()
+        assert all(each.encode() in content for each in (batch.id, row.id))
+        assert wrapped in content
+        assert Detector({**CANARIES, **secrets}).find(content) == set()
+        store.rekey(batch)
+    assert len({*data_keys}) == 2
 
 
 def test_no_error_and_no_repr_shows_anything_of_ours(place: Place) -> None:
@@ -283,7 +295,7 @@ def test_no_error_and_no_repr_shows_anything_of_ours(place: Place) -> None:
 
 
 def test_what_is_not_json_is_refused_without_being_shown() -> None:
-    sealer = BatchSealer(make_credential(), "b" * 24)
+    sealer = DataKey.create("b" * 24, 1)
     for wrong in (
         {"a": float("nan")},
         {"a": b"bytes-canary-1234"},
@@ -297,7 +309,7 @@ def test_what_is_not_json_is_refused_without_being_shown() -> None:
 
 
 def test_a_sealed_blob_says_its_length_only_roughly() -> None:
-    sealer = BatchSealer(make_credential(), "b" * 24)
+    sealer = DataKey.create("b" * 24, 1)
     lengths = {len(sealer.seal(Cell(), {"key": "x" * number})) for number in range(40)}
     assert len(lengths) == 1
     assert len({sealer.seal(Cell(), {"key": "same"}) for _ in range(10)}) == 10

@@ -182,10 +182,7 @@ class EffectStore:
         """Return the effect's next version, and its write: ConflictError if it has changed."""
         sealer, version = self._keyring.get(effect.batch).sealer, effect.version + 1
         at = effect.at if state == effect.state else self._clock()
-        blob = sealer.seal(
-            make_effect_cell(effect.row, effect.id, state, version),
-            make_effect_content(effect.name, content),
-        )
+        cell = make_effect_cell(effect.row, effect.id, state, version)
 
         def work(transaction: Transaction) -> None:
             if not transaction.run(
@@ -196,7 +193,7 @@ class EffectStore:
                 version=effect.version,
                 state=state,
                 at=at,
-                blob=blob,
+                blob=sealer.seal(cell, make_effect_content(effect.name, content)),
             ):
                 raise make_conflict_error("effect")
 

@@ -1,19 +1,20 @@
 """The batches of a database, and which credential opens each.
 
-The key check, and sealing anew when a key is rotated.
+The key check, the data keys, and what happens when either key is replaced.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
 from sealpipe.api.operation import Credential
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database import statements as sql
+from sealpipe.batch.database.data_keys import DataKeys, make_key_error, unwrap_data_keys
 from sealpipe.batch.database.interface import Database, Transaction, Values, check_types
 from sealpipe.batch.database.records import (
     BATCH,
@@ -21,16 +22,29 @@ from sealpipe.batch.database.records import (
     OpenBatch,
     make_conflict_error,
 )
-from sealpipe.batch.database.rotation import TABLES, add_seed, seal_table_anew
+from sealpipe.batch.database.rotation import (
+    OTHER_TABLES,
+    ROWS,
+    Convert,
+    add_seed,
+    keep_all,
+    seal_table_anew,
+)
 from sealpipe.batch.database.sealing import (
-    BatchSealer,
     Cell,
+    CredentialOpener,
+    DataKey,
     IdMaker,
+    KeyWrapper,
     Members,
+    Opener,
     make_batch_id,
     make_damage_error,
 )
 from sealpipe.errors import StateError
+
+_Owner = KeyWrapper | CredentialOpener
+"""What opens a batch of this schema, or of schema 1."""
 
 
 class BatchKeyring:
@@ -50,6 +64,8 @@ class BatchKeyring:
         self._salt = salt
         self._previous = previous
         self._opened: dict[str, OpenBatch] = {}
+        self._data_keys: dict[tuple[str, int], DataKeys] = {}
+        """By batch and when it was added: all threads have the same ones."""
 
     def get(self, batch_id: str) -> OpenBatch:
         """Return what opens a batch.
@@ -74,8 +90,9 @@ class BatchKeyring:
             if not found or found[0][2] != opened.created_at:
                 self._opened.pop(batch_id, None)
                 raise make_conflict_error("part")  # it was purged, and may have been added again
-            if not _is_same(found[0][1], opened.sealer.key_check):
-                raise self._make_key_error(str(found[0][0]))
+            if not _is_same(found[0][1], opened.wrapper.key_check):
+                raise make_key_error(str(found[0][0]), self.credential.key_id)
+            opened.sealer.use_newest(found[0][3])
             yield transaction
 
     def find_batch(self, name: str) -> Batch | None:
@@ -97,16 +114,18 @@ class BatchKeyring:
     def add_batch(self, name: str, content: Members, now: int) -> Batch:
         """See `BatchStore.add_batch`."""
         batch_id = make_batch_id(self._salt, name)
-        opened = OpenBatch(BatchSealer(self.credential, batch_id), IdMaker.create(), now)
+        wrapper, key = KeyWrapper(self.credential, batch_id), DataKey.create(batch_id, now)
+        members = self._make_members(IdMaker.create(), name, content)
         with self._database.transaction(batch_id) as transaction:
-            transaction.run(
+            if transaction.run(
                 sql.ADD_BATCH,
                 batch=batch_id,
                 key_id=self.credential.key_id,
-                key_check=opened.sealer.key_check,
+                key_check=wrapper.key_check,
                 now=now,
-                blob=self._seal(opened, 1, name, content),
-            )
+                blob=key.seal(_make_batch_cell(1), members),
+            ):
+                _save_data_keys(transaction, batch_id, wrapper, [key])
         batch = self.find_batch(name)
         if batch is None:
             raise make_conflict_error("batch")  # it was purged at this moment
@@ -134,49 +153,79 @@ class BatchKeyring:
     def save_batch(self, batch: Batch, content: Members) -> Batch:
         """See `BatchStore.save_batch`."""
         opened, version = self.get(batch.id), batch.version + 1
+        members = self._make_members(opened.ids, batch.name, content)
         with self.write(batch.id) as transaction:
             if not transaction.run(
                 sql.SAVE_BATCH,
                 batch=batch.id,
                 version=batch.version,
-                blob=self._seal(opened, version, batch.name, content),
+                blob=opened.sealer.seal(_make_batch_cell(version), members),
             ):
                 raise make_conflict_error("batch")
         return Batch(
             batch.id, batch.name, batch.service, batch.key_id, batch.created_at, version, content
         )
 
-    def _seal(self, opened: OpenBatch, version: int, name: str, content: Members) -> bytes:
-        members = {
-            "name": name,
-            "service": self.service,
-            "ids": opened.ids.dump(),
-            "content": content,
-        }
-        return opened.sealer.seal(_make_batch_cell(version), members)
+    def rekey(self, batch: Batch) -> None:
+        """See `BatchStore.rekey`."""
+        opened = self.get(batch.id)
+        with self.write(batch.id, exclusive=True) as transaction:
+            found = transaction.run(sql.FIND_DATA_KEYS, batch=batch.id)
+            new = self._create_data_key(batch.id, unwrap_data_keys(opened.wrapper, found))
+            _save_data_keys(transaction, batch.id, opened.wrapper, [new])
+            for table in (ROWS, *OTHER_TABLES):
+                seal_table_anew(transaction, batch.id, table, opened.sealer, new)
+            (values,) = transaction.run(sql.FIND_BATCH, batch=batch.id)
+            _seal_batch_anew(transaction, values, opened.sealer, new, opened.wrapper)
+            transaction.run(sql.REMOVE_OTHER_DATA_KEYS, batch=batch.id, id=new.id)
 
-    def _find_owner(self, values: Values) -> Credential | None:
-        """Return which of our credentials a batch is sealed to."""
+    def _make_members(self, ids: IdMaker, name: str, content: Members) -> Members:
+        return {"name": name, "service": self.service, "ids": ids.dump(), "content": content}
+
+    def _create_data_key(self, batch_id: str, older: Iterable[DataKey]) -> DataKey:
+        """Make the newest data key, also if the clock was set back."""
+        last = max((each.created_at for each in older), default=0)
+        return DataKey.create(batch_id, max(self._database.read_clock(), last + 1))
+
+    def _find_owner(self, values: Values) -> _Owner | None:
+        """Return what opens a batch: one of our credentials, in this schema or in the first."""
         batch_id, _, key_check, *_ = check_types(values, "tttiib")
-        for credential in (self.credential, self._previous):
-            if credential is not None and _is_same(
-                key_check, BatchSealer(credential, batch_id).key_check
-            ):
-                return credential
+        for credential in filter(None, (self.credential, self._previous)):
+            for kind in (KeyWrapper, CredentialOpener):
+                owner: _Owner = kind(credential, batch_id)
+                if _is_same(key_check, owner.key_check):
+                    return owner
         return None
+
+    def _is_ours(self, owner: _Owner | None) -> bool:
+        return isinstance(owner, KeyWrapper) and owner.credential is self.credential
 
     def _open(self, values: Values) -> Batch:
         owner, batch_id = self._find_owner(values), values[0]
         if owner is None:
-            raise self._make_key_error(values[1])
-        if owner is not self.credential:
-            self._seal_anew(batch_id, owner)
-            found = self._database.read(sql.FIND_BATCH, batch=batch_id)
-            if not found or self._find_owner(found[0]) is not self.credential:
+            raise make_key_error(values[1], self.credential.key_id)
+        if not self._is_ours(owner):
+            self._take_over(batch_id, owner)
+        opened = self._opened.get(batch_id)
+        if opened is None or opened.created_at != values[3]:
+            wrapper = KeyWrapper(self.credential, batch_id)
+            keys = self._data_keys.setdefault(
+                (batch_id, values[3]), DataKeys(partial(self._read_data_keys, wrapper, batch_id))
+            )
+            keys.load()
+            # Read after the data keys: the one that it names is among them, or newer.
+            found, created_at = self._database.read(sql.FIND_BATCH, batch=batch_id), values[3]
+            if (
+                not found
+                or not self._is_ours(self._find_owner(found[0]))
+                or found[0][3] != created_at
+            ):
                 raise make_conflict_error("batch")
             values = found[0]
+        else:
+            wrapper, keys = opened.wrapper, opened.sealer
         _, key_id, _, created_at, version, blob = values
-        members = BatchSealer(self.credential, batch_id).open(_make_batch_cell(version), blob)
+        members = keys.open(_make_batch_cell(version), blob)
         ids = IdMaker.load(members.get("ids"))
         name, service, content = members.get("name"), members.get("service"), members.get("content")
         if (
@@ -187,38 +236,39 @@ class BatchKeyring:
             raise make_damage_error()
         if make_batch_id(self._salt, name) != batch_id:
             raise make_damage_error()
-        self._opened[batch_id] = OpenBatch(BatchSealer(self.credential, batch_id), ids, created_at)
+        self._opened[batch_id] = OpenBatch(keys, ids, created_at, wrapper)
         return Batch(batch_id, name, service, key_id, created_at, version, content)
 
-    def _seal_anew(self, batch_id: str, owner: Credential) -> None:
-        """Seal everything of a batch to the new credential, with keys that only the old derives."""
-        old, new = BatchSealer(owner, batch_id), BatchSealer(self.credential, batch_id)
+    def _read_data_keys(self, wrapper: KeyWrapper, batch_id: str) -> list[DataKey]:
+        return unwrap_data_keys(wrapper, self._database.read(sql.FIND_DATA_KEYS, batch=batch_id))
+
+    def _take_over(self, batch_id: str, owner: _Owner) -> None:
+        """Wrap the data keys of a batch anew under our credential, and begin a new one.
+
+        Rows get the seeds that only the old credential derives. A batch of schema 1 has no data
+        keys: all of it is sealed under its first.
+        """
+        wrapper = KeyWrapper(self.credential, batch_id)
         with self._database.transaction(batch_id, exclusive=True) as transaction:
             found = transaction.run(sql.FIND_BATCH, batch=batch_id)
-            if not found or not _is_same(found[0][2], old.key_check):
+            if not found or not _is_same(found[0][2], owner.key_check):
                 return  # another worker was faster
-            *_, version, blob = check_types(found[0], "tttiib")
-            cell = _make_batch_cell(version)
-            members = old.open(cell, blob)
-            keep_seed = partial(add_seed, owner, str(members.get("name")))
-            for table in TABLES:
-                seal_table_anew(transaction, batch_id, table, old, new, keep_seed)
-            transaction.run(
-                sql.RESEAL_BATCH,
-                batch=batch_id,
-                key_id=self.credential.key_id,
-                key_check=new.key_check,
-                blob=new.seal(cell, members),
-            )
-
-    def _make_key_error(self, key_id: str) -> StateError:
-        return StateError(
-            f"the batch belongs to the API key {escape_text(key_id, 60)}, not to "
-            f"{self.credential.key_id}: "
-            "nothing was done",
-            remedy="set SEALPIPE_API_KEY to the credential that created it; after a rotation, set "
-            "SEALPIPE_API_KEY_PREVIOUS to the old one, and the new one takes over",
-        )
+            keys: list[DataKey] = []
+            if isinstance(owner, KeyWrapper):
+                keys = unwrap_data_keys(owner, transaction.run(sql.FIND_DATA_KEYS, batch=batch_id))
+                old: Opener = DataKeys(lambda: keys)
+            else:
+                old = owner
+            new = self._create_data_key(batch_id, keys)
+            _save_data_keys(transaction, batch_id, wrapper, [*keys, new])
+            name = _seal_batch_anew(transaction, found[0], old, new, wrapper)
+            convert: Convert = keep_all
+            if owner.credential is not self.credential:
+                convert = partial(add_seed, owner.credential, name)
+            seal_table_anew(transaction, batch_id, ROWS, old, new, convert, only_changed=bool(keys))
+            if not keys:
+                for table in OTHER_TABLES:
+                    seal_table_anew(transaction, batch_id, table, old, new)
 
 
 def _make_batch_cell(version: int) -> Cell:
@@ -227,3 +277,37 @@ def _make_batch_cell(version: int) -> Cell:
 
 def _is_same(key_check: object, expected: str) -> bool:
     return isinstance(key_check, str) and hmac.compare_digest(key_check.encode(), expected.encode())
+
+
+def _save_data_keys(
+    transaction: Transaction, batch_id: str, wrapper: KeyWrapper, keys: Iterable[DataKey]
+) -> None:
+    """Add data keys, or replace what they were wrapped under."""
+    changes = [
+        {
+            "batch": batch_id,
+            "id": key.id,
+            "key_id": wrapper.credential.key_id,
+            "created_at": key.created_at,
+            "wrapped": wrapper.wrap(key),
+        }
+        for key in keys
+    ]
+    transaction.run_many(sql.SAVE_DATA_KEY, changes)
+
+
+def _seal_batch_anew(
+    transaction: Transaction, values: Values, old: Opener, new: DataKey, wrapper: KeyWrapper
+) -> str:
+    """Seal a batch's own blob under a data key, and return its name."""
+    batch_id, *_, version, blob = check_types(values, "tttiib")
+    cell = _make_batch_cell(version)
+    members = old.open(cell, blob)
+    transaction.run(
+        sql.RESEAL_BATCH,
+        batch=batch_id,
+        key_id=wrapper.credential.key_id,
+        key_check=wrapper.key_check,
+        blob=new.seal(cell, members),
+    )
+    return str(members.get("name"))

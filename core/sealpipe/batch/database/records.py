@@ -11,8 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
+from sealpipe.batch.database.data_keys import DataKeys
 from sealpipe.batch.database.interface import Values, check_types
-from sealpipe.batch.database.sealing import BatchSealer, Cell, IdMaker, Members, make_damage_error
+from sealpipe.batch.database.sealing import (
+    Cell,
+    IdMaker,
+    KeyWrapper,
+    Members,
+    make_damage_error,
+)
 from sealpipe.errors import SealpipeError, StateError
 
 SECOND: Final = 1_000_000
@@ -120,14 +127,15 @@ class Event(NamedTuple):
 
 
 class OpenBatch(NamedTuple):
-    """What seals a batch and makes its ids.
+    """What seals a batch, inside its transactions, and makes its ids.
 
     Another batch of the same name has another `created_at`.
     """
 
-    sealer: BatchSealer
+    sealer: DataKeys
     ids: IdMaker
     created_at: int
+    wrapper: KeyWrapper
 
     def load_row(self, values: Values) -> Row:
         """Make a row of what the database holds, with or without its blob.

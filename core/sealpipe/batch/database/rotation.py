@@ -1,6 +1,6 @@
-"""Seals the tables of a batch anew when a key is rotated.
+"""Seals the tables of a batch anew under another data key.
 
-It keeps the keys that only the old credential derives.
+It keeps the keys of requests that only the old credential derives.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from sealpipe.api.operation import Credential
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Transaction, Values
 from sealpipe.batch.database.records import make_effect_cell, make_event_cell, make_row_cell
-from sealpipe.batch.database.sealing import BatchSealer, Cell, Members, derive_request_key
+from sealpipe.batch.database.sealing import (
+    Cell,
+    DataKey,
+    Members,
+    Opener,
+    derive_request_key,
+)
 from sealpipe.wire.encoding import encode_base64url
 
 _PAGE: Final = 500
 
-KeepSeed = Callable[[int, Members], Members]
-"""Makes of a row's generation and members those that are sealed to the new credential."""
+Convert = Callable[[Cell, Members], Members]
+"""Makes of a blob's place and members those that are sealed anew."""
 
 
 class Table(NamedTuple):
@@ -39,8 +45,7 @@ ROWS: Final = Table(
     lambda row: make_row_cell(row[0], row[1], row[2], row[3]),
     lambda row: {"row": row[0]},
 )
-TABLES: Final = (
-    ROWS,
+OTHER_TABLES: Final = (
     Table(
         sql.PAGE_EFFECTS,
         sql.RESEAL_EFFECT,
@@ -56,15 +61,22 @@ TABLES: Final = (
 )
 
 
+def keep_all(_: Cell, members: Members) -> Members:
+    """Return a blob's members as they are."""
+    return members
+
+
 def seal_table_anew(
     transaction: Transaction,
     batch_id: str,
     table: Table,
-    old: BatchSealer,
-    new: BatchSealer,
-    keep_seed: KeepSeed,
+    old: Opener,
+    new: DataKey,
+    convert: Convert = keep_all,
+    *,
+    only_changed: bool = False,
 ) -> None:
-    """Seal a table of a batch to another credential, with the seeds of its requests' keys."""
+    """Seal a table of a batch under another data key; or only what `convert` changes of it."""
     last: dict[str, Any] = {"row": "", "effect": "", "number": -1}
     while True:
         page = transaction.run(table.page, batch=batch_id, limit=_PAGE, **last)
@@ -72,22 +84,21 @@ def seal_table_anew(
         for values in page:
             cell = table.locate(values)
             members: Members = old.open(cell, values[-1])
-            if table is ROWS:
-                members = keep_seed(cell.generation, members)
-            changes.append(
-                {"batch": batch_id, "blob": new.seal(cell, members), **table.name(values)}
-            )
+            converted = convert(cell, members)
+            if converted is not members or not only_changed:
+                blob = new.seal(cell, converted)
+                changes.append({"batch": batch_id, "blob": blob, **table.name(values)})
         if changes:
             transaction.run_many(table.change, changes)
-            last.update(table.name(page[-1]))
         if len(page) < _PAGE:
             return
+        last.update(table.name(page[-1]))
 
 
-def add_seed(owner: Credential, batch: str, generation: int, members: Members) -> Members:
+def add_seed(owner: Credential, batch: str, cell: Cell, members: Members) -> Members:
     """Return a row's members with the seed of its request's key, if `owner` derives it.
 
-    The new credential cannot derive it, so what people submit could not be opened.
+    Another credential cannot derive it, so what people submit could not be opened.
     """
     content = members.get("content")
     progress = content.get("progress") if isinstance(content, dict) else None
@@ -99,7 +110,7 @@ def add_seed(owner: Credential, batch: str, generation: int, members: Members) -
         return members
     if not progress.get("public_key") or progress.get("seed"):
         return members
-    pair = derive_request_key(owner, batch, str(members.get("key")), generation)
+    pair = derive_request_key(owner, batch, str(members.get("key")), cell.generation)
     if encode_base64url(pair.public_key) != progress["public_key"]:
         return members
     kept = {**progress, "seed": encode_base64url(pair.seed)}

@@ -1,11 +1,14 @@
 """What a batch's database can read: nothing of ours.
 
-Blobs, ids, the key check and the keys of requests.
+Blobs, data keys, ids, the key check and the keys of requests.
 
-A blob is strict JSON, sealed by AES-256-GCM under a key that HKDF derives from the credential, with
-a random nonce. Its associated data are the key id and its `Cell`: batch, row, column, version,
-state and generation. So no blob can be put in another place, back into a later version of its own,
-or beside another state.
+A blob is strict JSON, sealed by AES-256-GCM under a random data key of its batch, with a random
+nonce; it begins with the id of the data key. Its associated data are the batch, that id and its
+`Cell`: row, column, version, state and generation. So no blob can be put in another place, back
+into a later version of its own, or beside another state.
+
+Data keys stand in the database wrapped under a key that HKDF derives from the credential: a rotated
+credential wraps them anew, and blobs stay as they are.
 
 Ids are HMACs under a random key that the batch's own blob holds: they stay the same when the
 credential is rotated.
@@ -18,7 +21,7 @@ import hmac
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -36,13 +39,17 @@ Members = Mapping[str, Any]
 A Secret is revealed inside the seal.
 """
 
-_BLOB_INFO, _RATE_INFO, _PLAN_INFO = (
+_BLOB_INFO, _DATA_KEY_INFO, _RATE_INFO, _PLAN_INFO = (
     b"sealpipe-batch",
+    b"sealpipe-batch-data-key",
     b"sealpipe-batch-rate",
     b"sealpipe-batch-plan",
 )
 _REQUEST_INFO, _CREATE_INFO = b"sealpipe-batch-request|1", b"sealpipe-batch-create|1"
 _NONCE_SIZE = 12
+_KEY_SIZE = 32
+DATA_KEY_ID_SIZE: Final = 8
+"""Bytes of a data key's id, with which each blob begins."""
 _PADDING = 64
 """Contents are padded to a multiple of this many bytes, so that a blob's length says little."""
 ID_SIZE: Final = 24
@@ -59,35 +66,125 @@ class Cell(NamedTuple):
     generation: int = 0
 
 
-class BatchSealer:
-    """Seals and opens everything of one batch under one credential."""
-
-    def __init__(self, credential: Credential, batch: str) -> None:
-        self.key_id = credential.key_id
-        self._batch = batch
-        material = derive_key(credential, batch.encode(), _BLOB_INFO, 64)
-        self._cipher = AESGCM(material[:32])
-        self.key_check = hmac.digest(material[32:], batch.encode(), "sha256").hex()[:ID_SIZE]
-        """What the batch's row holds, to find out whether this credential opens it."""
-
-    def seal(self, cell: Cell, members: Members) -> bytes:
-        """Seal members for one place. Raises StateError if they are not JSON."""
-        nonce = os.urandom(_NONCE_SIZE)
-        return nonce + self._cipher.encrypt(nonce, _dump(members), self._bind(cell))
+class Opener(Protocol):
+    """What opens the blobs of a batch."""
 
     def open(self, cell: Cell, blob: bytes) -> dict[str, Any]:
         """Open the blob of a place. Raises StateError if it was changed, moved or replaced."""
-        try:
-            plain = self._cipher.decrypt(blob[:_NONCE_SIZE], blob[_NONCE_SIZE:], self._bind(cell))
-            members = jsontext.loads(plain)
-        except (InvalidTag, ValueError, EncodingError):
-            members = None
-        if not isinstance(members, dict):
-            raise make_damage_error()
-        return members
+
+
+class DataKey:
+    """A random key that blobs of one batch are sealed under.
+
+    `id` has 8 bytes; `created_at` is in microseconds, and later than that of every older one.
+    """
+
+    def __init__(self, batch: str, id_: bytes, created_at: int, key: bytes) -> None:
+        self.id = id_
+        self.created_at = created_at
+        self._batch = batch
+        self._key = key
+        self._cipher = AESGCM(key)
+
+    @classmethod
+    def create(cls, batch: str, created_at: int) -> DataKey:
+        """Make a new one."""
+        return cls(batch, os.urandom(DATA_KEY_ID_SIZE), created_at, os.urandom(_KEY_SIZE))
+
+    def seal(self, cell: Cell, members: Members) -> bytes:
+        """Seal members for one place. Raises StateError if they are not JSON."""
+        return self.id + _encrypt(self._cipher, _dump(members), self._bind(cell))
+
+    def open(self, cell: Cell, blob: bytes) -> dict[str, Any]:
+        """Open a blob that begins with this key's id. Raises StateError as `Opener.open`."""
+        return _open(self._cipher, blob[DATA_KEY_ID_SIZE:], self._bind(cell))
+
+    def wrap(self, cipher: AESGCM, bound: bytes) -> bytes:
+        """Encrypt the key itself."""
+        return _encrypt(cipher, self._key, bound)
 
     def _bind(self, cell: Cell) -> bytes:
-        return json.dumps([self._batch, self.key_id, *cell], separators=(",", ":")).encode()
+        return _to_bytes(self._batch, self.id.hex(), *cell)
+
+
+class KeyWrapper:
+    """Wraps and unwraps the data keys of one batch under one credential."""
+
+    def __init__(self, credential: Credential, batch: str) -> None:
+        self.credential = credential
+        self._batch = batch
+        material = derive_key(credential, batch.encode(), _DATA_KEY_INFO, 64)
+        self._cipher = AESGCM(material[:32])
+        self.key_check = _make_key_check(material[32:], batch)
+        """What the batch's row holds, to find out whether this credential opens it."""
+
+    def wrap(self, key: DataKey) -> bytes:
+        """Encrypt a data key for the database."""
+        return key.wrap(self._cipher, self._bind(key.id, key.created_at))
+
+    def unwrap(self, id_: bytes, created_at: int, wrapped: bytes) -> DataKey:
+        """Decrypt a data key. Raises StateError if it was changed, or is another batch's.
+
+        Its time is bound, too: who knows a data key cannot make it the newest again.
+        """
+        key = _decrypt(self._cipher, wrapped, self._bind(id_, created_at))
+        if key is None or len(key) != _KEY_SIZE:
+            raise make_damage_error()
+        return DataKey(self._batch, id_, created_at, key)
+
+    def _bind(self, id_: bytes, created_at: int) -> bytes:
+        return _to_bytes(self._batch, self.credential.key_id, id_.hex(), created_at)
+
+
+class CredentialOpener:
+    """Opens what schema 1 sealed: under a key that is derived from the credential itself."""
+
+    def __init__(self, credential: Credential, batch: str) -> None:
+        self.credential = credential
+        self._batch = batch
+        material = derive_key(credential, batch.encode(), _BLOB_INFO, 64)
+        self._cipher = AESGCM(material[:32])
+        self.key_check = _make_key_check(material[32:], batch)
+        """What the row of a batch of schema 1 holds.
+
+        It differs from that of `KeyWrapper`: so a worker of an older sealpipe that is still running
+        writes nothing into a batch that was upgraded.
+        """
+
+    def open(self, cell: Cell, blob: bytes) -> dict[str, Any]:
+        """See `Opener.open`."""
+        return _open(self._cipher, blob, _to_bytes(self._batch, self.credential.key_id, *cell))
+
+
+def _make_key_check(key: bytes, batch: str) -> str:
+    return hmac.digest(key, batch.encode(), "sha256").hex()[:ID_SIZE]
+
+
+def _to_bytes(*parts: str | int) -> bytes:
+    return json.dumps(parts, separators=(",", ":")).encode()
+
+
+def _encrypt(cipher: AESGCM, plain: bytes, bound: bytes) -> bytes:
+    nonce = os.urandom(_NONCE_SIZE)
+    return nonce + cipher.encrypt(nonce, plain, bound)
+
+
+def _decrypt(cipher: AESGCM, sealed: bytes, bound: bytes) -> bytes | None:
+    try:
+        return cipher.decrypt(sealed[:_NONCE_SIZE], sealed[_NONCE_SIZE:], bound)
+    except (InvalidTag, ValueError):
+        return None
+
+
+def _open(cipher: AESGCM, sealed: bytes, bound: bytes) -> dict[str, Any]:
+    plain = _decrypt(cipher, sealed, bound)
+    try:
+        members = None if plain is None else jsontext.loads(plain)
+    except (ValueError, EncodingError):
+        members = None
+    if not isinstance(members, dict):
+        raise make_damage_error()
+    return members
 
 
 def make_damage_error() -> StateError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 TABLES: Final = (
     """
@@ -20,6 +20,12 @@ TABLES: Final = (
     CREATE TABLE IF NOT EXISTS sealpipe_batches (
         id TEXT NOT NULL PRIMARY KEY, key_id TEXT NOT NULL, key_check TEXT NOT NULL,
         created_at {integer} NOT NULL, version {integer} NOT NULL, blob {blob} NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS sealpipe_data_keys (
+        batch TEXT NOT NULL, id {blob} NOT NULL, key_id TEXT NOT NULL,
+        created_at {integer} NOT NULL, wrapped {blob} NOT NULL, PRIMARY KEY (batch, id)
     )
     """,
     """
@@ -69,7 +75,7 @@ SET_META = "UPDATE sealpipe_meta SET value = :value WHERE name = :name"
 ADD_BATCH = (
     "INSERT INTO sealpipe_batches ({batch_columns}) VALUES (:batch, :key_id, :key_check, "
     ":now, 1, :blob) "
-    "ON CONFLICT (id) DO NOTHING"
+    "ON CONFLICT (id) DO NOTHING RETURNING id"
 )
 FIND_BATCH = "SELECT {batch_columns} FROM sealpipe_batches WHERE id = :batch"
 LIST_BATCHES = "SELECT {batch_columns} FROM sealpipe_batches ORDER BY id"
@@ -82,7 +88,20 @@ RESEAL_BATCH = (
     "UPDATE sealpipe_batches SET key_id = :key_id, key_check = :key_check, blob = :blob WHERE "
     "id = :batch"
 )
-CHECK_BATCH = "SELECT key_id, key_check, created_at FROM sealpipe_batches WHERE id = :batch"
+CHECK_BATCH = (
+    "SELECT key_id, key_check, created_at, (SELECT id FROM sealpipe_data_keys WHERE batch = "
+    ":batch ORDER BY created_at DESC LIMIT 1) FROM sealpipe_batches WHERE id = :batch"
+)
+
+FIND_DATA_KEYS = (
+    "SELECT id, key_id, created_at, wrapped FROM sealpipe_data_keys WHERE batch = :batch"
+)
+SAVE_DATA_KEY = (
+    "INSERT INTO sealpipe_data_keys (batch, id, key_id, created_at, wrapped) "
+    "VALUES (:batch, :id, :key_id, :created_at, :wrapped) "
+    "ON CONFLICT (batch, id) DO UPDATE SET key_id = :key_id, wrapped = :wrapped"
+)
+REMOVE_OTHER_DATA_KEYS = "DELETE FROM sealpipe_data_keys WHERE batch = :batch AND id <> :id"
 
 ADD_ROW = (
     "INSERT INTO sealpipe_rows ({row_columns}, blob) "
@@ -189,6 +208,7 @@ PURGE: Final = (
     "DELETE FROM sealpipe_history WHERE batch = :batch",
     "DELETE FROM sealpipe_effects WHERE batch = :batch",
     "DELETE FROM sealpipe_rows WHERE batch = :batch",
+    "DELETE FROM sealpipe_data_keys WHERE batch = :batch",
     "DELETE FROM sealpipe_batches WHERE id = :batch",
 )
 

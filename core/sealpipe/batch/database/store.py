@@ -141,6 +141,13 @@ class BatchStore:
         """Replace a batch's content. Raises ConflictError if it has changed."""
         return self._keyring.save_batch(batch, content)
 
+    def rekey(self, batch: Batch) -> None:
+        """Seal everything of a batch under a new data key, and forget the others, all or nothing.
+
+        With `lock_runner`: workers of PostgreSQL wait meanwhile.
+        """
+        self._keyring.rekey(batch)
+
     def purge_batch(self, batch: Batch) -> None:
         """Remove a batch with its rows, effects and history."""
         with self._keyring.write(batch.id, exclusive=True) as transaction:
@@ -304,8 +311,6 @@ class BatchStore:
             key=row.key or "",
             content=content,
         )
-        blob = opened.seal_row(saved)
-        lines = opened.seal_events(saved, events, now)
 
         def write(transaction: Transaction) -> int:
             found = transaction.run(
@@ -319,12 +324,12 @@ class BatchStore:
                 since=saved.since,
                 new_holder=saved.holder,
                 generation=saved.generation,
-                blob=blob,
+                blob=opened.seal_row(saved),
             )
             if not found:
                 raise make_conflict_error()
-            if lines:
-                transaction.run_many(sql.ADD_EVENT, lines)
+            if events:
+                transaction.run_many(sql.ADD_EVENT, opened.seal_events(saved, events, now))
             (held_until,) = check_types(found[0], "i")
             return int(held_until)  # the lease may have been renewed since the row was read
 

@@ -1,0 +1,221 @@
+"""Data keys: what seals a batch, wrapped under its credential; and what a rotation and `rekey` make
+of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sealpipe.batch.database.data_keys import unwrap_data_keys
+from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrapper
+from sealpipe.batch.database.statements import FIND_DATA_KEYS
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.errors import StateError
+from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential
+
+DAMAGE = "changed by something other than sealpipe"
+
+
+def fill(store: BatchStore, name: str = "vendors") -> tuple[Batch, Row]:
+    """A batch of three rows, of which one, still held, has an effect and an event."""
+    batch = add_rows(store, 3, name)
+    row = claim(store, batch)
+    step(store, row, 1)
+    saved = store.read_row(batch, row.id)
+    assert saved is not None
+    return batch, saved
+
+
+def step(store: BatchStore, row: Row, number: int) -> None:
+    """Write one effect and one event."""
+    effect = store.effects.begin(row, f"{number}/create", {"n": number})
+    assert effect is not None
+    store.effects.finish(effect, "done", {"n": number})
+    events = [{"n": number}]
+    store.save(row, state="sent", due_at=None, content={"n": number}, events=events, keep=True)
+
+
+def read_all(store: BatchStore) -> tuple[Any, ...]:
+    """Everything that a batch holds, opened."""
+    batch = store.find_batch("vendors")
+    assert batch is not None
+    rows = list(store.list_rows(batch, contents=True))
+    effects = [[(each.name, each.content) for each in store.effects.list(row)] for row in rows]
+    history = [store.read_history(row) for row in rows]
+    return batch.content, [(row.key, row.content) for row in rows], effects, history
+
+
+def read_data_keys(place: Place, batch: Batch, store: BatchStore) -> list[DataKey]:
+    """The data keys of a batch, the oldest first."""
+    found = place.database().read(FIND_DATA_KEYS, batch=batch.id)
+    keys = unwrap_data_keys(KeyWrapper(store.credential, batch.id), found)
+    return sorted(keys, key=lambda each: each.created_at)
+
+
+def list_blobs(place: Place) -> Iterator[bytes]:
+    for rows in place.tables().values():
+        yield from (row[-1] for row in rows)
+
+
+def test_each_blob_begins_with_the_id_of_its_data_key(place: Place) -> None:
+    store = place.store()
+    batch, _ = fill(store)
+    (key,) = read_data_keys(place, batch, store)
+    assert {blob[:8] for blob in list_blobs(place)} == {key.id}
+    assert place.database().read("SELECT key_id FROM sealpipe_data_keys") == [
+        (place.credential.key_id,)
+    ]
+
+
+def test_a_rotation_wraps_data_keys_anew_and_begins_one(place: Place) -> None:
+    old = place.store()
+    batch, row = fill(old)
+    (first,) = read_data_keys(place, batch, old)
+    wrapped = place.database().read(FIND_DATA_KEYS, batch=batch.id)
+    new = place.store(make_credential(), previous=place.credential)
+    content = read_all(new)
+    keys = read_data_keys(place, batch, new)
+    assert [key.id for key in keys][:1] == [first.id]
+    assert not {each[-1] for each in place.database().read(FIND_DATA_KEYS, batch=batch.id)} & {
+        each[-1] for each in wrapped
+    }
+    before = set(list_blobs(place))
+    step(new, row, 2)
+    assert {blob[:8] for blob in set(list_blobs(place)) - before} == {keys[1].id}
+    assert read_all(place.store(new.credential)) != content
+    with pytest.raises(StateError, match=f"belongs to the API key {new.credential.key_id}"):
+        old.read_row(batch, row.id)
+
+
+def test_each_rotation_adds_a_data_key_also_if_the_clock_was_set_back(place: Place) -> None:
+    store = place.store()
+    batch, _ = fill(store)
+    content = read_all(store)
+    place.change("DELETE FROM sealpipe_history")  # of an earlier time
+    late = DataKey.create(batch.id, store.now() + 60 * MINUTE)
+    place.change(
+        "INSERT INTO sealpipe_data_keys (batch, id, key_id, created_at, wrapped) "
+        "VALUES (:batch, :id, :key_id, :created_at, :wrapped)",
+        batch=batch.id,
+        id=late.id,
+        key_id=place.credential.key_id,
+        created_at=late.created_at,
+        wrapped=KeyWrapper(place.credential, batch.id).wrap(late),
+    )
+    for count in (3, 4):
+        store = place.store(make_credential(), previous=store.credential)
+        assert read_all(store)[:3] == content[:3]
+        keys = read_data_keys(place, batch, store)
+        assert len(keys) == count
+        assert keys[-1].created_at == late.created_at + count - 2
+        assert next(iter(place.tables()["batches"]))[-1][:8] == keys[-1].id
+
+
+def test_rekey_seals_everything_anew_and_forgets_the_older_keys(place: Place) -> None:
+    fill(place.store())
+    store = place.store(make_credential(), previous=place.credential)
+    content = read_all(store)
+    batch = store.find_batch("vendors")
+    assert batch is not None
+    older = {key.id for key in read_data_keys(place, batch, store)}
+    before = place.tables()
+    store.rekey(batch)
+    (key,) = read_data_keys(place, batch, store)
+    assert key.id not in older
+    assert {blob[:8] for blob in list_blobs(place)} == {key.id}
+    after = place.tables()
+    assert {name: [row[:-1] for row in rows] for name, rows in before.items()} == {
+        name: [row[:-1] for row in rows] for name, rows in after.items()
+    }
+    assert read_all(place.store(store.credential)) == content == read_all(store)
+
+
+def test_rekey_leaves_other_batches_alone(place: Place) -> None:
+    store = place.store()
+    batch, _ = fill(store)
+    other, _ = fill(store, "others")
+    before = read_data_keys(place, other, store)
+    store.rekey(batch)
+    assert [key.id for key in read_data_keys(place, other, store)] == [key.id for key in before]
+    assert list(place.store().list_rows(other, contents=True))
+
+
+def test_who_has_a_batch_open_goes_on_after_rekey(place: Place) -> None:
+    """Also with what it wanted to write before, and had not written yet."""
+    one, two = place.store(), place.store()
+    batch, row = fill(one)
+    assert read_all(two) == read_all(one)
+    with two.merge_writes(row):
+        step(two, row, 2)
+        one.rekey(batch)
+    (key,) = read_data_keys(place, batch, one)
+    assert {blob[:8] for blob in list_blobs(place)} == {key.id}
+    one.rekey(batch)
+    assert read_all(two) == read_all(one) == read_all(place.store())
+    one.rekey(batch)
+    two.save_batch(batch, {"digest": "new"})
+    one.rekey(batch)
+    assert read_all(two)[0] == {"digest": "new"}
+
+
+def test_an_older_data_key_does_not_become_the_newest_again(place: Place) -> None:
+    """Who has learned it, and can change the database, does not read what comes later."""
+    store = place.store()
+    batch, row = fill(store)
+    (leaked,) = place.database().read(FIND_DATA_KEYS, batch=batch.id)
+    store.rekey(batch)
+    (newest,) = read_data_keys(place, batch, store)
+    put = (
+        "INSERT INTO sealpipe_data_keys (batch, id, key_id, created_at, wrapped) "
+        "VALUES (:batch, :id, :key_id, :created_at, :wrapped)"
+    )
+    values = dict(zip(("id", "key_id", "created_at", "wrapped"), leaked, strict=True))
+    place.change(put, batch=batch.id, **values)
+    step(store, row, 2)
+    assert {blob[:8] for blob in list_blobs(place)} == {newest.id}
+    place.change("UPDATE sealpipe_data_keys SET created_at = created_at + 1000000000000")
+    with pytest.raises(StateError, match=DAMAGE):
+        read_all(place.store())
+    place.change("DELETE FROM sealpipe_data_keys")
+    place.change(put, batch=batch.id, **values)
+    for late in (store, place.store()):
+        with pytest.raises(StateError, match=DAMAGE):
+            late.add_rows(batch, [])
+
+
+def test_a_data_key_of_another_batch_and_a_missing_one_are_refused(place: Place) -> None:
+    store = place.store()
+    batch, _ = fill(store)
+    other, _ = fill(store, "others")
+    place.change("DELETE FROM sealpipe_data_keys WHERE batch = :id", id=batch.id)
+    with pytest.raises(StateError, match=DAMAGE):
+        place.store().find_batch("vendors")
+    place.change("UPDATE sealpipe_data_keys SET batch = :new", new=batch.id)
+    for name in (batch.name, other.name):
+        with pytest.raises(StateError, match=DAMAGE):
+            place.store().find_batch(name)
+
+
+def test_purge_removes_data_keys(place: Place) -> None:
+    store = place.store()
+    batch, _ = fill(store)
+    store.purge_batch(batch)
+    assert place.database().read("SELECT id FROM sealpipe_data_keys") == []
+
+
+def test_a_worker_of_schema_1_has_another_key_check(place: Place) -> None:
+    """So one that runs on during an upgrade writes nothing that nobody could open."""
+    batch, _ = fill(place.store())
+    ((check,),) = place.database().read("SELECT key_check FROM sealpipe_batches")
+    assert check == KeyWrapper(place.credential, batch.id).key_check
+    assert check != CredentialOpener(place.credential, batch.id).key_check
+
+
+def test_no_data_key_shows_itself() -> None:
+    key = DataKey.create("b" * 24, 1)
+    assert vars(key)["_key"].hex() not in repr(key)
+    assert repr(vars(key)["_key"]) not in repr(key)
