@@ -1,5 +1,5 @@
-"""`sealpipe batch list | status | report | collect | remind | reissue | cancel | link | purge`:
-batches that a database has.
+"""`sealpipe batch list | status | report | collect | remind | reissue | cancel | link | rekey |
+purge`: batches that a database has.
 """
 
 from __future__ import annotations
@@ -179,6 +179,20 @@ def link(name: str, key: str, **values: Any) -> None:
         render.print_json({"name": name, "key": key, "collect_link": found})
     else:
         render.print_result(f"{found}\n")
+
+
+def rekey(name: str, **values: Any) -> None:
+    """Run `sealpipe batch rekey`."""
+    with open_store_of(values) as (session, store):
+        batch = open_named(session, store, name).batch
+        with store.lock_runner():
+            store.rekey(batch)
+        rows = sum(store.count_states(batch).values())
+    render.print_note(
+        f"{render.escape(name)}: {render.count(rows, 'row')} sealed under a new data key"
+    )
+    if values["output"] == "json":
+        render.print_json({"name": name, "rows": rows})
 
 
 def purge(name: str, **values: Any) -> None:

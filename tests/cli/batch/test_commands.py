@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from unittest import mock
@@ -21,7 +22,7 @@ import pytest
 from cli.batch.vendors import ROWS, VENDORS, count_creates
 from sealpipe.api.operation import Credential
 from sealpipe.batch.database.records import SECOND
-from sealpipe.batch.database.sqlite import SqliteDatabase
+from sealpipe.batch.database.sqlite import FILE_NAME, SqliteDatabase
 from sealpipe.cli import render
 from sealpipe.state.ledger import open_ledger
 from sealpipe_rehearsal.running_service import RunningService
@@ -75,6 +76,31 @@ def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: Runn
         "delivered",
         "collected",
     ]
+
+
+def test_a_batch_is_rekeyed_and_goes_on(vendors: Terminal, service: RunningService) -> None:
+    assert batch(vendors, "run", "vendors.toml").code == 0
+    done = batch(vendors, "rekey", "vendors")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "vendors: 2 rows sealed under a new data key\n"
+    done = batch(vendors, "rekey", "vendors", "--output", "json")
+    assert done.json == {"schema": 1, "name": "vendors", "rows": 2}
+    submit(vendors, service, "acme", "canary-of-acme")
+    assert batch(vendors, "run", "vendors.toml", later=120).code == 0
+    assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
+    done = batch(vendors, "rekey", "vendor")
+    assert (done.code, "did you mean vendors?" in done.err) == (2, True), done
+
+
+def test_a_batch_in_a_file_is_not_rekeyed_beside_a_run(vendors: Terminal) -> None:
+    assert batch(vendors, "run", "vendors.toml").code == 0
+    database = vendors.home / ".local/state/sealpipe/batch" / FILE_NAME
+    before = database.read_bytes()
+    with closing(SqliteDatabase(database.parent)) as another, another.lock_runner():
+        done = batch(vendors, "rekey", "vendors")
+    assert done.code == 2, done
+    assert "another `sealpipe batch run` or `worker` uses the SQLite file" in done.err
+    assert database.read_bytes() == before
 
 
 def test_collect_by_hand_names_the_batch_that_collects_a_request(

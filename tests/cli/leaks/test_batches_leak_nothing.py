@@ -111,6 +111,11 @@ def test_a_batch_of_shares_leaks_nothing(
     ):
         shown = canaries.watch("batch", *words)
         assert leaks(canaries, shown, 0, None, None) == []
+    rekeyed = canaries.watch("batch", "rekey", batch)
+    assert rekeyed.done.code == 0, rekeyed.done
+    assert [len(each) for each in rekeyed.drawn].count(32) == 1, "the new data key is seen"
+    assert any(b"sealpipe_data_keys" in data for _, data in rekeyed.places())
+    assert leaks(canaries, rekeyed, 0, None, None) == []
 
 
 def test_what_is_collected_by_hand_is_in_its_place_and_nowhere_else(

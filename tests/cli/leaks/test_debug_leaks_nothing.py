@@ -67,6 +67,7 @@ CASES: dict[str, list[list[str]]] = {
         ["batch", "run", "--now", "batch.toml"],
         ["batch", "collect", "vendors"],
         ["batch", "status", "vendors"],
+        ["batch", "rekey", "vendors"],
     ],
     "unseal": [["unseal"]],
     "shares": [

@@ -123,6 +123,23 @@ def link(name: str, key: str, **values: Any) -> None:
 
 @click.command(cls=CodeCommand)
 @click.argument("name")
+@options("batch", only=("database",), common=COMMON)
+def rekey(name: str, **values: Any) -> None:
+    """Seal a batch under a new data key, and forget the old ones.
+
+    For a credential that leaked: take the batch over with a new one first. All or nothing: safe to
+    kill, and to run again. Workers on PostgreSQL wait meanwhile; a SQLite file must have no run or
+    worker.
+
+    sealpipe batch rekey vendors-2026-q4
+    """
+    from sealpipe.cli import batch_rows
+
+    batch_rows.rekey(name, **values)
+
+
+@click.command(cls=CodeCommand)
+@click.argument("name")
 @options("batch", only=("database", "older_than"), common=COMMON)
 def purge(name: str, **values: Any) -> None:
     """Remove a batch from the database, with the names and addresses of its rows.
@@ -136,5 +153,5 @@ def purge(name: str, **values: Any) -> None:
     batch_rows.purge(name, **values)
 
 
-COMMANDS = (list_, status, report, collect, remind, reissue, cancel, link, purge)
+COMMANDS = (list_, status, report, collect, remind, reissue, cancel, link, rekey, purge)
 """The commands of this module."""

@@ -24,6 +24,7 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "batch list": ("batch-requests", "sealpipe batch list"),
     "batch plan": ("batch-requests", "sealpipe batch plan vendors.toml --out approved.json"),
     "batch purge": ("batch-requests", "sealpipe batch purge vendors-2026-q4"),
+    "batch rekey": ("batch-requests", "sealpipe batch rekey vendors-2026-q4"),
     "batch report": ("batch-requests", "sealpipe batch report vendors-2026-q4 --html"),
     "batch run": ("batch-shares", "sealpipe batch run keys.toml"),
     "batch status": ("batch-requests", "sealpipe batch status vendors-2026-q4"),

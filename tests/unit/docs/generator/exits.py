@@ -33,6 +33,7 @@ OWN: Mapping[str, tuple[int, ...]] = {
     "batch plan": PLUGINS,
     "batch purge": PLUGINS,
     "batch reissue": (*READING, 14, 18),
+    "batch rekey": PLUGINS,
     "batch remind": (*READING, 14, 18),
     "batch report": PLUGINS,
     "batch run": (*READING, 14, 15, 18),
