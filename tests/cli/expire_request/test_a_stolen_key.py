@@ -164,8 +164,9 @@ def test_at_the_end_nothing_is_out_and_nothing_is_lost(
         if each.suffix != ".json"
     ] == [CANARY]
 
-    (take_over,), (look,), (check, destroy) = steps[8], steps[9], steps[10]
+    (take_over, rekey), (look,), (check, destroy) = steps[8], steps[9], steps[10]
     assert owner.follow(take_over)[1].startswith("vendors\t")
+    assert owner.follow(rekey) == (0, "")
     (owner.here / "backup").symlink_to(job.state)
     assert owner.follow(look)[1].count("share") == 1
     assert owner.follow(check) == (0, "")
