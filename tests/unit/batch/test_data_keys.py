@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from sealpipe.batch.database.data_keys import unwrap_data_keys
+from sealpipe.batch.database.opening import open_store
 from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrapper
-from sealpipe.batch.database.statements import FIND_DATA_KEYS
+from sealpipe.batch.database.statements import FIND_DATA_KEYS, LIST_BATCHES
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
-from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential
+from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
 
 DAMAGE = "changed by something other than sealpipe"
 
@@ -205,6 +206,26 @@ def test_purge_removes_data_keys(place: Place) -> None:
     batch, _ = fill(store)
     store.purge_batch(batch)
     assert place.database().read("SELECT id FROM sealpipe_data_keys") == []
+
+
+def test_a_batch_that_is_purged_while_batches_are_listed_is_left_out(place: Place) -> None:
+    store = place.store()
+    fill(store)
+    fill(store, "others")
+    database, purging = place.database(), place.store()
+    listing = open_store(database, place.credential, SERVICE)
+    read = database.read
+
+    def purge_first(statement: str, **parameters: object) -> Any:
+        found = read(statement, **parameters)
+        if statement == LIST_BATCHES:
+            batch = purging.find_batch("others")
+            assert batch is not None
+            purging.purge_batch(batch)
+        return found
+
+    database.read = purge_first  # type: ignore[method-assign]
+    assert [batch.name for batch in listing.list_batches()] == ["vendors"]
 
 
 def test_a_worker_of_schema_1_has_another_key_check(place: Place) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from sealpipe.api.operation import Credential
@@ -19,6 +19,7 @@ from sealpipe.batch.database.interface import Database, Transaction, Values, che
 from sealpipe.batch.database.records import (
     BATCH,
     Batch,
+    ConflictError,
     OpenBatch,
     make_conflict_error,
 )
@@ -138,7 +139,10 @@ class BatchKeyring:
             for each in self._database.read(sql.LIST_BATCHES)
             if self._find_owner(each) is not None
         ]
-        batches = [self._open(values) for values in found]
+        batches = []
+        for values in found:
+            with suppress(ConflictError):  # it was purged at this moment
+                batches.append(self._open(values))
         return sorted(
             (each for each in batches if each.service == self.service), key=lambda batch: batch.name
         )
