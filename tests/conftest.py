@@ -20,7 +20,7 @@ import pytest
 from environment import own_environment
 from rewriting import collect_in_turn, sort_key
 from support.forked import retry_at_once
-from support.parts import SkipWithoutPart
+from support.parts import Postgres, SkipWithoutPart
 from tiers import is_first, is_in_rest, is_left_out
 
 # A shell starts a background job, and nohup a command, with signals that it ignores; and so would
@@ -61,6 +61,13 @@ def nobody_in_particular(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """
     with own_environment(tmp_path_factory.mktemp("home of the tests")):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_initdb(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All workers share what PostgreSQL begins with."""
+    folder = tmp_path_factory.getbasetemp()
+    Postgres.made = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "initdb"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,6 +6,7 @@ gnome-keyring, the database the real PostgreSQL.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import pytest
 
@@ -273,6 +274,11 @@ def find_postgres() -> Path:
 class Postgres:
     """A PostgreSQL of one test or folder of tests, reached by a socket in its own folder."""
 
+    made: ClassVar[Path | None] = None
+    """Where a run keeps what `initdb` makes, for all of its servers: a copy takes a tenth of its
+    time. None: each has its own.
+    """
+
     def __init__(self, folder: Path) -> None:
         self._programs = find_postgres()
         # It refuses to run as root.
@@ -289,18 +295,27 @@ class Postgres:
         self._log = folder / "postgres.log"
         self._server: subprocess.Popen[bytes] | None = None
         self.address = f"postgresql:///postgres?host={folder}&user=tests"
-        self._run(
-            "initdb",
-            "-D",
-            str(folder / "data"),
-            "-A",
-            "trust",
-            "-U",
-            "tests",
-            "-E",
-            "UTF8",
-            "--no-sync",
-        )
+        self._make(folder / "data")
+
+    def _make(self, data: Path) -> None:
+        made = self.made
+        if made is None:
+            self._init(data)
+            return
+        with made.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                # Not there: the user that PostgreSQL runs as cannot reach the run's folder.
+                self._init(data)
+                part = made.with_suffix(".part")
+                subprocess.run(["cp", "-a", data, part], check=True)
+                part.rename(made)
+                return
+        subprocess.run(["cp", "-a", made, data], check=True)
+
+    def _init(self, data: Path) -> None:
+        words = ("-A", "trust", "-U", "tests", "-E", "UTF8", "--no-sync")
+        self._run("initdb", "-D", str(data), *words)
 
     def start(self, *more: str, port: int = 5432) -> None:
         """Start it, with more settings, and wait until it accepts connections."""
