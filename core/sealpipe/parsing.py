@@ -283,8 +283,8 @@ def parse_count(text: str) -> int:
 
 
 def parse_limit(text: str) -> int | str:
-    """Parse a limit: a count, `plan` or `unset`."""
-    return text if text in ("plan", "unset") else parse_count(text)
+    """Parse a limit: a count, `plan`, `unset` or `unlimited`."""
+    return text if text in ("plan", "unset", "unlimited") else parse_count(text)
 
 
 _ADDRESS = re.compile(r"://|(?<=:)https?:", re.IGNORECASE)

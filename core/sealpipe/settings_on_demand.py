@@ -64,7 +64,7 @@ _PLAN = (
     Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
     Setting(
         "rate",
-        "Requests per minute: a number, `plan`, or `unset` (no access).",
+        "Requests per minute: a number, `plan`, `unlimited`, or `unset` (no access).",
         parsing.parse_limit,
         metavar="N",
     ),

@@ -76,12 +76,10 @@ def number_or_plan(value: object) -> str | None:
 
 
 def requests_per_minute_limit(value: object) -> str | None:
-    """Check a number of requests per minute, `plan`, or `unset`, which means no access."""
-    return (
-        None
-        if value == "unset"
-        else number_or_plan(value) and "must be a number from 1, plan or unset"
-    )
+    """Check a number of requests per minute, `plan`, `unlimited`, or `unset`: no access."""
+    if value in ("unset", "unlimited"):
+        return None
+    return number_or_plan(value) and "must be a number from 1, plan, unset or unlimited"
 
 
 _KEY = {

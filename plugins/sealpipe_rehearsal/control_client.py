@@ -139,9 +139,9 @@ def set_account(
     """Change an account, or an organisation named `org:NAME`, and return its new state.
 
     Changes: `plan` (business, enterprise, none); `requests_per_minute`, `api_keys`, `webhooks`,
-    `shares` (a number, or "plan" for the plan's own; the rate may be "unset"); `view_protection`,
-    `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls see a change up
-    to 30 s later, as at the real service.
+    `shares` (a number, or "plan" for the plan's own; the rate may be "unset" or "unlimited");
+    `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False`
+    calls see a change up to 30 s later, as at the real service.
     """
     members = {**changes, "at_once": at_once}
     changed: dict[str, Any] = call_control_api(

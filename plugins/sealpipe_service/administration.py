@@ -13,7 +13,7 @@ from dataclasses import replace
 from .credentials import CUSTODY_LEVELS, Key, columns_of, key_from
 from .database.access import Row
 from .database.decisions import Store
-from .plans import NUMBERS, Account, account_from, default_account
+from .plans import NO_LIMIT, NUMBERS, Account, account_from, default_account
 from .plans import columns_of as columns_of_account
 
 
@@ -63,13 +63,16 @@ def approve_custody(store: Store, key_id: str) -> Key | None:
     return None if row is None else key_from(row)
 
 
+_RATES: Mapping[object, int | None] = {"unset": None, "unlimited": NO_LIMIT}
+
+
 def change_account(
     store: Store, name: str, changes: Mapping[str, object], *, at_once: bool
 ) -> Account:
     """Change an account's plan, limits and switches, and return it.
 
-    A limit is a number or `plan`, the rate also `unset`. Calls see the change within 30 s, or at
-    once.
+    A limit is a number or `plan`, the rate also `unset` or `unlimited`. Calls see the change within
+    30 s, or at once.
     """
     members = {member: value for member, value in changes.items() if member not in NUMBERS}
     overrides = {member: value for member, value in changes.items() if member in NUMBERS}
@@ -78,7 +81,7 @@ def change_account(
         known: dict[str, object] = dict(account.numbers)
         if "plan" in members and known.get("api_keys") is None:
             known.pop("api_keys", None)  # a plan that was chosen brings its allowance
-        known |= {each: None if value == "unset" else value for each, value in overrides.items()}
+        known |= {each: _RATES.get(value, value) for each, value in overrides.items()}
         numbers = {each: value for each, value in known.items() if value != "plan"}
         return replace(account, **{**members, "numbers": numbers})  # type: ignore[arg-type]
 

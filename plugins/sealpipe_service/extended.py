@@ -18,6 +18,7 @@ from .database.access import Row
 from .database.decisions import Access
 from .json_bodies import NOTIFY_ON
 from .listing import read_limit
+from .plans import NO_LIMIT
 from .responses import Response, as_json, refuse
 
 SCOPE = "audit:read"
@@ -115,7 +116,6 @@ def _read_cursor(cursor: str) -> int | None:
     return int(number) if _NUMBER.fullmatch(number) else None
 
 
-NO_LIMIT = -1
 API_VERSION = "1"
 
 

@@ -9,7 +9,7 @@ from . import extended, mcp, requests, shares
 from .context import Call, Handler, HttpRequest, Service
 from .credentials import PresentedCredential, key_from, parse_bearer, secret_matches
 from .journal import Note
-from .plans import account_from
+from .plans import NO_LIMIT, account_from
 from .responses import RefusalError, Response, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
@@ -151,6 +151,8 @@ def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tu
 
 def _check_rate(call: Call, _: Route) -> None:
     per_minute = call.account.limits.requests_per_minute or 0
+    if per_minute == NO_LIMIT:
+        return
     wait = call.service.store.take(call.key.key_id, per_minute, call.now)
     if wait:
         refuse("rate_limited", headers=(("retry-after", str(wait)),))

@@ -8,6 +8,7 @@ from . import extended
 from .checks import SCHEMAS, Schema, filled_text, rfc3339
 from .json_bodies import FIELD_TYPES_EXTENDED, NOTIFY_ON
 from .listing import MAX_LIMIT
+from .plans import NO_LIMIT
 
 JSON = "application/json"
 TEXT: Schema = SCHEMAS[filled_text]
@@ -70,7 +71,7 @@ LOG_QUERY: Mapping[str, Schema] = {
     "from": TIME,
     "to": TIME,
 }
-_OR_NONE: Schema = {"type": "integer", "minimum": extended.NO_LIMIT}
+_OR_NONE: Schema = {"type": "integer", "minimum": NO_LIMIT}
 _LIMITS = (
     "max_shares",
     "remaining_shares",
@@ -88,7 +89,7 @@ _CAPABILITIES = object_with(
         custody_public_key=or_null(TEXT),
         compromised={"type": "boolean"},
         organization_id=or_null(TEXT),
-        rate_limit_rpm=COUNT,
+        rate_limit_rpm=_OR_NONE,
     ),
     plan=object_with(code=TEXT, name=TEXT),
     limits=object_with(**dict.fromkeys(_LIMITS, _OR_NONE)),

@@ -14,6 +14,8 @@ from typing import Any
 from .database.access import Row
 
 DEFAULT_ACCOUNT = "default"
+NO_LIMIT = -1
+"""A rate of this is none at all, as capabilities tell it."""
 ORGANIZATION = "org:"
 """Prefix of an organisation's space; no account's name begins with it."""
 
@@ -22,7 +24,7 @@ ORGANIZATION = "org:"
 class Plan:
     """A row of the specification's limits.
 
-    The rate is in requests per minute, None if unset; the burst is twice that.
+    The rate is in requests per minute, None if unset, or NO_LIMIT; the burst is twice that.
 
     `shares` limits active shares; `access_log_days` is the retention of access logs. (The
     specification shows neither.) Of `api_keys` and `shares`, None means no limit.

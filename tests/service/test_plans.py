@@ -212,6 +212,18 @@ def test_a_team_key_has_the_organisations_rate(
     assert [team.http.get("/shares").status_code for _ in range(9)].count(429) >= 5
 
 
+def test_without_a_rate_nothing_is_counted(service: RunningService, api: Api) -> None:
+    service.set_account(requests_per_minute="unlimited")
+    assert {api.http.get("/shares").status_code for _ in range(300)} == {200}, "200 at once before"
+    service.set_account(requests_per_minute=1)
+    assert [api.http.get("/shares").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_limit_of_something_else_cannot_be_unlimited(service: RunningService) -> None:
+    with pytest.raises(control_client.RehearsalError, match="must be a number from 1, or plan"):
+        control_client.set_account(service.origin, shares="unlimited")
+
+
 @pytest.mark.spec("credential.organization", "plan.allowance")
 def test_a_team_key_takes_a_slot_of_the_organisation(service: RunningService) -> None:
     members = ["alice", "bob", "carol", "alice", "bob"]

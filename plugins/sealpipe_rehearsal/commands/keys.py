@@ -258,15 +258,18 @@ def _line(each: Mapping[str, Any]) -> str:
     return "\t".join(render.escape(part) for part in parts)
 
 
+_RATES: Mapping[int | None, str] = {None: "unset", -1: "no limit"}
+
+
 def _account_lines(members: Mapping[str, Any]) -> Iterator[str]:
     limits = members["limits"]
     values = {
         "account": members["name"],
         "plan": members["plan"],
         "API access": members["api_access"],
-        "requests per minute": "unset"
-        if limits["requests_per_minute"] is None
-        else limits["requests_per_minute"],
+        "requests per minute": _RATES.get(
+            limits["requests_per_minute"], limits["requests_per_minute"]
+        ),
         "API keys": "no limit" if limits["api_keys"] is None else limits["api_keys"],
         "webhook endpoints": limits["webhooks"],
         "active shares": "no limit" if limits["shares"] is None else limits["shares"],

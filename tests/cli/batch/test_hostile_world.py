@@ -21,6 +21,7 @@ from cli.batch.world import BASE_URL, DAY, BatchWorld
 from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.requests import Submission
 from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.engine.actions import act
 from sealpipe.batch.engine.run import free_dead_rows
 from sealpipe.batch.engine.sync import digest
@@ -182,18 +183,20 @@ def tell_year(operation: Operation[Any], response: Response, year: str) -> Respo
     return Response(response.status, response.headers, json.dumps(members).encode())
 
 
-def test_an_absurd_limit_stops_no_run(extended_world: BatchWorld) -> None:
+@pytest.mark.parametrize("told", [10**30, -1], ids=["absurd", "none"])
+def test_an_absurd_limit_stops_no_run(extended_world: BatchWorld, told: int) -> None:
     world = extended_world
     path = world.write(FILE, ROWS)
-    world.after = tell_limit  # type: ignore[method-assign]
+    world.after = partial(tell_limit, told)  # type: ignore[method-assign]
     assert world.run(path).counts == {"waiting": 3}
+    assert world.store.rate.read().per_minute == MAX_LIMIT
 
 
-def tell_limit(operation: Operation[Any], response: Response) -> Response:
+def tell_limit(told: int, operation: Operation[Any], response: Response) -> Response:
     if not operation.path.endswith("/capabilities"):
         return response
     members = json.loads(response.body)
-    members["key"]["rate_limit_rpm"] = 10**30
+    members["key"]["rate_limit_rpm"] = told
     return Response(response.status, response.headers, json.dumps(members).encode())
 
 

@@ -274,8 +274,9 @@ def learn_limit(engine: Engine) -> None:
     with suppress(SealpipeError):
         capabilities = find_capabilities(engine.session)
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
-        if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-            engine.store.rate.set_limit(min(limit, MAX_LIMIT))
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit:
+            # Below zero there is no limit.
+            engine.store.rate.set_limit(MAX_LIMIT if limit < 0 else min(limit, MAX_LIMIT))
 
 
 def free_dead_rows(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from sealpipe.cli.server.opening import open_store
 from sealpipe.errors import UsageError, quote_input
 from sealpipe_service import administration
 from sealpipe_service.database.decisions import Store
-from sealpipe_service.plans import ORGANIZATION, Account, account_from
+from sealpipe_service.plans import NO_LIMIT, ORGANIZATION, Account, account_from
 
 _LIMITS = {"rate": "requests_per_minute", "keys": "api_keys"}
 CHANGES = ("plan", "rate", "keys", "shares", "webhooks", "view_protection", "zero_knowledge")
@@ -28,7 +28,7 @@ def list_accounts(**values: Any) -> None:
         (
             render.escape(each["account"]),
             each["plan"],
-            *(_limit(each[name]) for name in ("requests_per_minute", "api_keys", "shares")),
+            *(_limit(name, each[name]) for name in ("requests_per_minute", "api_keys", "shares")),
         )
         for each in found
     ]
@@ -68,9 +68,9 @@ def change_plan(name: str, **values: Any) -> None:
     """Run `sealpipe server account plan`."""
     changes = {each: values[each] for each in CHANGES if values[each] is not None}
     for each in ("keys", "shares", "webhooks"):
-        if changes.get(each) == "unset":
+        if changes.get(each) in ("unset", "unlimited"):
             raise UsageError(
-                f"--{each}: only --rate can be unset", remedy="write a number, or plan"
+                f"--{each}: only --rate can be {changes[each]}", remedy="write a number, or plan"
             )
     with open_store(values) as store:
         check_account(store, name)
@@ -110,10 +110,6 @@ def _describe(account: Account) -> dict[str, Any]:
     }
 
 
-def _limit(number: int | None) -> str:
-    return "no limit" if number is None else str(number)
-
-
 def _print(account: Account, values: Mapping[str, Any]) -> None:
     members = _describe(account)
     if values["output"] == "json":
@@ -124,9 +120,14 @@ def _print(account: Account, values: Mapping[str, Any]) -> None:
     )
 
 
-def _say(name: str, value: object) -> str:
+def _say(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value is None:
-        return "no access" if name == "requests_per_minute" else "no limit"
-    return render.escape(str(value))
+    return render.escape(str(value)) if isinstance(value, str) else _limit(name, value)
+
+
+def _limit(name: str, number: int | None) -> str:
+    """Return a limit in words. A rate that is not set is no access."""
+    if name == "requests_per_minute" and number is None:
+        return "no access"
+    return "no limit" if number in (None, NO_LIMIT) else str(number)
