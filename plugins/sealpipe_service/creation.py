@@ -11,7 +11,7 @@ from typing import Any
 from . import idempotency
 from .context import Call
 from .database.decisions import QuotaError
-from .json_bodies import Rule, read_object, rejected, require_json
+from .json_bodies import SHARE, SHARE_EXTENDED, Rule, read_object, rejected, require_json
 from .responses import Response, as_json, refuse
 
 Members = dict[str, Any]
@@ -72,7 +72,7 @@ def create(
 
 
 _EMPTY: Mapping[str, Members] = {
-    "shares": dict.fromkeys(("timed_view", "organization_id", "ended_at", "ended_by")),
+    "shares": dict.fromkeys((*SHARE_EXTENDED.keys() - SHARE.keys(), "ended_at", "ended_by")),
     "requests": {"received": 0, "ended_at": None, "ended_by": None},
 }
 """Columns that a new row has besides those of `make_row`."""

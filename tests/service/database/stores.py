@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from sealpipe_service import webhooks
 from sealpipe_service.database.access import Database, Row
 from sealpipe_service.database.decisions import Access, Opening, Store
 from sealpipe_service.database.sqlite import Sqlite
+from sealpipe_service.database.sqlite_text import STATEMENTS
 
 TOKEN, VERIFIER = "t" * 43, "v" * 43
 CIPHERTEXT = "Y2lwaGVydGV4dA=="
@@ -88,6 +90,11 @@ PLAN = {
 }
 
 
+def nothing_in(statement: str) -> dict[str, None]:
+    """None for each column that a statement fills, but for the code."""
+    return dict.fromkeys(set(re.findall(r":(\w+)", STATEMENTS[statement])) - {"short_code"})
+
+
 class World:
     """A store, at an address or in memory, with shares and requests of one space."""
 
@@ -104,6 +111,7 @@ class World:
     def columns(self, **values: Any) -> dict[str, Any]:
         """The columns of a share, but for its code."""
         return {
+            **nothing_in("add_share"),
             "space": "acme",
             "owner": "acme",
             "key_id": "k" * 16,
@@ -113,13 +121,6 @@ class World:
             "access_token_sha256": digest(TOKEN),
             "passcode_attempts_left": 5,
             "custody": "none",
-            **dict.fromkeys(
-                (
-                    *("passcode_verifier_sha256", "title", "description", "expired_at", "expires"),
-                    *("access_counts_left", "item_key_wrap", "timed_view", "notify_on"),
-                    *("organization_id", "ended_at", "ended_by"),
-                )
-            ),
             **values,
         }
 
@@ -134,6 +135,7 @@ class World:
     def request(self, **values: Any) -> str:
         """Create a request, and return its code."""
         row = {
+            **nothing_in("add_request"),
             "space": "acme",
             "owner": "acme",
             "key_id": "k" * 16,
@@ -144,13 +146,6 @@ class World:
             "expired_at": "in an hour",
             "expires": self.store.now() + HOUR,
             "received": 0,
-            **dict.fromkeys(
-                (
-                    *("description", "max_submission", "access_counts_left", "passcode_sha256"),
-                    *("requires_login", "requires_mfa", "restricted_domain", "ip_whitelist"),
-                    *("organization_id", "ended_at", "ended_by"),
-                )
-            ),
             **values,
         }
         with self.store.claim("k" * 16, self.code(), digest("body")) as creating:

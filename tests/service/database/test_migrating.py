@@ -124,8 +124,8 @@ def test_two_that_make_the_tables_at_once_take_turns(empty: str) -> None:
 @pytest.mark.parametrize(
     ("version", "reason", "remedy"),
     [
-        ("0000", "needs 0001", "run `sealpipe server database upgrade`"),
-        ("9999", "knows only 0001", "install the sealpipe that has upgraded it"),
+        ("0000", f"needs {versions.VERSION}", "run `sealpipe server database upgrade`"),
+        ("9999", f"knows only {versions.VERSION}", "install the sealpipe that has upgraded it"),
     ],
 )
 def test_tables_of_another_version_are_refused(
