@@ -147,7 +147,7 @@ class Variable(NamedTuple):
     address: str
     text: str
 
-    def replaced(self, environ: Mapping[str, str], url: str) -> Mapping[str, str]:
+    def replace_address(self, environ: Mapping[str, str], url: str) -> Mapping[str, str]:
         """Return the environment with another address."""
         return {**environ, self.name: self.text.format(url)}
 

@@ -290,7 +290,7 @@ class SinkContract(Contract):
     ) -> None:
         """A sink reads before it writes: nothing can have been written."""
         server = trouble(how)
-        there = self._find_address(environ).replaced(environ, server.url)
+        there = self._find_address(environ).replace_address(environ, server.url)
         # Only for what never responds is a timeout short: a busy machine takes its time.
         error = self._store_in((how == "silent" and self.at(server.url)) or there, caplog)
         may_have_sent = self._is_write_only(registry) and how not in ("429", "refused")
@@ -312,7 +312,7 @@ class SinkContract(Contract):
         """Whoever it leads to would get the credential and the values."""
         stranger = trouble("404")
         server = trouble(how, stranger.url.replace("127.0.0.1", "localhost"))
-        there = self._find_address(environ).replaced(environ, server.url)
+        there = self._find_address(environ).replace_address(environ, server.url)
         error = self._store_in(there, caplog)
         may_be_done = self._is_write_only(registry) and how == "302"
         again = UnavailableError if may_be_done else UnavailableError | UnknownOutcomeError
@@ -325,7 +325,7 @@ class SinkContract(Contract):
         variable = self._find_address(environ)
         proxy = FaultyProxy(variable.address)
         self._is_blind = self._is_write_only(registry)
-        self._through = variable.replaced(environ, proxy.url)
+        self._through = variable.replace_address(environ, proxy.url)
         yield proxy
         proxy.stop()
 

@@ -232,7 +232,7 @@ class SourceContract(Contract):
         there = self.at(url)
         assert there is not None
         variable = None if is_silent else find_address(environ, self.at(PROBE) or {})
-        return there if variable is None else variable.replaced(environ, url)
+        return there if variable is None else variable.replace_address(environ, url)
 
     def _some(self, number: int) -> Content:
         text = f"value {number}".encode()

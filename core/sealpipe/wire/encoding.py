@@ -86,10 +86,10 @@ def exactly(size: int, value: object, error: type[WireError], reason: str, what:
     return data
 
 
-def within_limit(
+def enforce_limit(
     chunks: Iterable[bytes | bytearray | memoryview],
 ) -> Iterator[bytes | bytearray | memoryview]:
-    """The chunks as they come.
+    """Yield the chunks as they come.
 
     Raises PayloadTooLargeError before the one that exceeds PLAINTEXT_LIMIT in total.
     """

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import EnvelopeError
 from sealpipe.wire import tokens
-from sealpipe.wire.encoding import decode_base64, exactly, within_limit
+from sealpipe.wire.encoding import decode_base64, enforce_limit, exactly
 
 MINIMUM_SIZE = tokens.SALT_SIZE + tokens.IV_SIZE + tokens.TAG_SIZE
 """Bytes of the shortest envelope, with an empty plaintext."""
@@ -123,7 +123,7 @@ def _sealed(
     held = _BODY
     buffer = memoryview(bytearray(_BODY + _PIECE + 16))
     buffer[:held] = salt + iv
-    for chunk in within_limit(plaintext):
+    for chunk in enforce_limit(plaintext):
         view = memoryview(chunk).cast("B")
         for offset in range(0, len(view), _PIECE):
             held += encryptor.update_into(view[offset : offset + _PIECE], buffer[held:])

@@ -14,7 +14,7 @@ from sealpipe.errors import EncodingError, FieldError, find_similar
 from sealpipe.secret import Secret, as_secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
-from sealpipe.wire.encoding import escaped, utf8, within_limit
+from sealpipe.wire.encoding import enforce_limit, escaped, utf8
 from sealpipe.wire.jsontext import is_text
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def chunks(fields: Iterable[Field]) -> Iterator[bytes]:
     Raises FieldError with reason `lone-surrogate`, `not-utf8`, `not-finite`, `too-deep` or
     `not-a-json-value`, and PayloadTooLargeError as soon as PLAINTEXT_LIMIT is exceeded.
     """
-    for chunk in within_limit(_gathered(_pieces(fields))):
+    for chunk in enforce_limit(_gathered(_pieces(fields))):
         yield bytes(chunk)
 
 
