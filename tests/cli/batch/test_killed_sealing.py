@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.batch.killed_sealing import BASE_URL, WORK, connect, dump, find
+from cli.batch.killed_sealing import BASE_URL, NEW, OWN, WORK, connect, dump, find
 from cli.batch.upgrading import HERE, VENDORS, load_postgres, load_sqlite
 from sealpipe.batch.database.interface import prepare_schema
 from sealpipe.batch.database.opening import open_store
-from sealpipe.batch.database.statements import SCHEMA_VERSION
+from sealpipe.batch.database.sealing import DataKey, KeyWrapper
+from sealpipe.batch.database.statements import ADD_DATA_KEY, SCHEMA_VERSION
 from sealpipe.batch.database.store import BatchStore
 from support.parts import Postgres, run_postgres
 
@@ -41,6 +42,22 @@ def test_a_kill_in_sqlite_leaves_the_old_or_the_new(name: str, tmp_path: Path) -
 def test_a_kill_in_postgresql_leaves_the_old_or_the_new(name: str, postgres: Postgres) -> None:
     load_postgres((HERE / f"schema-{SCHEMA[name]}/postgres.sql").read_text(), postgres)
     check_kills(name, "postgres", postgres.address)
+
+
+def test_a_dump_of_schema_1_over_newer_tables_is_upgraded(tmp_path: Path) -> None:
+    """It removes no data keys: those of a later credential were left there."""
+    load_sqlite((HERE / "schema-1/sqlite.sql").read_text(), tmp_path / "state")
+    with closing(connect("sqlite", str(tmp_path / "state"))) as database:
+        prepare_schema(database)
+        ((batch,),) = database.read("SELECT id FROM sealpipe_batches ORDER BY created_at LIMIT 1")
+        key = DataKey.create(batch, database.read_clock())
+        values = {"batch": batch, "id": key.id, "created_at": key.created_at}
+        wrapped = KeyWrapper(NEW, batch).wrap(key)
+        with database.transaction() as transaction:
+            transaction.run(ADD_DATA_KEY, **values, key_id=NEW.key_id, wrapped=wrapped)
+        store = open_store(database, OWN, BASE_URL)
+        assert len(store.list_batches()) == 2
+        assert all(read_all(store))
 
 
 def check_kills(name: str, kind: str, where: str) -> None:

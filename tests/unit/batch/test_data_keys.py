@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe.batch.database.data_keys import unwrap_data_keys
 from sealpipe.batch.database.opening import open_store
-from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrapper
 from sealpipe.batch.database.statements import FIND_DATA_KEYS, LIST_BATCHES
 from sealpipe.batch.database.store import BatchStore
@@ -240,3 +240,57 @@ def test_no_data_key_shows_itself() -> None:
     key = DataKey.create("b" * 24, 1)
     assert vars(key)["_key"].hex() not in repr(key)
     assert repr(vars(key)["_key"]) not in repr(key)
+
+
+def test_a_process_that_has_not_written_yet_seals_with_the_newest_too(place: Place) -> None:
+    """Whatever the database then says of an older one."""
+    batch, _ = fill(place.store())
+    store = place.store(make_credential(), previous=place.credential)
+    reopened = place.store(store.credential)
+    assert read_all(store) == read_all(reopened)
+    older, _ = read_data_keys(place, batch, store)
+    place.change(
+        "UPDATE sealpipe_data_keys SET created_at = created_at + 1000000000000 WHERE id = :id",
+        id=older.id,
+    )
+    with pytest.raises(StateError, match=DAMAGE):
+        reopened.add_rows(batch, [NewRow("late", "new", None, {})])
+
+
+def test_data_keys_that_a_restored_backup_left_there_go_with_a_new_batch(place: Place) -> None:
+    """A dump of schema 1 is restored over the tables that it has: the data keys are not among
+    them.
+    """
+    store = place.store(make_credential())
+    fill(store)
+    for table in ("batches", "rows", "effects", "history"):
+        place.change(f"DELETE FROM sealpipe_{table}")  # noqa: S608 - a name from above
+    fill(place.store())
+    assert read_all(place.store())[0] == {"digest": "abc"}
+
+
+def test_rows_are_not_sealed_under_a_data_key_of_a_batch_that_was_purged(place: Place) -> None:
+    """Also if another thread of the process has opened the batch of the same name meanwhile."""
+    store, other = place.store(), place.store()
+    batch, _ = fill(store)
+    real = store.now
+
+    def replace_batch() -> int:
+        store.now = real  # type: ignore[method-assign]
+        other.purge_batch(batch)
+        add_rows(other, 0)
+        assert store.find_batch("vendors") is not None
+        return real()
+
+    store.now = replace_batch  # type: ignore[method-assign]
+    assert store.add_rows(batch, [NewRow("late", "new", None, {})]) == 1
+    found = other.find_row(batch, "late")
+    assert list(place.store().list_rows(batch, contents=True)) == [found]
+
+
+def test_a_blob_that_is_no_bytes_is_refused_while_all_is_sealed_anew(in_sqlite: Place) -> None:
+    store = in_sqlite.store()
+    batch, _ = fill(store)
+    in_sqlite.change("UPDATE sealpipe_rows SET blob = 7")
+    with pytest.raises(StateError, match=DAMAGE):
+        store.rekey(batch)

@@ -37,14 +37,13 @@ class DataKeys:
     def use_newest(self, id_: object) -> None:
         """Seal with this one, which the database has as the newest.
 
-        Inside a transaction: no `rekey` removes it before the end. Raises StateError if there is a
-        newer one.
+        Inside a transaction: no `rekey` removes it before the end. Raises StateError if a newer one
+        is known: its time is in its seal, but the column can be changed by hand.
         """
-        if self._newest is None or self._newest.id != id_:
-            found = self._find(id_)
-            if self._newest is not None and found.created_at < self._newest.created_at:
-                raise make_damage_error()
-            self._newest = found
+        found = self._find(id_)
+        if any(found.created_at < each.created_at for each in list(self._keys.values())):
+            raise make_damage_error()
+        self._newest = found
 
     def seal(self, cell: Cell, members: Members) -> bytes:
         """Seal members for one place, after `use_newest`. Raises StateError if they are no JSON."""

@@ -126,7 +126,7 @@ class BatchKeyring:
                 now=now,
                 blob=key.seal(_make_batch_cell(1), members),
             ):
-                _save_data_keys(transaction, batch_id, wrapper, [key])
+                _replace_data_keys(transaction, batch_id, wrapper, [key])
         batch = self.find_batch(name)
         if batch is None:
             raise make_conflict_error("batch")  # it was purged at this moment
@@ -156,9 +156,10 @@ class BatchKeyring:
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
         """See `BatchStore.save_batch`."""
-        opened, version = self.get(batch.id), batch.version + 1
-        members = self._make_members(opened.ids, batch.name, content)
+        version = batch.version + 1
         with self.write(batch.id) as transaction:
+            opened = self.get(batch.id)  # inside: another thread may have opened a new one before
+            members = self._make_members(opened.ids, batch.name, content)
             if not transaction.run(
                 sql.SAVE_BATCH,
                 batch=batch.id,
@@ -176,12 +177,11 @@ class BatchKeyring:
         with self.write(batch.id, exclusive=True) as transaction:
             found = transaction.run(sql.FIND_DATA_KEYS, batch=batch.id)
             new = self._create_data_key(batch.id, unwrap_data_keys(opened.wrapper, found))
-            _save_data_keys(transaction, batch.id, opened.wrapper, [new])
             for table in (ROWS, *OTHER_TABLES):
                 seal_table_anew(transaction, batch.id, table, opened.sealer, new)
             (values,) = transaction.run(sql.FIND_BATCH, batch=batch.id)
             _seal_batch_anew(transaction, values, opened.sealer, new, opened.wrapper)
-            transaction.run(sql.REMOVE_OTHER_DATA_KEYS, batch=batch.id, id=new.id)
+            _replace_data_keys(transaction, batch.id, opened.wrapper, [new])
 
     def _make_members(self, ids: IdMaker, name: str, content: Members) -> Members:
         return {"name": name, "service": self.service, "ids": ids.dump(), "content": content}
@@ -264,7 +264,7 @@ class BatchKeyring:
             else:
                 old = owner
             new = self._create_data_key(batch_id, keys)
-            _save_data_keys(transaction, batch_id, wrapper, [*keys, new])
+            _replace_data_keys(transaction, batch_id, wrapper, [*keys, new])
             name = _seal_batch_anew(transaction, found[0], old, new, wrapper)
             convert: Convert = keep_all
             if owner.credential is not self.credential:
@@ -283,10 +283,13 @@ def _is_same(key_check: object, expected: str) -> bool:
     return isinstance(key_check, str) and hmac.compare_digest(key_check.encode(), expected.encode())
 
 
-def _save_data_keys(
+def _replace_data_keys(
     transaction: Transaction, batch_id: str, wrapper: KeyWrapper, keys: Iterable[DataKey]
 ) -> None:
-    """Add data keys, or replace what they were wrapped under."""
+    """Let a batch have exactly these data keys, wrapped anew.
+
+    A dump of an older schema that was restored leaves others there.
+    """
     changes = [
         {
             "batch": batch_id,
@@ -297,7 +300,8 @@ def _save_data_keys(
         }
         for key in keys
     ]
-    transaction.run_many(sql.SAVE_DATA_KEY, changes)
+    transaction.run(sql.REMOVE_DATA_KEYS, batch=batch_id)
+    transaction.run_many(sql.ADD_DATA_KEY, changes)
 
 
 def _seal_batch_anew(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe.api.operation import Credential
 from sealpipe.batch.database import statements as sql
-from sealpipe.batch.database.interface import Transaction, Values
+from sealpipe.batch.database.interface import Transaction, Values, check_types
 from sealpipe.batch.database.records import make_effect_cell, make_event_cell, make_row_cell
 from sealpipe.batch.database.sealing import (
     Cell,
@@ -83,7 +83,8 @@ def seal_table_anew(
         changes = []
         for values in page:
             cell = table.locate(values)
-            members: Members = old.open(cell, values[-1])
+            (sealed,) = check_types(values[-1:], "b")
+            members: Members = old.open(cell, sealed)
             converted = convert(cell, members)
             if converted is not members or not only_changed:
                 blob = new.seal(cell, converted)

@@ -96,12 +96,11 @@ CHECK_BATCH = (
 FIND_DATA_KEYS = (
     "SELECT id, key_id, created_at, wrapped FROM sealpipe_data_keys WHERE batch = :batch"
 )
-SAVE_DATA_KEY = (
+ADD_DATA_KEY = (
     "INSERT INTO sealpipe_data_keys (batch, id, key_id, created_at, wrapped) "
-    "VALUES (:batch, :id, :key_id, :created_at, :wrapped) "
-    "ON CONFLICT (batch, id) DO UPDATE SET key_id = :key_id, wrapped = :wrapped"
+    "VALUES (:batch, :id, :key_id, :created_at, :wrapped)"
 )
-REMOVE_OTHER_DATA_KEYS = "DELETE FROM sealpipe_data_keys WHERE batch = :batch AND id <> :id"
+REMOVE_DATA_KEYS = "DELETE FROM sealpipe_data_keys WHERE batch = :batch"
 
 ADD_ROW = (
     "INSERT INTO sealpipe_rows ({row_columns}, blob) "
@@ -208,7 +207,7 @@ PURGE: Final = (
     "DELETE FROM sealpipe_history WHERE batch = :batch",
     "DELETE FROM sealpipe_effects WHERE batch = :batch",
     "DELETE FROM sealpipe_rows WHERE batch = :batch",
-    "DELETE FROM sealpipe_data_keys WHERE batch = :batch",
+    REMOVE_DATA_KEYS,
     "DELETE FROM sealpipe_batches WHERE id = :batch",
 )
 

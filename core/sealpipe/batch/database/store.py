@@ -158,21 +158,23 @@ class BatchStore:
 
     def add_rows(self, batch: Batch, rows: Iterable[NewRow]) -> int:
         """Add the rows whose keys are not there yet, all or none; return how many were added."""
-        opened, now = self._keyring.get(batch.id), self.now()
-        parameters = (
-            {
-                "batch": batch.id,
-                "row": (row := opened.ids.make_row_id(each.key)),
-                "state": str(each.state),
-                "due_at": each.due_at,
-                "now": now,
-                "blob": opened.sealer.seal(
-                    make_row_cell(row, each.state, 1, 1), make_row_content(each.key, each.content)
-                ),
-            }
-            for each in rows
-        )
+        now = self.now()
         with self._keyring.write(batch.id) as transaction:
+            opened = self._keyring.get(batch.id)  # inside, as in `BatchKeyring.save_batch`
+            parameters = (
+                {
+                    "batch": batch.id,
+                    "row": (row := opened.ids.make_row_id(each.key)),
+                    "state": str(each.state),
+                    "due_at": each.due_at,
+                    "now": now,
+                    "blob": opened.sealer.seal(
+                        make_row_cell(row, each.state, 1, 1),
+                        make_row_content(each.key, each.content),
+                    ),
+                }
+                for each in rows
+            )
             return transaction.run_many(sql.ADD_ROW, parameters)
 
     def find_row(self, batch: Batch, key: str) -> Row | None:
