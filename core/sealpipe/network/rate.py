@@ -104,9 +104,9 @@ class RateState(NamedTuple):
         if sent_at <= state.slowed_at:  # sent before we slowed down: it says nothing new
             return state
         before = state.get_spacing()
-        if before:
+        if before >= SECOND / MAX_RATE:
             spacing = min(round(before / SLOWDOWN), round(SECOND / MIN_RATE))
-        else:
+        else:  # nothing limited it: nothing is announced, or more than could be sent
             # The requests of the last minute are about the burst: twice the rate per minute
             # (specification: Limits).
             spacing = round(SECOND / max(MIN_FIRST_RATE, state.recent / _COUNT_UNIT / 2.0 / 60))

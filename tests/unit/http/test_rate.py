@@ -196,3 +196,23 @@ def test_a_429_also_slows_down_after_the_clock_was_set_back() -> None:
     spacing, earlier = state.get_spacing(), START - 60 * MINUTE
     state, at = state.reserve(earlier)
     assert state.slow_down(at + SECOND, None, at).get_spacing() > spacing
+
+
+@pytest.mark.parametrize("announced", [None, 10_000, 1_000_000])
+def test_a_limit_that_is_not_announced_is_learned_also_if_a_higher_one_is(
+    announced: int | None,
+) -> None:
+    """A service behind a proxy that limits, or whose limit was set meanwhile."""
+    state, now, used_until, refused = RateState(per_minute=announced), START, START - 2 * MINUTE, 0
+    while now < START + 5 * MINUTE:
+        state, at = state.reserve(now)
+        now = max(now, at) + SECOND // 100
+        # 100 a minute, in a burst of up to two minutes' worth
+        used_until = max(used_until, now - 2 * MINUTE)
+        if used_until + MINUTE // 100 <= now:
+            used_until += MINUTE // 100
+        else:
+            refused += 1
+            state = state.slow_down(now, 1.0, at)
+    assert refused < 50
+    assert state.spacing is not None
