@@ -85,6 +85,7 @@ NOT_WITH_FOUR: Mapping[str, str] = {
     "test_idempotency.py::test_a_second_call_while_the_first_is_in_flight_is_106": _MOMENT,
     "test_owners.py::test_looking_changes_nothing": _CONTROL,
     "test_plans.py::test_a_plan_allows_so_many_keys": _FORM,
+    "test_plans.py::test_a_limit_of_something_else_cannot_be_unlimited": _CONTROL,
     "test_plans.py::test_a_plan_has_its_row_of_limits": _CONTROL,
     "test_plans.py::test_a_team_key_has_the_organisations_access": _FORM,
     "test_plans.py::test_a_team_key_takes_a_slot_of_the_organisation": _FORM,

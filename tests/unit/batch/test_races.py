@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -135,20 +136,35 @@ def test_a_worker_killed_while_it_writes_leaves_a_whole_store(place: Place) -> N
         assert place.database().read("PRAGMA integrity_check") == [("ok",)]
 
 
+def wait_for_writes(store: BatchStore, batch: Batch) -> None:
+    """Wait until two more versions are there: whatever was read before has been opened.
+
+    A blob is not found damaged unless two rekeys fall between its reading and its opening.
+    """
+    end = time.monotonic() + 60
+    wanted = 2 + sum(row.version for row in store.list_rows(batch))
+    while sum(row.version for row in store.list_rows(batch)) < wanted:
+        assert time.monotonic() < end, "the worker wrote nothing"
+        time.sleep(0.005)
+
+
 def test_a_batch_is_rekeyed_while_a_worker_writes(place: Place) -> None:
     store = place.store()
     batch = add_rows(store, 5)
     worker = start_worker("write", place, 0)
+    lines = list[str]()
+    reader = threading.Thread(target=lambda: lines.extend(worker.stdout or ()))
+    reader.start()  # else the worker would wait for it
     begin(worker)
-    assert worker.stdout is not None
-    told = []
     for _ in range(20):
-        told.append(worker.stdout.readline())
+        wait_for_writes(store, batch)
         store.rekey(batch)
-    worker.send_signal(signal.SIGKILL)
-    output, _ = worker.communicate(timeout=60)
-    told += [line for line in output.splitlines(keepends=True) if line.endswith("\n")]
-    assert check_whole(place.store(), batch, told) >= 5 + 20
+    wait_for_writes(store, batch)
+    worker.kill()
+    reader.join()
+    worker.communicate(timeout=60)
+    told = [line for line in lines if line.endswith("\n")]
+    assert check_whole(place.store(), batch, told) >= 5 + 40
     assert len(place.database().read("SELECT id FROM sealpipe_data_keys")) == 1
 
 
