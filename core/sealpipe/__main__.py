@@ -36,7 +36,7 @@ def main() -> None:
     from sealpipe.cli.main import run
 
     code = run(sys.argv[1:])
-    if signals.was_interrupted():
+    if signals.find_first() is not None:
         signals.exit_without_threads(code)
     gc.freeze()  # so that the interpreter's last collection has nothing to do
     sys.exit(code)

@@ -58,19 +58,19 @@ def raise_on_signals() -> None:
 def call_on_signal(callback: Callable[[], object]) -> None:
     """Call this on the first signal from now on, instead of raising.
 
-    The next one raises `Interrupted` again.
+    The others are ignored for GRACE seconds; then the next one ends the process.
     """
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        raise_on_signals()
-        callback()
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if _is_first(number):
+            callback()
 
     _handle(handle)
 
 
-def was_interrupted() -> bool:
-    """Whether `Interrupted` was raised."""
-    return _interrupted is not None
+def find_first() -> int | None:
+    """Return the number of the first signal that was raised or called for; None before that."""
+    return None if _interrupted is None else _interrupted[0]
 
 
 def exit_without_threads(code: int) -> NoReturn:
@@ -107,12 +107,19 @@ def _exit(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
+    if _is_first(number):
+        raise Interrupted(number)
+
+
+def _is_first(number: int) -> bool:
+    """Whether no signal came before. A later one ends the process, but for those within GRACE."""
     global _interrupted
     if _interrupted is None:
         _interrupted = (number, time.monotonic())
-        raise Interrupted(number)
+        return True
     first, at = _interrupted
     if time.monotonic() - at > GRACE:  # after a second signal, nothing that hangs is waited for
         with suppress(OSError):
             os.write(2, _LINE)
         exit_without_threads(128 + first)
+    return False

@@ -270,3 +270,40 @@ def test_a_second_signal_does_not_wait_for_a_plugin(hanging: Terminal) -> None:
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=10)
     assert (process.returncode, out, err) == (130, "", LINE)
+
+
+IN_LOOP = """
+import asyncio, os, sys, threading
+from sealpipe import signals
+from sealpipe.event_loop import run_in_loop
+moment, number = sys.argv[1], int(sys.argv[2])
+
+def strike():
+    os.kill(os.getpid(), number)
+
+async def task():
+    strike()
+
+async def serve():
+    if moment == "callback":
+        asyncio.get_running_loop().call_soon(strike)
+    elif moment == "wait":
+        threading.Timer(0.2, strike).start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(task() if moment == "task" else asyncio.sleep(0))
+        group.create_task(asyncio.Event().wait())
+
+signals.raise_on_signals()
+try:
+    run_in_loop(serve())
+except signals.Interrupted as end:
+    sys.exit(128 + end.number)
+"""
+"""Serves for ever, and sends itself a signal at a moment of its loop."""
+
+
+@NUMBERS
+@pytest.mark.parametrize("moment", ["callback", "task", "wait"])
+def test_one_at_any_moment_of_a_loop_ends_it(bare: Terminal, moment: str, number: int) -> None:
+    done = bare.run([sys.executable, "-c", IN_LOOP, moment, str(int(number))])
+    assert done == Done(128 + number, "", "")

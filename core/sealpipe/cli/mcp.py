@@ -15,6 +15,7 @@ from sealpipe.cli import render
 from sealpipe.cli.command import run_config
 from sealpipe.cli.local import find_state_folder, open_context
 from sealpipe.cli.opening import make_session
+from sealpipe.event_loop import run_in_loop
 from sealpipe.mcp import call_limit
 from sealpipe.mcp.audit import add_audit_log, report_call
 from sealpipe.mcp.server import Setup
@@ -32,7 +33,7 @@ def mcp(**values: Any) -> None:
         render.print_note("stopped")
         return
 
-    asyncio.run(serve_stdio(make_setup(values)))
+    run_in_loop(serve_stdio(make_setup(values)))
 
 
 def _end_on_hangup() -> None:
