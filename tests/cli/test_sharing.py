@@ -151,6 +151,23 @@ def test_several_fields_come_in_order_with_their_labels_and_types(
 
 
 @pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (["env:A", "Two=env:B"], ["A", "Two"]),
+        (["-f", "Two=env:B", "env:A"], ["Two", "A"]),
+        (["env:A", "-f", "Two=env:B"], ["Two", "A"]),
+        ([], ["C"]),
+    ],
+)
+def test_a_bare_reference_is_a_field_and_replaces_those_of_the_variable(
+    user: Terminal, service: RunningService, words: list[str], keys: list[str]
+) -> None:
+    environ = {"A": "a", "B": "b", "C": "c", "SEALPIPE_SHARE_FIELD": "env:C"}
+    done = user.sealpipe("share", *words, **environ)
+    assert [each.key for each in service.recipient().open_link(done.out.strip())] == keys
+
+
+@pytest.mark.parametrize(
     "value", ["from a pipe\n", "\ufeffmarked", " blanks ", "a\r\nb\x00c", "'\"\\$(id)`"]
 )
 def test_what_is_piped_in_arrives_exactly(

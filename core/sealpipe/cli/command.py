@@ -181,7 +181,7 @@ def _name_origin(
         if ctx is not None and param is not None and param.name
         else None
     )
-    origin = setting.option
+    origin = "an argument" if isinstance(param, click.Argument) else setting.option
     if (
         source is ParameterSource.ENVIRONMENT
         and param is not None

@@ -171,6 +171,8 @@ def _find_completion(path: list[str], parameter: click.Parameter) -> Completion 
         return _complete_entry
     if path == ["doctor"]:
         return _complete_name
+    if path == ["share"]:
+        return _BY_METAVAR["[LABEL[:TYPE]=]REF"]
     kind = _KINDS.get(path[0]) if path else None
     if kind and metavar.startswith("CODE"):
         takes_receipts = "RECEIPT" in metavar

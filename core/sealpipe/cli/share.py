@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from typing import Any
@@ -35,6 +35,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **deliver.check_targets(values["link_file"], values["receipt"], values["name"]),
         **deliver.describe_seal_target(values["bind"], wanted=values["seal_link"]),
     }
+    values["field"] = _join_fields(ctx, values)
     arguments = call_arguments("share", plan_share, values, but=EXPIRY)
     arguments["message_template"] = deliver.read_message_template(values["message_template"])
     job = plan_share(**arguments, **choose_expiry(ctx, values, (*EXPIRY, "no_expiry")))
@@ -67,6 +68,15 @@ def share(ctx: click.Context, /, **values: Any) -> None:
             created=find_state_folder(values, "created"),
             as_json=as_json,
         )
+
+
+def _join_fields(ctx: click.Context, values: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
+    """Return the fields of -f, then the bare references, which also replace those of the variable
+    and of the config file.
+    """
+    bare: tuple[FieldSpec, ...] = values["references"]
+    is_typed = ctx.get_parameter_source("field") is ParameterSource.COMMANDLINE
+    return (*values["field"], *bare) if is_typed or not bare else bare
 
 
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:

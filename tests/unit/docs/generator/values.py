@@ -87,6 +87,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "URL": "where events are sent: https",
         "WEBHOOK_ID": "the id of an endpoint, as `webhook list` prints it",
     },
+    "share": {"[REF]...": "a field, as for `-f`; those of `-f` come first"},
     "shares": {
         "CODE": "the share's short code",
         "[CODE|RECEIPT]...": "short codes or receipts of shares",
