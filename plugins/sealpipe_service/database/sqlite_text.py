@@ -193,9 +193,10 @@ STATEMENTS: Mapping[str, str] = {
         "DELETE FROM accounts WHERE accounts.name = :account AND accounts.number "
         "< (SELECT coalesce(max(CASE WHEN (accounts.seen_from <= "
         "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) OR "
-        "accounts.seen_from > clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock) + 90.0) THEN accounts.number END), min(accounts.number)) AS "
-        "coalesce_1 FROM accounts WHERE accounts.name = :account)"
+        "accounts.seen_from > (SELECT clock_timestamp() + clock.offset_seconds AS "
+        "anon_1 FROM clock) + 90.0) THEN accounts.number END), "
+        "min(accounts.number)) AS coalesce_1 FROM accounts WHERE accounts.name = "
+        ":account)"
     ),
     "caller": (
         "SELECT keys.number, keys.key_id, keys.account, keys.organization, "
@@ -210,8 +211,8 @@ STATEMENTS: Mapping[str, str] = {
         "accounts.zero_knowledge_feature AS account_zero_knowledge_feature FROM "
         "keys LEFT OUTER JOIN accounts ON accounts.number = (SELECT "
         "coalesce(max(CASE WHEN (version.seen_from <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock) OR version.seen_from > "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 90.0) "
+        "clock.offset_seconds FROM clock) OR version.seen_from > (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) + 90.0) "
         "THEN version.number END), min(version.number)) AS coalesce_1 FROM "
         "accounts AS version WHERE version.name = keys.space) WHERE keys.key_id = "
         ":key"
@@ -325,9 +326,10 @@ STATEMENTS: Mapping[str, str] = {
         "shares.access_counts_left, shares.passcode_attempts_left, "
         "shares.item_key_wrap, shares.custody, shares.timed_view, "
         "shares.notify_on, shares.organization_id, shares.ended_at, "
-        "shares.ended_by, shares.ended_at IS NULL AND shares.expires <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS is_due "
-        "FROM shares WHERE shares.short_code = :code"
+        "shares.ended_by, shares.ended_at IS NULL AND shares.expires IS NOT NULL "
+        "AND shares.expires BETWEEN -100000000000.0 AND (SELECT clock_timestamp() "
+        "+ clock.offset_seconds AS anon_1 FROM clock) AS is_due FROM shares WHERE "
+        "shares.short_code = :code"
     ),
     "open_share": (
         "UPDATE shares SET access_counts_left=(shares.access_counts_left - 1), "
@@ -408,8 +410,9 @@ STATEMENTS: Mapping[str, str] = {
         "requests.passcode_sha256, requests.requires_login, "
         "requests.requires_mfa, requests.restricted_domain, "
         "requests.ip_whitelist, requests.organization_id, requests.ended_at, "
-        "requests.ended_by, requests.ended_at IS NULL AND requests.expires <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS is_due "
+        "requests.ended_by, requests.ended_at IS NULL AND requests.expires IS NOT "
+        "NULL AND requests.expires BETWEEN -100000000000.0 AND (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) AS is_due "
         "FROM requests WHERE requests.short_code = :code AND requests.space = "
         ":in_space"
     ),
@@ -422,8 +425,9 @@ STATEMENTS: Mapping[str, str] = {
         "requests.passcode_sha256, requests.requires_login, "
         "requests.requires_mfa, requests.restricted_domain, "
         "requests.ip_whitelist, requests.organization_id, requests.ended_at, "
-        "requests.ended_by, requests.ended_at IS NULL AND requests.expires <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AS is_due "
+        "requests.ended_by, requests.ended_at IS NULL AND requests.expires IS NOT "
+        "NULL AND requests.expires BETWEEN -100000000000.0 AND (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) AS is_due "
         "FROM requests WHERE requests.short_code = :code"
     ),
     "spend_access": (
@@ -494,7 +498,8 @@ STATEMENTS: Mapping[str, str] = {
     "count_shares": (
         "SELECT counts.live, counts.ended, (SELECT count(*) AS count_1 FROM "
         "shares WHERE shares.space = :in_space AND shares.ended_at IS NULL AND "
-        "shares.expires <= clock_timestamp() + (SELECT clock.offset_seconds FROM "
+        "shares.expires IS NOT NULL AND shares.expires BETWEEN -100000000000.0 "
+        "AND (SELECT clock_timestamp() + clock.offset_seconds AS anon_1 FROM "
         "clock)) AS due FROM counts WHERE counts.what = 'shares' AND counts.space "
         "= :in_space"
     ),
@@ -513,9 +518,10 @@ STATEMENTS: Mapping[str, str] = {
     "count_requests": (
         "SELECT counts.live, counts.ended, (SELECT count(*) AS count_1 FROM "
         "requests WHERE requests.space = :in_space AND requests.ended_at IS NULL "
-        "AND requests.expires <= clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock)) AS due FROM counts WHERE counts.what = 'requests' AND "
-        "counts.space = :in_space"
+        "AND requests.expires IS NOT NULL AND requests.expires BETWEEN "
+        "-100000000000.0 AND (SELECT clock_timestamp() + clock.offset_seconds AS "
+        "anon_1 FROM clock)) AS due FROM counts WHERE counts.what = 'requests' "
+        "AND counts.space = :in_space"
     ),
     "list_requests": (
         "SELECT requests.short_code, requests.expired_at, requests.ended_at, "
@@ -545,38 +551,42 @@ STATEMENTS: Mapping[str, str] = {
     "sweep_shares": (
         "UPDATE shares SET ended_at=shares.expires, ended_by='time' WHERE "
         "shares.number IN (SELECT shares.number FROM shares WHERE shares.ended_at "
-        "IS NULL AND shares.expires <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock) LIMIT 1000 OFFSET 0) AND "
+        "IS NULL AND shares.expires IS NOT NULL AND shares.expires BETWEEN "
+        "-100000000000.0 AND (SELECT clock_timestamp() + clock.offset_seconds AS "
+        "anon_1 FROM clock) ORDER BY shares.expires LIMIT 1000 OFFSET 0) AND "
         "shares.ended_at IS NULL RETURNING space, owner, short_code, notify_on, "
         "ended_at AS now"
     ),
     "sweep_requests": (
         "UPDATE requests SET ended_at=requests.expires, ended_by='time' WHERE "
         "requests.number IN (SELECT requests.number FROM requests WHERE "
-        "requests.ended_at IS NULL AND requests.expires <= clock_timestamp() + "
-        "(SELECT clock.offset_seconds FROM clock) LIMIT 1000 OFFSET 0) AND "
-        "requests.ended_at IS NULL RETURNING space"
+        "requests.ended_at IS NULL AND requests.expires IS NOT NULL AND "
+        "requests.expires BETWEEN -100000000000.0 AND (SELECT clock_timestamp() + "
+        "clock.offset_seconds AS anon_1 FROM clock) ORDER BY requests.expires "
+        "LIMIT 1000 OFFSET 0) AND requests.ended_at IS NULL RETURNING space"
     ),
     "purge_requests": (
         "DELETE FROM requests WHERE requests.number IN (SELECT requests.number "
-        "FROM requests WHERE requests.ended_at <= (clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock)) - :older_than LIMIT 1000 OFFSET 0) "
-        "RETURNING number, space"
+        "FROM requests WHERE requests.ended_at BETWEEN -100000000000.0 AND "
+        "(SELECT clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) - "
+        ":older_than LIMIT 1000 OFFSET 0) RETURNING number, space"
     ),
     "is_due": (
-        "SELECT (EXISTS (SELECT shares.number FROM shares WHERE shares.ended_at "
-        "IS NULL AND shares.expires <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock))) OR (EXISTS (SELECT requests.number "
-        "FROM requests WHERE requests.ended_at IS NULL AND requests.expires <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock))) AS is_due"
+        "SELECT (SELECT min(shares.expires) AS min_1 FROM shares WHERE "
+        "shares.ended_at IS NULL AND shares.expires IS NOT NULL) <= (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) OR "
+        "(SELECT min(requests.expires) AS min_2 FROM requests WHERE "
+        "requests.ended_at IS NULL AND requests.expires IS NOT NULL) <= (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) AS is_due"
     ),
     "drop_ciphertext": (
         "UPDATE shares SET title=NULL, description=NULL, item_key_wrap=NULL, "
         "data=NULL WHERE shares.number IN (SELECT shares.number FROM shares WHERE "
-        "(shares.ended_at <= (clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock)) - 1800.0 OR shares.ended_at > clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock) + 60.0) AND shares.ended_at IS NOT NULL "
-        "AND shares.data IS NOT NULL LIMIT 1000 OFFSET 0)"
+        "(shares.ended_at BETWEEN -100000000000.0 AND (SELECT clock_timestamp() + "
+        "clock.offset_seconds AS anon_1 FROM clock) - 1800.0 OR shares.ended_at > "
+        "(SELECT clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) + "
+        "60.0) AND shares.ended_at IS NOT NULL AND shares.data IS NOT NULL LIMIT "
+        "1000 OFFSET 0)"
     ),
     "drop_deliveries": (
         "DELETE FROM deliveries WHERE deliveries.due IS NULL AND "
@@ -588,16 +598,17 @@ STATEMENTS: Mapping[str, str] = {
         "FROM accounts JOIN accesses ON accesses.space = accounts.name WHERE "
         "accounts.number IN (SELECT max(accounts.number) AS max_1 FROM accounts "
         'GROUP BY accounts.name) AND accounts."plan" = :of_plan AND '
-        "accesses.accessed <= (clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock)) - :older_than LIMIT 1000 OFFSET 0)"
+        "accesses.accessed BETWEEN -100000000000.0 AND (SELECT clock_timestamp() "
+        "+ clock.offset_seconds AS anon_1 FROM clock) - :older_than LIMIT 1000 "
+        "OFFSET 0)"
     ),
     "drop_buckets": (
-        "DELETE FROM rates WHERE rates.at <= (clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock)) - 3600.0"
+        "DELETE FROM rates WHERE rates.at <= (SELECT clock_timestamp() + "
+        "clock.offset_seconds AS anon_1 FROM clock) - 3600.0"
     ),
     "drop_records": (
-        "DELETE FROM idempotency WHERE idempotency.created_at <= "
-        "(clock_timestamp() + (SELECT clock.offset_seconds FROM clock)) - 90000.0"
+        "DELETE FROM idempotency WHERE idempotency.created_at <= (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) - 90000.0"
     ),
     "add_webhook": (
         "INSERT INTO webhooks (id, account, url, secret, previous_secret, "
@@ -654,14 +665,15 @@ STATEMENTS: Mapping[str, str] = {
     "lease_delivery": (
         "UPDATE deliveries SET leased_until=(clock_timestamp() + (SELECT "
         "clock.offset_seconds FROM clock) + 30.0) WHERE deliveries.number = "
-        "(SELECT waiting.number FROM deliveries AS waiting WHERE waiting.due <= "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AND NOT "
-        "(EXISTS (SELECT sent.number FROM deliveries AS sent WHERE sent.webhook = "
-        "waiting.webhook AND sent.leased_until IS NOT NULL AND sent.leased_until "
-        "> clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AND "
-        "sent.leased_until <= clock_timestamp() + (SELECT clock.offset_seconds "
-        "FROM clock) + 90.0)) ORDER BY waiting.due, waiting.number LIMIT 1 OFFSET "
-        "0) RETURNING number, webhook, body, created_at, attempts, due, "
+        "(SELECT waiting.number FROM deliveries AS waiting WHERE waiting.due "
+        "BETWEEN -100000000000.0 AND (SELECT clock_timestamp() + "
+        "clock.offset_seconds AS anon_1 FROM clock) AND NOT (EXISTS (SELECT "
+        "sent.number FROM deliveries AS sent WHERE sent.webhook = waiting.webhook "
+        "AND sent.leased_until IS NOT NULL AND sent.leased_until > "
+        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) AND "
+        "sent.leased_until <= (SELECT clock_timestamp() + clock.offset_seconds AS "
+        "anon_1 FROM clock) + 90.0)) ORDER BY waiting.due, waiting.number LIMIT 1 "
+        "OFFSET 0) RETURNING number, webhook, body, created_at, attempts, due, "
         "leased_until, state, answered"
     ),
     "next_delivery": (
@@ -669,8 +681,8 @@ STATEMENTS: Mapping[str, str] = {
         "clock.offset_seconds FROM clock) AS now FROM deliveries WHERE "
         "deliveries.due IS NOT NULL AND (deliveries.leased_until IS NULL OR "
         "deliveries.leased_until <= clock_timestamp() + (SELECT "
-        "clock.offset_seconds FROM clock) OR deliveries.leased_until > "
-        "clock_timestamp() + (SELECT clock.offset_seconds FROM clock) + 90.0)"
+        "clock.offset_seconds FROM clock) OR deliveries.leased_until > (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) + 90.0)"
     ),
     "release_delivery": (
         "UPDATE deliveries SET leased_until=NULL WHERE deliveries.number = "
