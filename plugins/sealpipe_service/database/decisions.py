@@ -45,6 +45,15 @@ _SWEEP = "sweep"
 """Who changes many rows takes turns: two that meet in another order would wait for each other."""
 
 Values = Mapping[str, object]
+_DROPS: Sequence[tuple[str, Values]] = (
+    ("drop_ciphertext", {}),
+    *(
+        ("drop_accesses", {"of_plan": plan, "older_than": float(limits.access_log_days * DAY)})
+        for plan, limits in PLANS.items()
+    ),
+    *((each, {}) for each in ("drop_records", "drop_buckets", "drop_deliveries")),
+)
+"""What is not kept, each run until it finds nothing more."""
 Codes = Callable[[], str]
 """Draws a short code."""
 
@@ -495,16 +504,15 @@ class Store:
                     is_swept = is_swept and not swept
                     for space, by in _count_by_space(swept):
                         transaction.change("count_ended", of=what, in_space=space, by=by)
-        with self._database.write(alone=_SWEEP) as transaction:
-            for each in ("drop_buckets", "drop_records", "drop_deliveries"):
-                transaction.change(each)
-            while transaction.change("drop_ciphertext"):
+        for statement, values in _DROPS:
+            while self._drop(statement, values):
                 pass
-            for plan, limits in PLANS.items():
-                kept = {"of_plan": plan, "older_than": float(limits.access_log_days * DAY)}
-                while transaction.change("drop_accesses", **kept):
-                    pass
         return expired
+
+    def _drop(self, statement: str, values: Values) -> int:
+        """Drop some of what is not kept; whoever creates meanwhile waits for no more than those."""
+        with self._database.write(alone=_SWEEP) as transaction:
+            return transaction.change(statement, **values)
 
     def purge(self, older_than: float) -> tuple[int, int]:
         """Delete requests that ended so many seconds ago, with their submissions; `scrub` then.

@@ -112,6 +112,7 @@ SCHEMA: tuple[str, ...] = (
         "CREATE INDEX deliveries_waiting ON deliveries (webhook) WHERE due IS NOT "
         "NULL"
     ),
+    "CREATE INDEX idempotency_old ON idempotency (created_at)",
     "CREATE INDEX keys_of ON keys (space)",
     (
         "CREATE INDEX requests_due ON requests (space, expires) WHERE ended_at IS "
@@ -607,8 +608,11 @@ STATEMENTS: Mapping[str, str] = {
         "clock.offset_seconds AS anon_1 FROM clock) - 3600.0"
     ),
     "drop_records": (
-        "DELETE FROM idempotency WHERE idempotency.created_at <= (SELECT "
-        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) - 90000.0"
+        "DELETE FROM idempotency WHERE (idempotency.key_id, idempotency.name) IN "
+        "(SELECT idempotency.key_id, idempotency.name FROM idempotency WHERE "
+        "idempotency.created_at BETWEEN -100000000000.0 AND (SELECT "
+        "clock_timestamp() + clock.offset_seconds AS anon_1 FROM clock) - 90000.0 "
+        "LIMIT 1000 OFFSET 0)"
     ),
     "add_webhook": (
         "INSERT INTO webhooks (id, account, url, secret, previous_secret, "

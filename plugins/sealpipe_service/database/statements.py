@@ -31,6 +31,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.ext.compiler import compiles
@@ -620,6 +621,12 @@ def _sweeping() -> Mapping[str, Statement]:
         .limit(fixed(PER_SWEEP))
         .offset(fixed(0))
     )
+    old_records = (
+        select(idempotency.c.key_id, idempotency.c.name)
+        .where(_is_until(idempotency.c.created_at, ONCE - fixed(float(RECORD_SECONDS))))
+        .limit(fixed(PER_SWEEP))
+        .offset(fixed(0))
+    )
     long_ended = (
         select(requests.c.number)
         .where(_is_until(requests.c.ended_at, ONCE - typed("older_than", Double())))
@@ -665,7 +672,7 @@ def _sweeping() -> Mapping[str, Statement]:
         ),
         "drop_records": Statement(
             delete(idempotency).where(
-                idempotency.c.created_at <= ONCE - fixed(float(RECORD_SECONDS))
+                tuple_(idempotency.c.key_id, idempotency.c.name).in_(old_records)
             )
         ),
     }

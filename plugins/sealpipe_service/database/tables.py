@@ -242,6 +242,7 @@ idempotency = _make(
     PrimaryKeyConstraint("key_id", "name"),
 )
 """The answers of creates that succeeded, under their keys."""
+Index("idempotency_old", idempotency.c.created_at)
 
 webhooks = _make(
     "webhooks",

@@ -100,8 +100,8 @@ class World:
 
     def __init__(self, address: str = "") -> None:
         self.clock = clock_of(address)
-        self._database = open_database(address, self.clock)
-        self.store = Store(self._database)
+        self.database = open_database(address, self.clock)
+        self.store = Store(self.database)
         self._numbers = itertools.count()
         self._salt = secrets.token_hex(4)
 
@@ -204,9 +204,9 @@ class World:
         """Whether a share's ciphertext is still there, which no statement of the service tells."""
         where = f"short_code = '{code}' AND data IS NOT NULL"
         text = f"SELECT 1 FROM shares WHERE {where}"  # noqa: S608
-        if isinstance(self._database, Sqlite):
-            return bool(self._database.run_text(text))
-        with self._database.read() as transaction:
+        if isinstance(self.database, Sqlite):
+            return bool(self.database.run_text(text))
+        with self.database.read() as transaction:
             return bool(transaction.execute(text.encode()).rows)  # type: ignore[attr-defined]
 
     def counted(self) -> tuple[int, int]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 
+from sealpipe_service.database.access import Transaction
 from sealpipe_service.database.postgresql import STATEMENTS as ON_POSTGRESQL
 from sealpipe_service.database.sqlite_text import STATEMENTS as ON_SQLITE
+from sealpipe_service.database.statements import PER_SWEEP
 from sealpipe_service.plans import PLANS
 from service.database.stores import NOON, PLAN, World, run_text
 
@@ -18,7 +21,8 @@ MANY, FEW = 20_000, 100
 INSTRUCTIONS = 20
 """What SQLite does for a row, at the most."""
 OFTEN = (
-    *("is_due", "sweep_shares", "sweep_requests", "drop_ciphertext", "drop_accesses"),
+    *("is_due", "sweep_shares", "sweep_requests"),
+    *("drop_ciphertext", "drop_accesses", "drop_records"),
     *("count_shares", "count_requests", "list_shares", "list_requests"),
     *("list_ended_shares", "list_ended_requests"),
 )
@@ -43,17 +47,57 @@ REQUESTS = """ INSERT INTO requests (short_code, space, owner, key_id, created_a
 ACCESSES = """ INSERT INTO accesses (share, accessed, accessed_at, accessed_ip, platform,
     failed_passcode, signed_in, space)
     SELECT i, {noon}, 'noon', '192.0.2.1', 'Linux', 0, 0, 'acme' FROM n"""
+RECORDS = """ INSERT INTO idempotency (key_id, name, body_mac, answer, created_at)
+    SELECT 'k', 'n' || i, 'mac', CAST('answer' AS {blob}), {noon} FROM n"""
 
 
 def test_what_is_done_again_and_again_looks_at_few_rows(address: str, shared: World) -> None:
     shared.store.change_account("acme", PLAN, dict, at_once=True)
-    for text in (SHARES, REQUESTS, ACCESSES):
-        run_text(address, NUMBERS.format(MANY) + text.format(later=NOON + 1e6, noon=NOON))
+    fill(address, MANY, later=NOON + 1e6)
     counted = "('shares', 'acme', 1, 1), ('requests', 'acme', 1, 1)"
     run_text(address, f"INSERT INTO counts VALUES {counted}")  # noqa: S608
     found = dict(look_at(address))
     assert {name: rows for name, rows in found.items() if rows > FEW} == {}
     assert list(found) == list(OFTEN)
+
+
+def test_what_has_waited_for_a_sweep_goes_by_steps(
+    address: str, shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A create waits for one of them, and none takes so long that PostgreSQL gives it up."""
+    shared.store.change_account("acme", PLAN, dict, at_once=True)
+    fill(address, 2_500, later=1.0)
+    shared.clock.pass_by(400 * 86_400)
+    steps: list[int] = []
+    database = shared.database
+    write = database.write
+
+    @contextmanager
+    def counting(*, alone: str | None = None) -> Iterator[Transaction]:
+        steps.append(0)
+        with write(alone=alone) as transaction, monkeypatch.context() as patched:
+            change = transaction.change
+
+            def count(statement: str, /, **values: object) -> int:
+                changed = change(statement, **values)
+                steps[-1] += changed
+                return changed
+
+            patched.setattr(transaction, "change", count)
+            yield transaction
+
+    monkeypatch.setattr(database, "write", counting)
+    shared.store.sweep()
+    assert sum(steps) >= 1_250 + 2_500 + 2_500, "ciphertext, accesses and records"
+    assert max(steps) <= PER_SWEEP
+
+
+def fill(address: str, count: int, *, later: float) -> None:
+    """Put in so many of all: of shares and requests half have ended, the others do `later`."""
+    blob = "BYTEA" if address.startswith("postgresql:") else "BLOB"
+    for text in (SHARES, REQUESTS, ACCESSES, RECORDS):
+        values = text.format(later=later, noon=NOON, blob=blob)
+        run_text(address, NUMBERS.format(count) + values)
 
 
 def look_at(address: str) -> Iterator[tuple[str, int]]:

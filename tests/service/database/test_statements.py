@@ -27,7 +27,6 @@ WHOLE_TABLE = {
     "deliveries": {
         *("deliveries", "lease_delivery", "next_delivery", "queue", "remove_deliveries"),
     },
-    "idempotency": {"drop_records"},
     "rates": {"drop_buckets"},
 }
 """Tables that some statements read whole: who lists everything, and what is small or rare."""

@@ -122,6 +122,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("key_id", "name"),
         sqlite_autoincrement=True,
     )
+    op.create_index("idempotency_old", "idempotency", ["created_at"], unique=False)
     op.create_table(
         "keys",
         sa.Column(
