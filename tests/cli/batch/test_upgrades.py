@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.secret import Secret
 from support.parts import Postgres, run_postgres
+from support.pooler import pooled
 
 SCHEMAS = sorted(HERE.glob("schema-*"))
 SUBMITTING = ("waiting", "lost", "begun", "unclear", "refused", "new")
@@ -62,16 +63,23 @@ def test_a_batch_in_sqlite_goes_on(schema: Path, tmp_path: Path) -> None:
     world.close()
 
 
+@pytest.mark.parametrize("way", [nullcontext, pooled], ids=["direct", "through a pooler"])
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
-def test_a_batch_in_postgresql_goes_on(schema: Path, tmp_path: Path, postgres: Postgres) -> None:
+def test_a_batch_in_postgresql_goes_on(
+    schema: Path,
+    way: Callable[[str], AbstractContextManager[str]],
+    tmp_path: Path,
+    postgres: Postgres,
+) -> None:
     load_postgres((schema / "postgres.sql").read_text(), postgres)
-    database = open_database(tmp_path, Secret(postgres.address))
-    prepare_schema(database)
-    database.close()
-    world = UpgradeWorld(tmp_path, Secret(postgres.address))
-    sent = read_world(world, schema / "postgres.json")
-    go_on(world, sent)
-    world.close()
+    with way(postgres.address) as address:
+        database = open_database(tmp_path, Secret(address))
+        prepare_schema(database)
+        database.close()
+        world = UpgradeWorld(tmp_path, Secret(address))
+        sent = read_world(world, schema / "postgres.json")
+        go_on(world, sent)
+        world.close()
 
 
 def go_on(world: UpgradeWorld, sent: Counter[str]) -> None:

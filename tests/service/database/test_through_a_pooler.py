@@ -4,16 +4,9 @@ longer can be relied on.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -24,46 +17,15 @@ from sealpipe_service.database.opening import open_database
 from service.database.processes import race
 from service.database.stores import World, digest
 from support.clusters import Cluster
-from support.parts import program
-
-CONNECTIONS = 3
-SETTINGS = """
-[databases]
-* = host={server} user=tests
-[pgbouncer]
-pool_mode = transaction
-default_pool_size = {connections}
-unix_socket_dir = {folder}
-listen_port = 6432
-listen_addr =
-auth_type = any
-"""
+from support.pooler import CONNECTIONS, pooled
 
 
 @pytest.fixture(params=["postgresql"])
 def through(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of an empty database, through a pooler of few connections."""
     cluster: Cluster = request.getfixturevalue("cluster")
-    address = cluster.address("empty")
-    server = address.partition("host=")[2].partition("&")[0]
-    with tempfile.TemporaryDirectory(prefix="pgb-", ignore_cleanup_errors=True) as folder:
-        settings = Path(folder) / "settings.ini"
-        settings.write_text(SETTINGS.format(server=server, folder=folder, connections=CONNECTIONS))
-        # It refuses to run as root.
-        user: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-            for path in (folder, settings):
-                shutil.chown(path, "postgres", "postgres")
-        with subprocess.Popen(
-            [program("pgbouncer"), "-q", str(settings)], stderr=subprocess.DEVNULL, **user
-        ) as pooler:
-            for _ in range(300):
-                if (Path(folder) / ".s.PGSQL.6432").exists():
-                    break
-                time.sleep(0.05)
-            yield address.replace(f"host={server}", f"host={folder}&port=6432")
-            pooler.terminate()
+    with pooled(cluster.address("empty")) as address:
+        yield address
 
 
 def test_the_tables_are_made_and_every_decision_is_one(through: str) -> None:

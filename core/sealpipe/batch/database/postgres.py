@@ -1,5 +1,8 @@
 """The shared database of batches: PostgreSQL, for any number of runners on any machines.
 
+A pooler may stand between that gives a connection to each transaction (pgbouncer): nothing is set,
+prepared, listened to or locked for longer than a transaction.
+
 Needs `sealpipe[batch]`.
 """
 
@@ -31,18 +34,21 @@ from sealpipe.errors import SettingError, StateError
 from sealpipe.parsing import is_loopback
 from sealpipe.secret import Secret, strips_frames
 
-_CONNECTION: Final[Mapping[str, str | int]] = {
+_CONNECTION: Final[Mapping[str, str | int | None]] = {
     "application_name": "sealpipe",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "tcp_user_timeout": 30_000,  # milliseconds: a server that is gone without a word
+    "prepare_threshold": None,
 }
-_SESSION = (
-    "SELECT set_config('statement_timeout', '60s', false), set_config('lock_timeout', "
-    "'30s', false), "
+_LIMITS = (
+    "SELECT set_config('statement_timeout', '60s', true), set_config('lock_timeout', '30s', true)"
+)
+_BEGIN = (
+    f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_LIMITS}, "
     # what is recorded as `sending` must be on disk before it is sent, whatever the server's default
     "CASE WHEN current_setting('synchronous_commit') = 'off' THEN "
-    "set_config('synchronous_commit', 'on', false) END"
+    "set_config('synchronous_commit', 'on', true) END"
 )
 _ELSEWHERE: Final[Mapping[str, str]] = {"hostaddr": "PGHOSTADDR", "service": "PGSERVICE"}
 """What could lead elsewhere than to the host whose certificate is checked, and the environment
@@ -92,22 +98,25 @@ class PostgresDatabase(Database):
         self._connection: _Connection | None = None
 
     def read(self, statement: str, **parameters: object) -> list[Values]:
+        read = partial(self._read, statement, parameters)
         with self._lock:
-            return self._translate(partial(self._read, statement, parameters))
+            return self._translate(partial(self._start, read))
 
     @contextmanager
     def transaction(self, batch: str = "", *, exclusive: bool = False) -> Iterator[Transaction]:
+        begin = _BEGIN
+        if batch:
+            lock = f"pg_advisory_xact_lock{'' if exclusive else '_shared'}"
+            begin = f"{_BEGIN}; SELECT {lock}({int(batch[:15], 16)})"
         with self._lock:
-            connection = self._translate(self._begin)
             try:
-                if batch:
-                    lock = f"SELECT pg_advisory_xact_lock{'' if exclusive else '_shared'}(:number)"
-                    self.run(connection, lock, {"number": int(batch[:15], 16)})
+                connection = self._translate(partial(self._start, partial(_execute, begin)))
                 yield _PostgresTransaction(self, connection)
-                self._translate(partial(connection.execute, "COMMIT"))
+                self._translate(partial(_execute, "COMMIT", connection))
             except BaseException:
-                with suppress(psycopg.Error):
-                    connection.execute("ROLLBACK")
+                if self._connection is not None:
+                    with suppress(psycopg.Error):
+                        self._connection.execute("ROLLBACK")
                 raise
 
     def read_clock(self) -> int:
@@ -139,35 +148,31 @@ class PostgresDatabase(Database):
         """Run a statement for each set of parameters, in a transaction of this thread's."""
         return self._translate(partial(self._run_many, connection, statement, rows))
 
-    def _read(self, statement: str, parameters: Parameters) -> list[Values]:
+    def _start(self, work: Callable[[_Connection], T]) -> T:
+        """Do work that begins on the connection, on a new one if the server was restarted."""
         connection = self._open()
         try:
-            return self._run(connection, statement, parameters)
+            return work(connection)
         except psycopg.OperationalError:
             if not connection.broken:
                 raise
-        # The server was restarted since the last call.
-        return self._run(self._open(), statement, parameters)
-
-    def _begin(self) -> _Connection:
-        begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-        connection = self._open()
-        try:
-            connection.execute(begin)
-        except psycopg.OperationalError:
-            if not connection.broken:
-                raise
-            connection = self._open()  # as above
-            connection.execute(begin)
-        return connection
+        return work(self._open())
 
     def _open(self) -> _Connection:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
                 autocommit=True, **check_address(self._address, self._ca_file)
             )
-            self._connection.execute(_SESSION)
         return self._connection
+
+    def _read(
+        self, statement: str, parameters: Parameters, connection: _Connection
+    ) -> list[Values]:
+        # Several statements are one message only with the values in its text.
+        with psycopg.ClientCursor[Values](connection) as cursor:
+            cursor.execute(f"{_LIMITS}; {spell(statement, self.dialect)}".encode(), parameters)
+            cursor.nextset()
+            return [] if cursor.description is None else cursor.fetchall()
 
     def _run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
         cursor = connection.execute(spell(statement, self.dialect).encode(), parameters)
@@ -193,8 +198,8 @@ class PostgresDatabase(Database):
             return DatabaseUnavailableError(
                 f"the {self.description} does not answer ({state or kind})",
                 remedy=(
-                    "check that it runs, and the address, user and password; then run the "
-                    "command again"
+                    "check that it runs, the address, user and password, and that a pooler before "
+                    "it has a connection left; then run the command again"
                 ),
             )
         return StateError(
@@ -213,6 +218,11 @@ class _PostgresTransaction(Transaction):
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         return self._database.run_many(self._connection, statement, rows)
+
+
+def _execute(statement: str, connection: _Connection) -> _Connection:
+    connection.execute(statement.encode())
+    return connection
 
 
 def is_passing(error: psycopg.Error) -> bool:

@@ -51,6 +51,8 @@ _TOP_UP_SECONDS: Final = 2.0
 """The same while more rows are due than have jobs."""
 MAX_JOBS: Final = 100
 """Jobs that wait: enough for all workers until one of them makes more."""
+POLL_SECONDS: Final = 0.5
+"""Between two looks of an idle worker for jobs."""
 HEARTBEAT_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 20.0
 """A worker without a heartbeat for so long is dead: its rows are free with the next sweep."""
@@ -192,6 +194,7 @@ class Worker:
         self._workers = Workers(MAX_THREADS)
         self._engines: dict[str, Engine] = {}
         self._stop: asyncio.Event | None = None
+        self._is_stopped = False
         self._breakers_made_at = 0
         self._news = PeriodicNews(store, lambda batch: self._engines[batch.id], on_change)
         key_id = session.credential.key_id
@@ -211,11 +214,14 @@ class Worker:
 
         May be called in a signal's handler, on the worker's thread.
         """
+        self._is_stopped = True
         if self._stop is not None:
             self._stop.set()
 
     async def _run(self, seconds: float | None) -> None:
         self._stop = asyncio.Event()
+        if self._is_stopped:
+            self._stop.set()
         _silence_libraries()
         number = self._threads or choose_threads(self._store.rate.read().calls_per_minute)
         app = _make_app(self._address, self._session.ca_file, number + 3)
@@ -243,6 +249,9 @@ class Worker:
                 app.run_worker_async(
                     queues=[self._queue],
                     concurrency=number,
+                    # A pooler that gives a connection to each transaction passes on no notices.
+                    listen_notify=False,
+                    fetch_job_polling_interval=POLL_SECONDS,
                     install_signal_handlers=False,
                     update_heartbeat_interval=HEARTBEAT_SECONDS,
                     stalled_worker_timeout=STALLED_SECONDS,
