@@ -69,6 +69,7 @@ _ERRORS = (
     "ApiAccessError",
     "SubmissionNotFoundError",
     "NoSubmissionError",
+    "UnopenedError",
     "ViewProtectionError",
     "NotConfiguredError",
     "DeliveryError",

@@ -131,9 +131,11 @@ class AsyncClient(ClientSetup):
     share_log = _in_thread(Client.share_log)
 
     @checks_arguments
-    def iter_shares(self, *, limit: int = 100) -> AsyncIterator[ShareInfo]:
-        """Iterate over all active shares, page by page, newest first."""
-        return self._iterate(lookup.walk_shares(self.session, limit))
+    def iter_shares(
+        self, *, limit: int = 100, status: Literal["expired"] | None = None
+    ) -> AsyncIterator[ShareInfo]:
+        """Iterate over all active shares (or all expired ones), page by page, newest first."""
+        return self._iterate(lookup.walk_shares(self.session, limit, status))
 
     @checks_arguments
     def iter_requests(

@@ -195,17 +195,24 @@ class Client(ClientSetup):
         return policy.run_under_policy(self.session, plan, work, _describe_created)
 
     @checks_arguments
-    def list_shares(self, *, page: int = 1, limit: int = 25) -> Page[ShareInfo]:
+    def list_shares(
+        self, *, page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
+    ) -> Page[ShareInfo]:
         """List one page of active shares, newest first (specification: GET /v1/shares).
 
         `limit` is at most 100.
+
+        With `status="expired"`, lists expired shares, the latest end first; a service that does not
+        support this may return the active ones.
         """
-        return call(shares_api.list_page(page, limit), self.session.start_budget())
+        return call(shares_api.list_page(page, limit, status), self.session.start_budget())
 
     @checks_arguments
-    def iter_shares(self, *, limit: int = 100) -> Iterator[ShareInfo]:
-        """Iterate over all active shares, page by page, newest first."""
-        return _iterate_rows(lookup.walk_shares(self.session, limit))
+    def iter_shares(
+        self, *, limit: int = 100, status: Literal["expired"] | None = None
+    ) -> Iterator[ShareInfo]:
+        """Iterate over all active shares (or all expired ones), page by page, newest first."""
+        return _iterate_rows(lookup.walk_shares(self.session, limit, status))
 
     @checks_arguments
     def get_share(self, short_code: str) -> ShareInfo:

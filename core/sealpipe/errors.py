@@ -31,11 +31,12 @@
     │   ├── ConnectError                10  provably nothing sent
     │   └── ProtocolError               12  the response breaks the protocol
     │       └── PublicKeyMismatchError  12  a request has another public key than the one sent
-    ├── CollectError                    -   a request has no usable result (`.short_code`)
+    ├── CollectError                    -   nothing came of a request or share (`.short_code`)
     │   ├── UnreadableSubmissionError   13  a submission cannot be opened or has other fields
     │   ├── CheckError                  14  a submission failed the user's check and was not stored
-    │   ├── PendingError                15  no submission yet
+    │   ├── PendingError                15  no submission yet, or a share is not opened yet
     │   ├── NoSubmissionError           16  expired without a submission
+    │   ├── UnopenedError               16  a share ended, not known to have been opened
     │   ├── TooManySubmissionsError     17  more submissions than `pick` allows: nothing was stored
     │   └── SubmissionNotFoundError     17  expired, without the submission that `pick` names
     ├── FailedRowsError                 18  rows of a batch failed or are blocked
@@ -534,9 +535,9 @@ class PublicKeyMismatchError(ProtocolError):
 
 
 class CollectError(SealpipeError):
-    """A request does not have the expected submissions.
+    """A request does not have the expected submissions, or a share was not opened.
 
-    Nothing is lost. `short_code` is that of the request.
+    Nothing is lost. `short_code` is that of the request or share.
     """
 
     def __init__(self, message: str, *, remedy: str | None = None, short_code: str = "") -> None:
@@ -566,7 +567,7 @@ class CheckError(CollectError):
 
 
 class PendingError(CollectError):
-    """There is no submission yet."""
+    """There is no submission yet, or what `shares wait` waits for has not come."""
 
     exit_code = 15
     default_remedy = Remedy(
@@ -580,6 +581,13 @@ class NoSubmissionError(CollectError):
 
     exit_code = 16
     default_remedy = "create a new request"
+
+
+class UnopenedError(CollectError):
+    """A share has ended, and is not known to have been opened."""
+
+    exit_code = 16
+    default_remedy = "share it again"
 
 
 class TooManySubmissionsError(CollectError):

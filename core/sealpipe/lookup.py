@@ -38,6 +38,8 @@ from sealpipe.wire.link import called
 
 T = TypeVar("T")
 
+PAGE_SIZE: Final = 100
+"""Rows of a page: the most that the service gives."""
 MAX_PAGES = 10_000
 """Maximum number of pages: an endless list must not keep us busy and fill our memory."""
 
@@ -88,6 +90,33 @@ class PageWalk(Generic[T]):
         return list(fresh.values())
 
 
+def read_whole(
+    fetch: Callable[[int], Page[T]], identity: Callable[[T], str], wanted: str | None = None
+) -> Mapping[str, T] | None:
+    """Return the rows of a numbered list of pages of `PAGE_SIZE` rows; those up to `wanted`, if it
+    is among them. None if the pages do not make up one list.
+
+    That something is missing in a list proves nothing if the list moved while it was read: a row
+    that ends lets the next page's first one slip onto the page before. So a list counts only if all
+    pages agree on its length, and so many rows came.
+    """
+    rows: dict[str, T] = {}
+    totals: set[int | None] = set()
+    number = 1
+    while True:
+        check_page_limit(number)
+        page = fetch(number)
+        rows |= {identity(row): row for row in page.items}
+        if wanted in rows:
+            return rows
+        totals.add(page.pagination.total)
+        if len(page.items) < PAGE_SIZE:
+            break
+        number += 1
+    is_whole = totals in ({None}, {len(rows)}) and (None not in totals or number == 1)
+    return rows if is_whole else None
+
+
 class LogPageWalk:
     """The pages of an access log.
 
@@ -114,10 +143,12 @@ class LogPageWalk:
         return list(page.entries) if page else []
 
 
-def walk_shares(session: Session, limit: int) -> PageWalk[ShareInfo]:
-    """Return the pages of all active shares, newest first, of so many rows each."""
+def walk_shares(
+    session: Session, limit: int, status: Literal["expired"] | None = None
+) -> PageWalk[ShareInfo]:
+    """Return the pages of all active or expired shares, newest first, of so many rows each."""
     return PageWalk(
-        lambda page: call(shares.list_page(page, limit), session.start_budget()),
+        lambda page: call(shares.list_page(page, limit, status), session.start_budget()),
         lambda row: row.short_code,
     )
 

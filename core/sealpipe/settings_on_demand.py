@@ -171,7 +171,27 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         make_print_setting("link"),
     ),
-    "shares": (*_PAGES,),
+    "shares": (
+        *_PAGES,
+        Setting(
+            "status",
+            "List active or expired shares; not every service lists the latter.",
+            default="active",
+            choices=("active", "expired"),
+        ),
+    ),
+    "wait": (
+        Setting(
+            "until",
+            "What to wait for: that it was opened, or that it has ended.",
+            default="opened",
+            choices=("opened", "ended"),
+        ),
+        Setting(
+            "for", "How long to wait.", parsing.parse_duration, default="24h", metavar="DURATION"
+        ),
+        Setting("else", "What to do with it when time is up.", choices=("expire",)),
+    ),
     "tools": (
         repeatable("param", "An argument of the tool, by reference", "NAME=REF", parse_param),
         make_print_setting("secret that the tool returns"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from sealpipe_action.manifest import Input, inputs
+from sealpipe_action.manifest import COMMON, Input, inputs
 
 
 class InputError(Exception):
@@ -40,6 +40,12 @@ def build_options(action: str, values: Mapping[str, str], *, rehearsing: bool = 
     wanted_inputs = [
         each for each in inputs(action) if each.kind != "own" and not (rehearsing and each.real)
     ]
+    return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
+
+
+def build_common_options(values: Mapping[str, str]) -> list[str]:
+    """Return the options that another command of a step takes, too."""
+    wanted_inputs = [each for each in COMMON if each.kind != "own"]
     return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
 
 

@@ -184,6 +184,20 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
             "bind",
         ),
         Input("receipt", "New JSON file that describes the share, without its link."),
+        Input(
+            "wait-until",
+            "Go on only once the link, which `send` delivered, was `opened`, or the share has "
+            "`ended`; the step fails (error-code 15, 16) if that does not come.",
+            "own",
+            real=True,
+        ),
+        Input("wait-for", "How long to wait for that.", "own", default="24h", real=True),
+        Input(
+            "wait-else",
+            "What to do with the share when that time is up: `expire`, or nothing.",
+            "own",
+            real=True,
+        ),
         Input("dry-run", "Read the sources and encrypt, but send nothing.", "flag"),
     ),
     "request": (

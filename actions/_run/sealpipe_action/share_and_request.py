@@ -22,6 +22,7 @@ def share(step: Step) -> int:
     """Share the fields. The link is read from a temporary file, so that stdout is free for the
     sealed link.
     """
+    _check_wait(step)
     references = inputs.split_fields(step.values["fields"])
     if step.values["fields-from"]:
         references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
@@ -47,9 +48,34 @@ def share(step: Step) -> int:
         # With any other exit code the file may be an old one that sealpipe refused to overwrite.
         if file and result.code in _CREATED_CODES and file.is_file() and step.is_on("mask-link"):
             _set_link(step, file.read_text(encoding="utf-8").rstrip("\n"))
-        return step.end(result.code, _outcome(result.rows()))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return step.end(result.code or _wait(step, result.rows()), _outcome(result.rows()))
+
+
+def _check_wait(step: Step) -> None:
+    if step.values["wait-until"] and not step.values["send"] and not step.rehearsing:
+        raise InputError(
+            "wait-until waits for a recipient who gets the link only when the step has ended",
+            "deliver the link with send",
+        )
+
+
+def _wait(step: Step, rows: list[dict[str, Any]]) -> int:
+    """Wait until the share was opened or has ended, if that is wanted; return the exit code."""
+    until = step.values["wait-until"]
+    if not until or step.rehearsing:
+        return 0
+    otherwise = step.values["wait-else"]
+    return step.sealpipe(
+        "shares",
+        "wait",
+        f"code:{_text(rows[0], 'short_code')}",
+        f"--until={until}",
+        f"--for={step.values['wait-for']}",
+        *([f"--else={otherwise}"] if otherwise else []),
+        *inputs.build_common_options(step.values),
+    ).code
 
 
 def request(step: Step) -> int:

@@ -245,7 +245,13 @@ def _note_creation(session: Session, share: Created, folder: Path) -> None:
     described = (share.expires_at, share.name, share.title, run, *links)
     notes = {} if share.entry is None else share.entry.meta.get("notes", {})
     creation = Creation(
-        kind, session.base_url, share.short_code, *described, created_at=created_at, notes=notes
+        kind,
+        session.base_url,
+        share.short_code,
+        *described,
+        is_used_up_by_opening=_is_used_up_by_opening(share),
+        created_at=created_at,
+        notes=notes,
     )
     try:
         note_creation(folder, creation)
@@ -346,6 +352,14 @@ def _write(path: Path, content: str, share: Created) -> None:
         ) from None
 
 
+def _is_used_up_by_opening(share: Created) -> bool | None:
+    """Return whether it is a share that only opening uses up; None for a request."""
+    if share.kind == "request" or share.entry is None:
+        return None
+    meta = share.entry.meta
+    return meta["views"] == 1 and meta["passcode"] is None
+
+
 def _format_receipt(share: Created) -> str:
     receipt = getattr(share, "receipt", None)
     if receipt is not None:
@@ -355,6 +369,9 @@ def _format_receipt(share: Created) -> str:
         "kind": "share",
         **describe_share(share, {"link_file": "elsewhere"}),
     }
-    members |= {"run": share.entry.run} if share.entry and share.entry.run else {}
+    members["used_up_by_opening"] = _is_used_up_by_opening(share)
+    if share.entry is not None:
+        members["created_at"] = format_time(share.entry.created_at)
+        members |= {"run": share.entry.run} if share.entry.run else {}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

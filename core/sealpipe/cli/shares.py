@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sealpipe.api.account import Access, AccessLog, ShareInfo
+from sealpipe.api.pages import Page, Pagination
 from sealpipe.cli import deliver, render
 from sealpipe.cli.code_lists import fetch_page, print_page, resolve_share_code
 from sealpipe.cli.known_names import KnownNames, find_state
 from sealpipe.cli.opening import open_client
+from sealpipe.client import Client
 from sealpipe.lookup import walk_share_log
 from sealpipe.parsing import format_optional_time
 
@@ -16,20 +19,49 @@ from sealpipe.parsing import format_optional_time
 def list_(**values: Any) -> None:
     """Run `sealpipe shares list`."""
     with open_client(values) as client:
-        found = fetch_page(
-            values,
-            lambda page, limit: client.list_shares(page=page, limit=limit),
-            lambda limit: client.iter_shares(limit=limit),
+        found = (
+            _list_active(client, values)
+            if values["status"] == "active"
+            else _list_expired(client, values)
         )
         names = KnownNames(values, "share", client.session.base_url)
+
+    def state(row: ShareInfo) -> str:
+        return "expired" if values["status"] == "expired" else find_state(row.expires_at)
+
     print_page(
         "shares",
         found,
         values,
-        members=lambda row: _to_members(row, names, find_state(row.expires_at)),
+        members=lambda row: _to_members(row, names, state(row)),
         columns=_COLUMNS,
-        cells=lambda row: _list_cells(row, names, find_state(row.expires_at)),
+        cells=lambda row: _list_cells(row, names, state(row)),
     )
+
+
+def _list_active(client: Client, values: Mapping[str, Any]) -> Page[ShareInfo]:
+    return fetch_page(
+        values,
+        lambda page, limit: client.list_shares(page=page, limit=limit),
+        lambda limit: client.iter_shares(limit=limit),
+    )
+
+
+def _list_expired(client: Client, values: Mapping[str, Any]) -> Page[ShareInfo]:
+    """Return the page of expired shares; an empty one, and a note, if the service has no such list.
+
+    The specification does not define `status`: a service may ignore it, and list the active shares.
+    """
+    found = fetch_page(
+        values,
+        lambda page, limit: client.list_shares(page=page, limit=limit, status="expired"),
+        lambda limit: client.iter_shares(limit=limit, status="expired"),
+    )
+    active = _list_active(client, values)  # after it: what has ended before is not in it
+    if {row.short_code for row in found.items}.isdisjoint(row.short_code for row in active.items):
+        return found
+    render.print_note("this service does not list expired shares")
+    return Page((), Pagination(total=0))
 
 
 def show(code: str, **values: Any) -> None:

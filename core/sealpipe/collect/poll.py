@@ -16,27 +16,14 @@ from sealpipe.collect.collection import RequestCollector
 from sealpipe.collect.open import OpeningKey, load_keys
 from sealpipe.collect.options import CollectPlan, SubmissionCheck, plan_sample_writes
 from sealpipe.collect.results import CallbackError, CollectResult, Progress, ProgressReporter
-from sealpipe.errors import (
-    AuthenticationError,
-    ConnectError,
-    PermissionDeniedError,
-    RateLimitError,
-    RetriesExhaustedError,
-    SealpipeError,
-)
+from sealpipe.errors import SealpipeError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import CALLER
+from sealpipe.polling import FATAL, RATE, TRANSIENT, choose_interval
 from sealpipe.reference import parse
 from sealpipe.requirements import check_needs
 from sealpipe.session import Session
 from sealpipe.sinks.write import describe_writes
-
-TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
-"""Temporary errors: 429, 5xx, lost connections. Nothing has changed."""
-
-
-FATAL: Final = (AuthenticationError, PermissionDeniedError)
-"""Errors that every other request would also get: polling ends."""
 
 
 def collect(
@@ -286,26 +273,10 @@ def _wait(
         remaining -= step
 
 
-FIRST_INTERVAL: Final = 15.0
-"""Seconds between polls at first."""
-LONGEST_INTERVAL: Final = 120.0
-"""Maximum seconds between polls, reached after a long time."""
 STATE_INTERVAL: Final = 600.0
 """Seconds between checks of a request's state."""
-RATE: Final = 50.0 / 60.0
-"""Polls per second for all requests together: half of what the smallest plan allows (specification:
-Limits).
-"""
 BURST: Final = 100.0
 """Maximum burst of polls after a quiet period: half of that plan's burst."""
-
-
-def choose_interval(elapsed: float, requests: int) -> float:
-    """Return the seconds until the next poll of so many requests.
-
-    A twentieth of those elapsed, within bounds.
-    """
-    return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, elapsed / 20)), requests / RATE)
 
 
 class RequestBudget:

@@ -17,13 +17,13 @@ from sealpipe.api import requests as api
 from sealpipe.cancellation import current
 from sealpipe.collect import poll
 from sealpipe.collect.options import CollectPlan, plan_collect, plan_sample_writes
-from sealpipe.collect.poll import TRANSIENT, choose_interval
 from sealpipe.collect.results import CollectResult
 from sealpipe.errors import SealpipeError, StateError, UsageError
 from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Count, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.parsing import parse_duration
+from sealpipe.polling import TRANSIENT, choose_interval
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.request import create

@@ -37,8 +37,9 @@ class KnownLink:
 
     `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty
     outside CI. `link` is a request's collect link; a share's is never kept. `public_key` is a
-    request's, base64url of 65 bytes. `notes` are those of the program that created it, as JSON: no
-    secret.
+    request's, base64url of 65 bytes. `is_used_up_by_opening` says that a share has one view and no
+    passcode, so that only opening it uses it up. `notes` are those of the program that created it,
+    as JSON: no secret.
     """
 
     kind: Kind
@@ -50,6 +51,8 @@ class KnownLink:
     run: str = ""
     link: str | None = None
     public_key: str | None = None
+    is_used_up_by_opening: bool | None = field(default=None, kw_only=True)
+    created_at: datetime | None = field(default=None, kw_only=True)
     notes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def is_of_run(self, run: str) -> bool:
@@ -138,6 +141,11 @@ def _to_members(creation: Creation) -> dict[str, Any]:
         "run": creation.run,
         "link": creation.link,
         "public_key": creation.public_key,
+        **(
+            {"used_up_by_opening": creation.is_used_up_by_opening}
+            if creation.is_used_up_by_opening is not None
+            else {}
+        ),
         **({"notes": creation.notes} if creation.notes else {}),
     }
 
@@ -186,9 +194,17 @@ def _parse(members: Mapping[str, Any]) -> Creation:
         _read_text(members.get("run", "")),
         _read_optional(members.get("link")),
         _read_optional(members.get("public_key")),
+        is_used_up_by_opening=read_flag(members.get("used_up_by_opening")),
         created_at=parse_time(members["created_at"]),
         notes=members.get("notes") or {},
     )
+
+
+def read_flag(value: object) -> bool | None:
+    """Return a member that is true, false or missing. Raises TypeError."""
+    if value is not None and not isinstance(value, bool):
+        raise TypeError
+    return value
 
 
 def _read_text(value: object) -> str:

@@ -22,7 +22,7 @@ from sealpipe.parsing import (
     parse_time,
 )
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.state.creations import KnownLink
+from sealpipe.state.creations import KnownLink, read_flag
 from sealpipe.state.files import refuse_newer
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
@@ -123,9 +123,7 @@ def parse_receipt(text: str) -> Receipt:
             _read_point(members),
             check_prompts([check_prompt(Prompt(**_read_texts(row))) for row in members["prompts"]]),
             _read_key(members["key"]),
-            None
-            if members.get("expires_at") is None
-            else parse_time(_read_text(members, "expires_at")),
+            _read_optional_time(members, "expires_at"),
             None if members.get("title") is None else _read_text(members, "title"),
             None if members.get("seed") is None else _read_line(members, "seed"),
             None if members.get("name") is None else parse_name(_read_text(members, "name")),
@@ -186,6 +184,8 @@ def read_share_receipt(path: Path) -> KnownLink:
                 name=name,
                 title=title,
                 run=str(members.get("run", "")),
+                is_used_up_by_opening=read_flag(members.get("used_up_by_opening")),
+                created_at=_read_optional_time(members, "created_at"),
             )
     except OSError as error:
         raise UsageError(
@@ -210,6 +210,15 @@ def _read_text(members: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError
     return value
+
+
+def _read_optional_time(members: Mapping[str, Any], name: str) -> datetime | None:
+    if members.get(name) is None:
+        return None
+    try:
+        return parse_time(_read_text(members, name))
+    except UsageError:
+        raise ValueError from None
 
 
 def _read_line(members: Mapping[str, Any], name: str) -> str:

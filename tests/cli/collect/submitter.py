@@ -6,26 +6,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sealpipe import Client
-from sealpipe.api.operation import Operation
 from sealpipe.collect import poll
 from sealpipe.collect.options import CollectPlan
 from sealpipe.collect.results import CollectResult, OnProgress
-from sealpipe.network.exchange import Service
-from sealpipe.network.service_network import ServiceNetwork
-from sealpipe.session import Session
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
 from support.faults import rewrites
 from support.faulty import Exchange, Fault, passes
+from support.hours import Hours, open_session
 from support.job import Job, client_of
-from support.playing import PlayedNetwork, play
 
 T = TypeVar("T")
 
@@ -123,23 +118,8 @@ def hands_out(
 
 
 @dataclass
-class Hours:
-    """Does work on the real network, in time that passes only while it waits.
-
-    `sent` are the moments at which something was sent, `waited` how long each wait was. What `at`
-    planned happens before the wait ends in which its moment lies; `passes` is told of each wait.
-    """
-
-    session: Session
-    now: float = 0.0
-    sent: list[tuple[float, str]] = field(default_factory=list)
-    waited: list[float] = field(default_factory=list)
-    passes: Callable[[float], object] = lambda _: None
-    _planned: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
-    _network: ServiceNetwork | None = None
-
-    def at(self, when: float, what: Callable[[], object]) -> None:
-        self._planned.append((when, what))
+class CollectHours(Hours):
+    """The same, for collecting."""
 
     def collect(
         self, options: CollectPlan, on_progress: OnProgress | None = None, **run: Any
@@ -147,43 +127,10 @@ class Hours:
         asked = replace(options, on_progress=on_progress)
         return self.run(lambda session: poll.collect(session, asked, clock=lambda: self.now, **run))
 
-    def run(self, work: Callable[[Session], T]) -> T:
-        try:
-            session = self.session.with_transport(PlayedNetwork(self._send))
-            return play(lambda: work(session), self._wait)
-        finally:
-            if self._network is not None:
-                self._network.close()
 
-    def _send(self, operation: Operation[Any], timeout: float) -> Any:
-        self.sent.append((self.now, operation.path))
-        if self._network is None:
-            self._network = ServiceNetwork(
-                Service(
-                    self.session.base_url,
-                    self.session.credential,
-                    self.session.gate,
-                    self.session.ca_file,
-                )
-            )
-        return self._network.send(operation, timeout)
-
-    def _wait(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        self.now += seconds
-        self.passes(seconds)
-        for due in sorted(
-            (each for each in self._planned if each[0] <= self.now), key=lambda each: each[0]
-        ):
-            self._planned.remove(due)
-            due[1]()
-
-
-def hours(job: Job, base_url: str | None = None) -> Hours:
+def hours(job: Job, base_url: str | None = None) -> CollectHours:
     """Time for a job's client, at the service or at what stands before it."""
-    address = base_url or job.service.base_url
-    client = Client(api_key=job.api_key, base_url=address, link_base_url=job.service.link_base_url)
-    return Hours(client.session)
+    return CollectHours(open_session(job, base_url))
 
 
 def kept(folder: Path) -> list[dict[str, Any]]:

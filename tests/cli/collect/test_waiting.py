@@ -14,9 +14,10 @@ import pytest
 
 from cli.collect.submitter import Asked, Hours, ask, hours, on, values
 from sealpipe.collect.options import CollectPlan, plan_collect
-from sealpipe.collect.poll import BURST, RATE, RequestBudget
+from sealpipe.collect.poll import BURST, RequestBudget
 from sealpipe.collect.results import Progress
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
+from sealpipe.polling import RATE
 from sealpipe_rehearsal.server import start
 from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import Sqlite

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,10 @@ from sealpipe.api.operation import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService
+from support.mailbox import Mailbox
 from support.parts import ROOT
 from support.ports import silent_port
-from support.terminal import opened
+from support.terminal import PATIENCE, opened
 
 Start = Callable[..., FakeRunner]
 
@@ -167,6 +171,57 @@ def test_what_was_made_before_it_failed_is_an_output_all_the_same(
     assert step.outputs["outcome"] == "undelivered"
     assert step.outputs["short-code"]
     assert "resume" in runner.text
+
+
+def test_a_step_goes_on_once_its_recipient_has_opened_the_link(
+    job: Start, actions: Path, service: RunningService, key: str, tmp_path: Path
+) -> None:
+    runner = job()
+    given = {"fields": "text:x", "send": "email:ann@example.com", "wait-until": "opened"}
+    with Mailbox(tmp_path) as mailbox, ThreadPoolExecutor() as threads:
+        reader = threads.submit(open_mailed_link, mailbox, service)
+        env = {"SEALPIPE_API_KEY": key, **mailbox.environ()}
+        step = runner.uses(actions / "share", given, env)
+    assert list(reader.result().values()) == ["x"]
+    assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
+    assert f"{step.outputs['short-code']} has ended, and was opened" in runner.text
+
+
+def test_a_step_whose_recipient_opens_nothing_fails_and_may_expire_the_share(
+    job: Start, actions: Path, service: RunningService, key: str, tmp_path: Path
+) -> None:
+    runner = job()
+    given = {
+        "fields": "text:x",
+        "send": "email:ann@example.com",
+        "wait-until": "opened",
+        "wait-for": "1s",
+        "wait-else": "expire",
+    }
+    with Mailbox(tmp_path) as mailbox:
+        env = {"SEALPIPE_API_KEY": key, **mailbox.environ()}
+        step = runner.uses(actions / "share", given, env)
+    assert (step.code, step.outputs["outcome"]) == (15, "pending"), runner.text
+    assert "was expired, and was not opened" in runner.text
+    assert [each.method for each in service.seen()].count("DELETE") == 1
+
+
+def test_who_waits_for_a_recipient_must_send_the_link(
+    job: Start, actions: Path, service: RunningService, key: str
+) -> None:
+    given = {"fields": "text:x", "wait-until": "opened"}
+    step = job().uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
+    assert (step.code, service.seen()) == (2, [])
+    assert "deliver the link with send" in step.annotations("error")[0]
+
+
+def open_mailed_link(mailbox: Mailbox, service: RunningService) -> dict[str, str]:
+    """Open the link of the first mail as soon as it is there."""
+    end = time.monotonic() + PATIENCE
+    while not mailbox.received and time.monotonic() < end:
+        time.sleep(0.01)
+    (link,) = re.findall(r"http\S+#\S+", mailbox.received[0].body())
+    return opened(service, link)
 
 
 def test_a_rerun_makes_another_share(job: Start, actions: Path, key: str) -> None:

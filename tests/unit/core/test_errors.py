@@ -41,6 +41,7 @@ CONTRACT = {
     "CheckError": 14,
     "PendingError": 15,
     "NoSubmissionError": 16,
+    "UnopenedError": 16,
     "TooManySubmissionsError": 17,
     "SubmissionNotFoundError": 17,
     "FailedRowsError": 18,

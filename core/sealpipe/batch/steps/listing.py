@@ -1,10 +1,6 @@
 """What the service lists, read whole and for all rows of a run together.
 
 Active requests by public key, active shares.
-
-That something is missing in a list proves nothing if the list moved while it was read: a row that
-ends lets the next page's first one slip onto the page before. So a list counts only if all pages
-agree on its length, and so many rows came.
 """
 
 from __future__ import annotations
@@ -20,10 +16,9 @@ from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import MINUTE
 from sealpipe.budget import call
 from sealpipe.errors import RetriesExhaustedError
-from sealpipe.lookup import check_page_limit
+from sealpipe.lookup import PAGE_SIZE, read_whole
 from sealpipe.session import Session
 
-PAGE_SIZE = 100
 TRIES = 3
 MAX_AGE = 5 * MINUTE
 """How long a list serves: what was created since then by another client is not in it."""
@@ -71,25 +66,12 @@ class ServiceList:
 
     def _walk(self, name: str, list_page: Callable[[int, int], Operation[Any]]) -> list[Any]:
         for _ in range(TRIES):
-            rows = self._walk_once(list_page)
+            rows = read_whole(
+                lambda number: call(list_page(number, PAGE_SIZE), self._session.start_budget()),
+                lambda row: row.short_code,
+            )
             if rows is not None:
-                return rows
+                return list(rows.values())
         raise RetriesExhaustedError(
             f"could not list the {name}: the list changed while it was read"
         )
-
-    def _walk_once(self, list_page: Callable[[int, int], Operation[Any]]) -> list[Any] | None:
-        """Read all pages; None if they do not make up one list."""
-        by_code: dict[str, Any] = {}
-        totals: set[int | None] = set()
-        number = 1
-        while True:
-            check_page_limit(number)
-            page = call(list_page(number, PAGE_SIZE), self._session.start_budget())
-            by_code |= {row.short_code: row for row in page.items}
-            totals.add(page.pagination.total)
-            if len(page.items) < PAGE_SIZE:
-                break
-            number += 1
-        is_whole = totals in ({None}, {len(by_code)}) and (None not in totals or number == 1)
-        return list(by_code.values()) if is_whole else None

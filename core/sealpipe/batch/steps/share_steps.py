@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from sealpipe import actions
-from sealpipe.api import shares as api
-from sealpipe.api.account import get_access_log
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.steps.creating import (
     create_once,
@@ -34,16 +32,17 @@ from sealpipe.batch.steps.row_work import (
     expire_undelivered,
     finish_delivery,
     mark_unclear,
+    to_datetime,
 )
 from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
-from sealpipe.budget import call
-from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
+from sealpipe.errors import IdempotencyConflictError, NotFoundError, StateError
 from sealpipe.expire.share import expire_share
 from sealpipe.request.create import SecureRequest
 from sealpipe.resume import finish_entry
 from sealpipe.share import post
 from sealpipe.share.options import ShareJob, plan_share
 from sealpipe.share.post import Share
+from sealpipe.share.views import View, fetch_log, judge_ended, was_opened
 from sealpipe.state.entry import Entry
 
 
@@ -97,35 +96,26 @@ def _open_entry(work: RowWork) -> Entry:
     return entry
 
 
-class View(NamedTuple):
-    """What the service says of a share.
-
-    Whether it was opened (None: it does not say), and whether it has ended.
-    """
-
-    opened: bool | None
-    ended: bool
-
-
 def find_view(work: RowWork) -> View:
     """Find out whether the share was opened, by the access log or the active shares."""
     now, progress = work.now(), work.progress
     is_over = progress.expires_at is not None and now >= progress.expires_at
-    opened = _read_log(work)
+    log = fetch_log(work.session, progress.short_code)
+    created_at = None if progress.created_at is None else to_datetime(progress.created_at)
+    opened = was_opened(log, created_at)
     if opened is not None:
         return View(opened, is_over)
+    is_used_up_by_opening = _is_used_up_by_opening(work)
     active = work.listing.fetch_shares(progress.touched_at or 0)
     if progress.short_code in active:
-        return View(False if is_used_up_by_opening(work) else None, ended=False)
-    if is_over:
-        return View(None, ended=True)  # it may have been opened since the last look
-    # Not listed before its time is up: used up, or expired by somebody. Only of the latter nothing
-    # is left.
-    try:
-        call(api.get(progress.short_code), work.session.start_budget())
-    except NotFoundError:
-        return View(None, ended=True)
-    return View(True if is_used_up_by_opening(work) else None, ended=True)
+        return View(False if is_used_up_by_opening else None, ended=False)
+    opened = judge_ended(
+        work.session,
+        progress.short_code,
+        is_over=is_over,
+        is_used_up_by_opening=is_used_up_by_opening,
+    )
+    return View(opened, ended=True)
 
 
 def has_ended(work: RowWork) -> bool:
@@ -134,23 +124,10 @@ def has_ended(work: RowWork) -> bool:
     return work.progress.short_code not in active
 
 
-def is_used_up_by_opening(work: RowWork) -> bool:
+def _is_used_up_by_opening(work: RowWork) -> bool:
     """Return whether only one view uses the share up: wrong passcodes would, too."""
     job = make_job(work)
     return job.views == 1 and job.passcode is None
-
-
-def _read_log(work: RowWork) -> bool | None:
-    """Return whether the access log has a view, or None if there is no readable log."""
-    try:
-        log = call(get_access_log(work.progress.short_code, limit=100), work.session.start_budget())
-    except (MissingScopeError, NotFoundError):
-        return None
-    if log is None:
-        return None
-    if any(each.failed_passcode is not True for each in log.entries):
-        return True
-    return None if log.next_cursor else False
 
 
 def look(work: RowWork) -> StepResult:

@@ -22,7 +22,7 @@ def shares() -> None:
 @shares.command("list", cls=Command)
 @options("shares", common=COMMON)
 def list_(**values: Any) -> None:
-    """List active shares, newest first."""
+    """List active shares, newest first; or those that have ended (--status expired)."""
     from sealpipe.cli import shares
 
     shares.list_(**values)
@@ -36,6 +36,24 @@ def show(code: str, **values: Any) -> None:
     from sealpipe.cli import shares
 
     shares.show(code, **values)
+
+
+@shares.command(cls=CodeCommand)
+@click.argument("code", metavar="CODE|RECEIPT")
+@options("wait", common=COMMON)
+def wait(code: str, **values: Any) -> None:
+    """Wait until a share was opened, or has ended.
+
+    Exits with 0 once it has come to that, and with 15 when time is up. Asks the access log where
+    the service has one. Elsewhere only a share with one view and no passcode tells that it was
+    opened, by being used up: sealpipe knows it by its receipt, or because this machine created it
+    in a CI job or with --name.
+
+    sealpipe shares wait share.json --until opened --for 24h --else expire
+    """
+    from sealpipe.cli import shares_wait
+
+    shares_wait.wait(code, **values)
 
 
 shares.add_command(expire_shares)

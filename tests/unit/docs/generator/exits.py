@@ -97,6 +97,7 @@ OWN: Mapping[str, tuple[int, ...]] = {
     "shares list": READING,
     "shares log": (*READING, 6),
     "shares show": (*READING, 6),
+    "shares wait": (*READING, 6, 15, 16),
     "stats": READING,
     "tools call": (*CALLING, 14),
     "tools list": (*READING, 5),

@@ -90,6 +90,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "share": {"[REF]...": "a field, as for `-f`; those of `-f` come first"},
     "shares": {
         "CODE": "the share's short code",
+        "CODE|RECEIPT": "the share's short code or receipt",
         "[CODE|RECEIPT]...": "short codes or receipts of shares",
     },
     "tools": {"TOOL": "the tool's name"},
