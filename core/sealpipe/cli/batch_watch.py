@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.report.figures import BatchReport
 from sealpipe.batch.report.files import list_cells
 from sealpipe.cli import render
@@ -26,19 +27,31 @@ def watch_rows(
 ) -> None:
     """Show the rows of a batch as they change, until each is over.
 
-    `count_changes` returns what is another number after each change.
+    `count_changes` returns what is another number after each change. A database that does not
+    answer is waited for.
     """
     is_terminal = not as_json and sys.stdout is not None and sys.stdout.isatty()
     show = _View().show if is_terminal else _Changes(as_json=as_json).show
-    seen = None
+    seen, is_waiting = None, False
     while True:
-        changes = count_changes()
-        if changes != seen:
-            report = read_report()
-            show(report)
-            seen = changes
-            if report.over == len(report.rows):
-                return
+        try:
+            changes = count_changes()
+            report = None if changes == seen else read_report()
+        except DatabaseUnavailableError as error:
+            if not is_waiting:
+                render.print_note(f"{error.message}: waiting for it")
+            seen, is_waiting = None, True
+        else:
+            if is_waiting:
+                render.print_note("it answers again")
+                is_waiting = False
+                if is_terminal:
+                    show = _View().show  # below the notes
+            if report is not None:
+                show(report)
+                seen = changes
+                if report.over == len(report.rows):
+                    return
         time.sleep(INTERVAL)
 
 

@@ -123,7 +123,10 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def desk(request: pytest.FixtureRequest, user: Terminal, service: RunningService) -> Desk:
     if request.param == "SQLite":
         return Desk(user, service, None)
-    postgres: Postgres = request.getfixturevalue("postgres")
+    return make_shared_desk(user, service, request.getfixturevalue("postgres"))
+
+
+def make_shared_desk(user: Terminal, service: RunningService, postgres: Postgres) -> Desk:
     name = f"at_once_{token_hex(8)}"
     with psycopg.connect(postgres.address, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -286,6 +289,43 @@ def test_a_pipe_gets_a_line_for_each_row_that_changes(own: Desk, form: str) -> N
     states = [re.findall("waiting|done|cancelled", line)[0] for line in (*first, changed, rest)]
     assert states == ["waiting", "waiting", "done", "cancelled"]
     assert "canary" not in rest + changed
+
+
+def test_who_watches_waits_for_a_database_that_was_restarted(
+    user: Terminal, service: RunningService, postgres: Postgres
+) -> None:
+    desk = make_shared_desk(user, service, postgres)
+    watch = user.start("batch", "status", "vendors", "--watch")
+    assert watch.stdout is not None
+    assert watch.stderr is not None
+    try:
+        assert sorted(watch.stdout.readline()[:4] for _ in ROWS.split()[1:]) == ["acme", "bolt"]
+        postgres.kill()
+        assert re.search(r"does not answer \(.*\): waiting for it\n", watch.stderr.readline())
+        postgres.start()
+        assert watch.stderr.readline() == "it answers again\n"
+        desk.submit("acme")
+        assert user.sealpipe("batch", "collect", "vendors", "acme").code == 0
+        assert re.match("acme.*done", watch.stdout.readline())
+        assert user.sealpipe("batch", "cancel", "vendors", "bolt").code == 0
+        rest, told = watch.communicate(timeout=PATIENCE)
+    finally:
+        watch.kill()
+    assert (watch.returncode, told, rest[:4]) == (0, "", "bolt")
+
+
+def test_on_a_terminal_the_view_goes_on_below(
+    user: Terminal, service: RunningService, postgres: Postgres
+) -> None:
+    make_shared_desk(user, service, postgres)
+    with screen(user, "batch", "status", "vendors", "--watch") as (_, ours):
+        read_until(ours, "bolt")
+        postgres.kill()
+        read_until(ours, "waiting for it\n")
+        postgres.start()
+        seen = read_until(ours, "bolt")
+        assert "it answers again\nvendors 2 rows: 2 waiting\n" in seen
+        assert "\x1b[" not in seen
 
 
 def test_a_run_on_a_terminal_looks_though_nothing_is_due(own: Desk) -> None:

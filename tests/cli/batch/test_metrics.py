@@ -12,6 +12,7 @@ import pytest
 from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import BatchWorld
 from sealpipe import UsageError
+from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.engine.metrics import CONTENT_TYPE, MetricsServer, write_metrics
 from sealpipe.errors import SettingError, StateError
 from sealpipe.parsing import parse_loopback_address
@@ -61,6 +62,10 @@ def test_the_rate_of_all_workers_stands_beside_its_limit(
     assert len(ROWS) - 1 < before <= len(world.all_requests()) + 10
     world.store.rate.set_limit(100)
     assert read_rate()[1:] == ["95"]
+    world.store.rate.set_limit(MAX_LIMIT)
+    assert read_rate()[1:] == [], "an account without a rate"
+    world.store.rate.slow_down(world.store.now(), None)
+    assert len(read_rate()) == 2, "until a 429 has taught one"
     world.wait(60)
     assert float(read_rate()[0]) == pytest.approx(before / e, rel=0.1)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sealpipe.batch.database.data_keys import unwrap_data_keys
+from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.opening import open_store
 from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrapper
@@ -286,6 +287,28 @@ def test_rows_are_not_sealed_under_a_data_key_of_a_batch_that_was_purged(place: 
     assert store.add_rows(batch, [NewRow("late", "new", None, {})]) == 1
     found = other.find_row(batch, "late")
     assert list(place.store().list_rows(batch, contents=True)) == [found]
+
+
+def test_a_batch_is_not_sealed_under_a_data_key_of_one_that_was_purged(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for its own content."""
+    store, other = place.store(), place.store()
+    batch, _ = fill(store)
+    real = BatchKeyring.write
+
+    def replace_batch(*words: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        other.purge_batch(batch)
+        add_rows(other, 0)
+        assert store.find_batch("vendors") is not None
+        return real(*words, **options)
+
+    monkeypatch.setattr(BatchKeyring, "write", replace_batch)
+    store.save_batch(batch, {"digest": "new"})
+    found = place.store().find_batch("vendors")
+    assert found is not None
+    assert found.content == {"digest": "new"}
 
 
 def test_a_blob_that_is_no_bytes_is_refused_while_all_is_sealed_anew(in_sqlite: Place) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 
+from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import State
@@ -67,14 +68,14 @@ def _list_calls(store: BatchStore, calls: int) -> Iterator[str]:
         "about a minute."
     )
     yield f"sealpipe_batch_calls_per_minute {rate.count_recent(store.now()):.3f}"
-    limit = rate.calls_per_minute
-    if limit is not None:
+    is_limited = rate.spacing is not None or rate.per_minute not in (None, MAX_LIMIT)
+    if is_limited:
         yield "# TYPE sealpipe_batch_calls_per_minute_limit gauge"
         yield (
             "# HELP sealpipe_batch_calls_per_minute_limit The plan's rate, for all workers "
             "together."
         )
-        yield f"sealpipe_batch_calls_per_minute_limit {limit:g}"
+        yield f"sealpipe_batch_calls_per_minute_limit {rate.calls_per_minute:g}"
 
 
 class MetricsServer:
