@@ -18,7 +18,7 @@ from cli.batch.request_batch import FILE, MANY, ROWS
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND, opened
 from cli.batch.world import DAY, UNREACHABLE, BatchWorld, fail_with
-from sealpipe.batch.database.records import SECOND, make_batch_row
+from sealpipe.batch.database.records import SECOND, Effect, make_batch_row
 from sealpipe.batch.engine import actions, wishes
 from sealpipe.batch.engine.actions import Outcome, Verb, act, serving_hands
 from sealpipe.batch.engine.advance import Engine
@@ -307,6 +307,12 @@ def list_wishes(world: BatchWorld, engine: Engine) -> list[str]:
     return [each.state for each in found if each.name.startswith("wish/")]
 
 
+def find_wish(world: BatchWorld, engine: Engine) -> Effect:
+    found = world.store.effects.list(make_batch_row(engine.batch))
+    (wish,) = (each for each in found if each.name.startswith("wish/"))
+    return wish
+
+
 def test_the_process_that_runs_the_batch_carries_out_what_is_asked_for(world: BatchWorld) -> None:
     path = begin(world, "acme", "core")
     engine = world.engine(path)
@@ -380,7 +386,7 @@ def test_what_a_killed_process_had_begun_is_not_repeated(world: BatchWorld) -> N
         thread.start()
         while not list_wishes(world, engine):
             pass
-        (wish,) = world.store.effects.list(owner)
+        wish = find_wish(world, engine)
         assert world.store.effects.begin(owner, wish.name, wish.content) is not None
     thread.join()
     assert [each.problem for each in outcomes] == [
@@ -405,9 +411,6 @@ def test_a_process_that_does_not_take_it_up_is_told_and_it_is_withdrawn(
 def test_a_command_that_is_interrupted_withdraws_what_nobody_has_begun(
     world: BatchWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
-
     path = begin(world, "acme")
     engine = world.engine(path)
     with another_process(world, serves=False):
@@ -417,15 +420,142 @@ def test_a_command_that_is_interrupted_withdraws_what_nobody_has_begun(
         assert list_wishes(world, engine) == []
 
 
-def test_what_a_killed_command_asked_for_is_done_by_the_next_run(world: BatchWorld) -> None:
-    path = begin(world, "acme")
+def leave_a_wish(world: BatchWorld, path: Path) -> Engine:
+    """A command asks to collect acme, and is killed."""
     engine = world.engine(path)
-    row_id = world.rows(path)["acme"].id
-    content = {"verb": "collect", "key": "acme", "row": row_id}
-    world.store.effects.intend(make_batch_row(engine.batch), "wish/0", content)
+    rows = {"acme": world.rows(path)["acme"].id}
+    with another_process(world, serves=False), pytest.MonkeyPatch.context() as patch:
+        asking = wishes.ask(engine.store, engine.batch, "collect", rows, lambda *_: Outcome(""))
+        patch.setattr(engine.store.effects, "remove", lambda _: False)
+        patch.setattr(wishes.time, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            next(asking)
+    assert list_wishes(world, engine) == ["intent"]
+    return engine
+
+
+def interrupt(_: float) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_a_killed_command_asked_for_is_done_by_a_run_that_follows(world: BatchWorld) -> None:
+    path = begin(world, "acme")
+    engine = leave_a_wish(world, path)
     with another_process(world):
         wait_until(lambda: list_wishes(world, engine) == ["done"])
     assert world.states(path)["acme"] == "done"
+
+
+def test_a_minute_later_nobody_does_it_any_more(world: BatchWorld) -> None:
+    path = begin(world, "acme")
+    engine = leave_a_wish(world, path)
+    world.wait(61)
+    owner = make_batch_row(engine.batch)
+    with another_process(world):
+        wait_until(lambda: world.store.effects.list(owner) == [])
+    assert world.states(path)["acme"] == "waiting"
+
+
+def test_nor_does_a_process_that_runs_already(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = begin(world, "acme")
+    engine = leave_a_wish(world, path)
+    cleared = threading.Event()
+    monkeypatch.setattr(wishes, "_clear", lambda *_: cleared.set())
+    world.wait(61)
+    with another_process(world):
+        assert cleared.wait(60)
+        wait_until(lambda: list_wishes(world, engine) == [])
+    assert world.states(path)["acme"] == "waiting"
+
+
+def test_a_command_that_waits_for_an_hour_is_served(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wishes, "_SIGN_WAIT", 0.0)
+    path = begin(world, "acme")
+    engine = world.engine(path)
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.extend(act(engine, "collect", ["acme"])))
+    with another_process(world, serves=False):
+        thread.start()
+        wait_until(lambda: list_wishes(world, engine) == ["intent"])
+        world.wait(3600)
+        wait_until(lambda: has_lived(world, engine))
+    with another_process(world):
+        thread.join()
+    assert whats(outcomes) == {"acme": ["collected"]}
+
+
+def has_lived(world: BatchWorld, engine: Engine) -> bool:
+    """Whether the command has given a sign of life in the last minute."""
+    found = world.store.effects.list(make_batch_row(engine.batch))
+    (sign,) = (each for each in found if each.name.startswith("asking/"))
+    return world.store.now() - int(sign.content["at"]) < 60 * SECOND
+
+
+def test_a_command_waits_as_long_as_another_ones_row_takes(
+    world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = begin(world)
+    engine = world.engine(path)
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def carry_out(_: Verb, key: str, __: str) -> Outcome:
+        begun.set()
+        assert goes_on.wait(60)
+        return Outcome(key, state="done")
+
+    outcomes: list[Outcome] = []
+    threads = [
+        threading.Thread(target=lambda key=key: outcomes.extend(act(engine, "collect", [key])))
+        for key in ("acme", "bolt")
+    ]
+    store = world.open_store()
+    monkeypatch.setattr(wishes, "_SIGN_WAIT", 0.0)
+    with store.lock_runner(), wishes.serving_wishes(store, lambda _: carry_out):
+        threads[0].start()
+        assert begun.wait(60)
+        monkeypatch.setattr(wishes, "PATIENCE", 0.4)
+        threads[1].start()
+        threads[1].join(1)
+        assert outcomes == []
+        monkeypatch.setattr(wishes, "PATIENCE", 60)
+        goes_on.set()
+        for thread in threads:
+            thread.join()
+    store.close()
+    assert sorted((each.key, each.state) for each in outcomes) == [
+        ("acme", "done"),
+        ("bolt", "done"),
+    ]
+
+
+def test_what_a_killed_process_had_begun_is_told_by_the_next_one(world: BatchWorld) -> None:
+    """Which has the lock before the command that waits has found it free."""
+    path = begin(world)
+    engine = world.engine(path)
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.extend(act(engine, "remind", ["acme"])))
+    owner = make_batch_row(engine.batch)
+    with another_process(world, serves=False):
+        thread.start()
+        wait_until(lambda: list_wishes(world, engine) == ["intent"])
+        wish = find_wish(world, engine)
+        assert world.store.effects.begin(owner, wish.name, wish.content) is not None
+        store = world.open_store()
+        with wishes.serving_wishes(store, lambda _: fail):
+            thread.join()
+        store.close()
+    assert [each.problem for each in outcomes] == [
+        "the process that ran the batch ended in the middle of it"
+    ]
+    assert len(world.messages("acme.example")) == 1
+
+
+def fail(*_: object) -> Outcome:
+    raise ZeroDivisionError
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
