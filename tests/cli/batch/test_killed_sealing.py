@@ -22,7 +22,7 @@ from sealpipe.batch.database.store import BatchStore
 from support.parts import Postgres, run_postgres
 
 SCHEMA = {"rekey": 2, "rotate": 2, "upgrade": 1, "upgrade-batch": 1}
-STATEMENTS = {"rekey": 50, "rotate": 20, "upgrade": 10, "upgrade-batch": 50}
+STATEMENTS = {"rekey": 50, "rotate": 15, "upgrade": 10, "upgrade-batch": 50}
 """How many there are at least."""
 
 

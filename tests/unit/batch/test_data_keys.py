@@ -4,7 +4,7 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,9 +17,10 @@ from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrappe
 from sealpipe.batch.database.statements import FIND_DATA_KEYS, LIST_BATCHES
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
-from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
+from unit.batch.stores import MINUTE, SERVICE, TABLES, Place, add_rows, claim, make_credential
 
 DAMAGE = "changed by something other than sealpipe"
+SEALED = ("sealpipe_data_keys", *(f"sealpipe_{name}" for name in TABLES))
 
 
 def fill(store: BatchStore, name: str = "vendors") -> tuple[Batch, Row]:
@@ -309,6 +310,64 @@ def test_a_batch_is_not_sealed_under_a_data_key_of_one_that_was_purged(
     found = place.store().find_batch("vendors")
     assert found is not None
     assert found.content == {"digest": "new"}
+
+
+READERS: Mapping[str, Callable[[BatchStore, Batch, Row], object]] = {
+    "a row": lambda store, batch, row: store.read_row(batch, row.id),
+    "rows": lambda store, batch, _: list(store.list_rows(batch, contents=True)),
+    "an effect": lambda store, _, row: store.effects.find(row, "1/create"),
+    "effects": lambda store, _, row: store.effects.list(row),
+    "the history of a row": lambda store, _, row: store.read_history(row),
+    "all histories": lambda store, batch, _: list(store.history.read_since(batch, 0)),
+    "a batch": lambda store, *_: store.find_batch("vendors"),
+    "batches": lambda store, *_: store.list_batches(),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_who_reads_is_not_disturbed_by_rekeys_before_it_has_opened_what_it_read(
+    place: Place, name: str
+) -> None:
+    """Each makes another data key, and the database has forgotten the one that was read."""
+    rekeying, database = place.store(), place.database()
+    batch, row = fill(rekeying)
+    reading = open_store(database, place.credential, SERVICE)
+    expected = READERS[name](reading, batch, row)
+    read, rekeys = database.read, 2
+
+    def rekey_then(statement: str, **parameters: object) -> Any:
+        nonlocal rekeys
+        found = read(statement, **parameters)
+        if rekeys and statement != FIND_DATA_KEYS:
+            rekeys -= 1
+            rekeying.rekey(batch)
+        return found
+
+    rekeying.rekey(batch)
+    database.read = rekey_then  # type: ignore[method-assign]
+    assert READERS[name](reading, batch, row) == expected
+    assert rekeys == 0
+
+
+def test_a_process_says_that_its_database_was_restored_from_before_a_rekey(place: Place) -> None:
+    """And not that it is damaged: started again, it would go on."""
+    store = place.store()
+    batch, row = fill(store)
+    backup = {name: place.database().read(f"SELECT * FROM {name}") for name in SEALED}  # noqa: S608
+    store.rekey(batch)
+    step(store, row, 2)
+    for name, rows in backup.items():
+        place.change(f"DELETE FROM {name}")  # noqa: S608
+        for values in rows:
+            parts = {f"v{number}": value for number, value in enumerate(values)}
+            names = ", ".join(f":{part}" for part in parts)
+            place.change(f"INSERT INTO {name} VALUES ({names})", **parts)  # noqa: S608
+    read_all(store)
+    with pytest.raises(StateError, match=r"an older data key.*restored from a backup") as refused:
+        step(store, row, 2)
+    assert "adopt" in refused.value.remedy
+    read_all(place.store())
+    step(place.store(), row, 2)
 
 
 def test_a_blob_that_is_no_bytes_is_refused_while_all_is_sealed_anew(in_sqlite: Place) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.interface import Values, check_types
@@ -16,6 +16,35 @@ from sealpipe.batch.database.sealing import (
     make_damage_error,
 )
 from sealpipe.errors import StateError
+
+T = TypeVar("T")
+
+
+class MissingKeyError(StateError):
+    """A blob names a data key that the database does not have.
+
+    It was changed by hand; or `rekey` has replaced the key since the blob was read.
+    """
+
+    def __init__(self, key_id: bytes) -> None:
+        damage = make_damage_error()
+        super().__init__(damage.message, remedy=damage.remedy)
+        self.key_id = key_id
+
+
+def read_again(read: Callable[[], T]) -> T:
+    """Return what `read` reads and opens; again as long as each time another data key is missing.
+
+    Raises StateError as it does.
+    """
+    missing = b""
+    while True:
+        try:
+            return read()
+        except MissingKeyError as error:
+            if error.key_id == missing:
+                raise
+            missing = error.key_id
 
 
 class DataKeys:
@@ -42,7 +71,12 @@ class DataKeys:
         """
         found = self._find(id_)
         if any(found.created_at < each.created_at for each in list(self._keys.values())):
-            raise make_damage_error()
+            raise StateError(
+                "the batch's database has an older data key than this process has used: it was "
+                "restored from a backup, or changed by something other than sealpipe: nothing was "
+                "done",
+                remedy="run `sealpipe batch adopt FILE`, and start this process again",
+            )
         self._newest = found
 
     def seal(self, cell: Cell, members: Members) -> bytes:
@@ -60,7 +94,7 @@ class DataKeys:
         if id_ not in self._keys:
             self.load()
         if id_ not in self._keys:
-            raise make_damage_error()
+            raise MissingKeyError(id_)
         return self._keys[id_]
 
 

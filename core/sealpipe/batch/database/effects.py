@@ -45,15 +45,16 @@ class EffectStore:
         self._writer.flush(row.batch, row.id)
         opened = self._keyring.get(row.batch)
         effect_id = opened.ids.make_effect_id(row.id, name)
-        found = self._database.read(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)
-        return opened.load_effect(found[0]) if found else None
+        found = self._keyring.read(
+            opened.load_effect, sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id
+        )
+        return found[0] if found else None
 
     def list(self, row: Row) -> list[Effect]:
         """Return every effect of a row, by the time of its last change."""
         self._writer.flush(row.batch, row.id)
         opened = self._keyring.get(row.batch)
-        found = self._database.read(sql.LIST_EFFECTS, batch=row.batch, row=row.id)
-        return [opened.load_effect(values) for values in found]
+        return self._keyring.read(opened.load_effect, sql.LIST_EFFECTS, batch=row.batch, row=row.id)
 
     def intend(self, row: Row, name: str, content: Members) -> Effect:
         """Record what is to be done as `intent`, or return the effect that exists already."""

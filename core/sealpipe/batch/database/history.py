@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sealpipe.batch.database import statements as sql
-from sealpipe.batch.database.interface import Database, check_types
+from sealpipe.batch.database.interface import Database, Values, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.records import SECOND, Batch, Event
 
@@ -35,15 +35,25 @@ class History:
     def read_since(self, batch: Batch, moment: int) -> Iterator[RowEvent]:
         """Yield what happened after a moment, row by row. Other calls may be made meanwhile."""
         opened, row, number = self._keyring.get(batch.id), "", -1
+
+        def load(values: Values) -> RowEvent:
+            row, number, *_ = check_types(values, "tiib")
+            return RowEvent(row, number, opened.load_event(row, values[1:]))
+
         while True:
-            found = self._database.read(
-                sql.READ_CHANGES, batch=batch.id, since=moment, row=row, number=number, limit=_PAGE
+            found = self._keyring.read(
+                load,
+                sql.READ_CHANGES,
+                batch=batch.id,
+                since=moment,
+                row=row,
+                number=number,
+                limit=_PAGE,
             )
-            for values in found:
-                row, number, *_ = check_types(values, "tiib")
-                yield RowEvent(row, number, opened.load_event(row, values[1:]))
+            yield from found
             if len(found) < _PAGE:
                 return
+            row, number, _ = found[-1]
 
     def count_changes(self, batch: Batch) -> int:
         """Return how often the rows of a batch were written; only a restored backup has fewer."""

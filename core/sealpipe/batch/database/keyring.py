@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import TypeVar
 
 from sealpipe.api.operation import Credential
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database import statements as sql
-from sealpipe.batch.database.data_keys import DataKeys, make_key_error, unwrap_data_keys
+from sealpipe.batch.database.data_keys import (
+    DataKeys,
+    make_key_error,
+    read_again,
+    unwrap_data_keys,
+)
 from sealpipe.batch.database.interface import Database, Transaction, Values, check_types
 from sealpipe.batch.database.records import (
     BATCH,
@@ -44,6 +50,7 @@ from sealpipe.batch.database.sealing import (
 )
 from sealpipe.errors import StateError
 
+T = TypeVar("T")
 _Owner = KeyWrapper | CredentialOpener
 """What opens a batch of this schema, or of schema 1."""
 
@@ -75,12 +82,16 @@ class BatchKeyring:
         """
         opened = self._opened.get(batch_id)
         if opened is None:
-            found = self._database.read(sql.FIND_BATCH, batch=batch_id)
-            if not found:
+            if self._find(batch_id) is None:
                 raise make_conflict_error("part")  # it was purged
-            self._open(found[0])
             opened = self._opened[batch_id]
         return opened
+
+    def read(self, load: Callable[[Values], T], statement: str, **parameters: object) -> list[T]:
+        """Run a query, and open what it gives by `load`, one of an `OpenBatch`."""
+        return read_again(
+            lambda: [load(values) for values in self._database.read(statement, **parameters)]
+        )
 
     @contextmanager
     def write(self, batch_id: str, *, exclusive: bool = False) -> Iterator[Transaction]:
@@ -98,10 +109,9 @@ class BatchKeyring:
 
     def find_batch(self, name: str) -> Batch | None:
         """See `BatchStore.find_batch`."""
-        found = self._database.read(sql.FIND_BATCH, batch=make_batch_id(self._salt, name))
-        if not found:
+        batch = self._find(make_batch_id(self._salt, name))
+        if batch is None:
             return None
-        batch = self._open(found[0])
         if batch.service != self.service:
             raise StateError(
                 (
@@ -134,18 +144,23 @@ class BatchKeyring:
 
     def list_batches(self) -> list[Batch]:
         """See `BatchStore.list_batches`."""
-        found = [
-            each
-            for each in self._database.read(sql.LIST_BATCHES)
-            if self._find_owner(each) is not None
-        ]
-        batches = []
-        for values in found:
-            with suppress(ConflictError):  # it was purged at this moment
-                batches.append(self._open(values))
+        batches = read_again(self._list)
         return sorted(
             (each for each in batches if each.service == self.service), key=lambda batch: batch.name
         )
+
+    def _list(self) -> list[Batch]:
+        found = self._database.read(sql.LIST_BATCHES)
+        batches = []
+        for values in found:
+            if self._find_owner(values) is not None:
+                with suppress(ConflictError):  # it was purged at this moment
+                    batches.append(self._open(values))
+        return batches
+
+    def _find(self, batch_id: str) -> Batch | None:
+        found = self.read(self._open, sql.FIND_BATCH, batch=batch_id)
+        return found[0] if found else None
 
     def count_others(self) -> Counter[str]:
         """See `BatchStore.count_others`."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from sealpipe.api.operation import Credential
@@ -184,8 +184,9 @@ class BatchStore:
     def read_row(self, batch: Batch, row_id: str) -> Row | None:
         """Return the row with this id; None if there is none."""
         self._writer.flush(batch.id, row_id)
-        found = self._database.read(sql.READ_ROW, batch=batch.id, row=row_id)
-        return self._keyring.get(batch.id).load_row(found[0]) if found else None
+        opened = self._keyring.get(batch.id)
+        found = self._keyring.read(opened.load_row, sql.READ_ROW, batch=batch.id, row=row_id)
+        return found[0] if found else None
 
     def list_rows(
         self,
@@ -209,15 +210,19 @@ class BatchStore:
             "all_states": int(not states),
         }
         while True:
-            found = self._database.read(
-                statement, batch=batch.id, after=last, due_by=due_by, limit=_PAGE, **chosen
+            found = self._keyring.read(
+                opened.load_row,
+                statement,
+                batch=batch.id,
+                after=last,
+                due_by=due_by,
+                limit=_PAGE,
+                **chosen,
             )
-            for values in found:
-                row = opened.load_row(values)
-                last = row.id
-                yield row
+            yield from found
             if len(found) < _PAGE:
                 return
+            last = found[-1].id
 
     def count_states(self, batch: Batch) -> dict[str, int]:
         """Return the number of rows in each state."""
@@ -343,8 +348,8 @@ class BatchStore:
     def read_history(self, row: Row) -> list[Event]:
         """Return everything that happened to a row, oldest first."""
         opened = self._keyring.get(row.batch)
-        found = self._database.read(sql.READ_HISTORY, batch=row.batch, row=row.id)
-        return [opened.load_event(row.id, values) for values in found]
+        load = partial(opened.load_event, row.id)
+        return self._keyring.read(load, sql.READ_HISTORY, batch=row.batch, row=row.id)
 
     def _claim(
         self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object
