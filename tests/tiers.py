@@ -30,6 +30,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/batch/test_killed_sealing.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_refusals.py": "waits for a real rate limit, a quarter of a minute each",
+    "tests/cli/batch/test_standing_still.py": "stands still at every step, half a minute each",
     "tests/cli/batch/test_through_a_pooler.py": "workers, each a process, and PostgreSQL",
     "tests/cli/batch/test_upgrades.py::test_a_batch_in_postgresql_goes_on": "starts PostgreSQL",
     "tests/cli/batch/test_worker.py": "workers that wait for PostgreSQL, some seconds each",

@@ -121,13 +121,12 @@ def _import() -> None:
 
     block_modules()
     for module in walk_packages(sealpipe.__path__, "sealpipe."):
-        # The second is imported already; the last two need packages that most commands never load.
+        # The second is imported already; the last needs packages that most commands never load.
         if not module.name.startswith(
             (
                 "sealpipe.testing",
                 "sealpipe.__main__",
                 "sealpipe.batch.database.postgres",
-                "sealpipe.batch.engine.worker",
             )
         ):
             import_module(module.name)

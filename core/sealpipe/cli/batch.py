@@ -8,22 +8,23 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sealpipe import signals
-from sealpipe.batch.database.opening import prepare_schema
+from sealpipe.batch.database import opening
 from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change
-from sealpipe.batch.engine.local_worker import LocalWorker
 from sealpipe.batch.engine.looks import Extent
 from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.batch.engine.session import adopt as adopt_rows
 from sealpipe.batch.engine.session import run_batch
 from sealpipe.batch.engine.sync import make_plan
+from sealpipe.batch.engine.worker import Worker
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import inspect_definition, read_definition
 from sealpipe.batch.file.recipients import check_recipients
+from sealpipe.batch.file.rows import Row as FileRow
 from sealpipe.batch.steps.states import State
 from sealpipe.cli import batch_rows, render
 from sealpipe.cli.batch_output import (
@@ -36,7 +37,6 @@ from sealpipe.cli.batch_output import (
     warn_of_others,
 )
 from sealpipe.cli.batch_store import (
-    get_ca_file,
     open_database_of,
     open_named,
     open_store_of,
@@ -45,9 +45,6 @@ from sealpipe.cli.batch_store import (
 )
 from sealpipe.errors import UsageError
 from sealpipe.session import Session
-
-if TYPE_CHECKING:
-    from sealpipe.batch.engine.worker import Worker
 
 
 def plan(file: str, **values: Any) -> None:
@@ -98,16 +95,10 @@ def run(file: str, **values: Any) -> None:
 
 def worker(**values: Any) -> None:
     """Run `sealpipe batch worker`."""
-    address = read_address(values)
-    with open_store_of(values, address) as (session, store):
+    with open_store_of(values) as (session, store):
         # made here: the worker's threads have no command whose options they could read
         session.registry()
-        if address is None:
-            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change)
-        else:
-            from sealpipe.batch.engine.worker import Worker  # needs packages
-
-            made = Worker(session, store, address, on_change=_print_change)
+        made = Worker(session, store, on_change=_print_change)
         with ExitStack() as stack:
             if values["metrics"] is not None:
                 from sealpipe.batch.engine.metrics import MetricsServer, write_metrics
@@ -150,16 +141,11 @@ def adopt(file: str, **values: Any) -> None:
 
 
 def prepare_tables(values: dict[str, Any]) -> None:
-    address = read_address(values)
-    found = open_database_of(values, address)
+    found = open_database_of(values, read_address(values))
     try:
-        prepare_schema(found)
+        opening.prepare_tables(found)
     finally:
         found.close()
-    if address is not None:
-        from sealpipe.batch.engine.worker import prepare_queue  # PostgreSQL's needs packages
-
-        prepare_queue(address, get_ca_file(values))
     render.print_note(f"the tables in the {render.escape(found.description)} are ready")
     if values["output"] == "json":
         render.print_json({"database": found.description, "ready": True})
@@ -178,10 +164,17 @@ def _read_file(file: str, session: Session, store: BatchStore) -> BatchDefinitio
     if definition is None:
         mistakes.raise_all()
     assert definition is not None  # noqa: S101 - without one there is a mistake
+    new = _select_new(definition, store)
+    check_recipients(replace(definition, rows=new), session.registry(), mistakes)
+    if len(mistakes) and _select_new(definition, store) != new:
+        return _read_file(file, session, store)  # a worker has delivered some of them meanwhile
+    mistakes.raise_all()
+    return definition
+
+
+def _select_new(definition: BatchDefinition, store: BatchStore) -> tuple[FileRow, ...]:
+    """Return the rows of which nothing is out."""
     batch = store.find_batch(definition.name)
     rows = () if batch is None else store.list_rows(batch, contents=True)
     out = {row.key for row in rows if row.state != State.NEW}
-    new = tuple(row for row in definition.rows if row.key not in out)
-    check_recipients(replace(definition, rows=new), session.registry(), mistakes)
-    mistakes.raise_all()
-    return definition
+    return tuple(row for row in definition.rows if row.key not in out)

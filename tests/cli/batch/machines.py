@@ -18,14 +18,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
+import psycopg
+
 from cli.batch.simulation import FILE
 from cli.batch.world import DAY
 from sealpipe import Client
 from sealpipe.api.operation import Credential
-from sealpipe.batch.database.opening import open_database, open_store, prepare_schema
+from sealpipe.batch.database import postgres_queue
+from sealpipe.batch.database.opening import open_database, open_store, prepare_tables
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine import worker
+from sealpipe.batch.engine import loop, worker
 from sealpipe.batch.engine.session import run_batch
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
@@ -44,8 +47,8 @@ LONGEST = 0.5
 """Seconds after which a machine is killed at the latest."""
 TURNS = 60
 """Turns of two seconds that undisturbed workers get at the most; they need two or three."""
-LEASE = 600.0
-"""Seconds after which the rows of a dead machine are free on every database."""
+DEAD = 600.0
+"""Seconds after which a machine that was killed is dead for all others."""
 
 
 class Machines:
@@ -87,9 +90,8 @@ class Machines:
         self.api_key = control_client.register_key(self.origin, name="batch").reveal()
         if self.server is not None:
             database = open_database(self.folder, Secret(self.server.address))
-            prepare_schema(database)
+            prepare_tables(database)
             database.close()
-            worker.prepare_queue(Secret(self.server.address))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,6 +101,13 @@ class Machines:
     def wait(self, seconds: float) -> None:
         """Let time pass for the service and the databases."""
         self.elapsed += seconds
+        if self.server is not None:
+            with psycopg.connect(self.server.address, autocommit=True) as connection:
+                connection.execute(
+                    "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - "
+                    "%s * interval '1 second'",
+                    [seconds],
+                )
         control_client.call_control_api(self.origin, "POST", "/clock", {"advance_seconds": seconds})
 
     def open_store(self, folder: Path) -> BatchStore:
@@ -183,11 +192,9 @@ class Scenario:
             return
         sync(store, definition)
         # Whoever waits for a test does not wait half a minute for each worker that is dead.
-        worker.SWEEP_SECONDS = worker.HEARTBEAT_SECONDS = 0.5  # type: ignore[misc]
-        worker.STALLED_SECONDS = 2.0  # type: ignore[misc]
-        worker.Worker(
-            machines.session(self._loft), store, Secret(machines.server.address), threads=3
-        ).run(2.0)
+        loop.SWEEP_SECONDS = postgres_queue.HEARTBEAT_SECONDS = 0.5
+        postgres_queue.STALLED_SECONDS = 2.0
+        worker.Worker(machines.session(self._loft), store, threads=3).run(2.0)
 
     def _kill(self, figures: Counter[str], times: int) -> None:
         for _ in range(times):
@@ -202,7 +209,7 @@ class Scenario:
             _, status = os.waitpid(process, 0)
             figures["kills"] += 1
             figures["killed while it worked"] += os.WIFSIGNALED(status)
-            self._machines.wait(LEASE)
+            self._machines.wait(DEAD)
 
     def _end(self) -> Iterator[str]:
         """One machine that nobody disturbs; workers get as many turns as they need."""

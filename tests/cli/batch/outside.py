@@ -48,10 +48,10 @@ def _in_the_database(world: BatchWorld) -> Iterator[str]:
         yield from (f"the batch, {line}" for line in _effects(world, make_batch_row(batch)))
         for row in sorted(store.list_rows(batch, contents=True), key=lambda row: row.key or ""):
             content: Mapping[str, Any] = row.content or {}
-            how = ("held" if row.holder else "free", "not due" if row.due_at is None else "due")
+            how = "not due" if row.due_at is None else "due"
             gone = ", gone from the file" if content["gone"] else ""
             known = _members(content["progress"])
-            yield f"row {row.key}: {row.state} {row.generation}, {', '.join(how)}{gone} ({known})"
+            yield f"row {row.key}: {row.state} {row.generation}, {how}{gone} ({known})"
             told = in_order(str(event.content["what"]) for event in store.read_history(row))
             yield f"row {row.key}, history: {', then '.join(told) or 'nothing'}"
             yield from (f"row {row.key}, {line}" for line in _effects(world, row))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cli.batch.world import BatchWorld
-from sealpipe.batch.engine.local_worker import LocalWorker
+from sealpipe.batch.engine.worker import Worker
 
 
-def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWorker:
+def make_worker(world: BatchWorld, changes: list[str] | None = None) -> Worker:
     noted = [] if changes is None else changes
-    return LocalWorker(
+    return Worker(
         world.session(),
         world.store,
         threads=1,
@@ -16,6 +16,6 @@ def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWor
     )
 
 
-def do_round(worker: LocalWorker) -> None:
+def do_round(worker: Worker) -> None:
     """One round of it, however long that takes."""
     worker._run_round(None, must_lock=True)

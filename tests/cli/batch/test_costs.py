@@ -14,12 +14,10 @@ from cli.batch.request_batch import MANY
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.world import BatchWorld
 from sealpipe.batch.database.interface import Transaction
-from sealpipe.batch.engine.run import MAX_CLAIMED, Runner
+from sealpipe.batch.engine.run import Runner
 
-COMMITS = 5.0
-"""For each row: a part of a claim and of a block of calls; the create, the message, its outcome,
-and the end.
-"""
+COMMITS = 4.5
+"""For each row: a part of a block of calls; the create, the message, its outcome, and the end."""
 
 
 @contextmanager
@@ -58,7 +56,5 @@ def test_a_run_that_is_stopped_gives_back_what_it_has_not_begun(world: BatchWorl
     runner = Runner(world.engine(path), threads=1)
     world.loft.before = lambda _: runner.stop()
     assert runner.run().counts == {"done": 2, "new": len(MANY) - 2}
-    assert MAX_CLAIMED > 1
-    assert {row.holder for row in world.rows(path).values()} == {""}
     world.loft.before = lambda _: None
     assert world.run(path).counts == {"done": len(MANY)}

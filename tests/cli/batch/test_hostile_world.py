@@ -23,7 +23,6 @@ from sealpipe.api.requests import Submission
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.engine.actions import act
-from sealpipe.batch.engine.run import free_dead_rows
 from sealpipe.batch.engine.sync import digest
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.file.render import render_row
@@ -110,8 +109,12 @@ def test_one_command_at_a_time_ends_a_request(world: BatchWorld, begun: Path) ->
 
 def test_a_row_that_another_worker_took_is_told(world: BatchWorld, begun: Path) -> None:
     engine = world.engine(begun)
-    world.loft.after = lambda _: free_dead_rows(engine)
+    store, row = world.open_store(), world.rows(begun)["acme"]
+    world.loft.after = lambda _: store.save(
+        row, state=row.state, due_at=row.due_at, content=row.content or {}
+    )
     (outcome,) = act(engine, "remind", ["acme"])
+    store.close()
     assert "another worker took this row" in outcome.problem
 
 

@@ -13,7 +13,7 @@ import pytest
 from cli.batch.request_batch import FILE, NOTIFY, ROWS
 from cli.batch.rounds import do_round, make_worker
 from cli.batch.world import BatchWorld
-from sealpipe.batch.engine import local_worker
+from sealpipe.batch.engine import worker as worker_module
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
@@ -67,7 +67,7 @@ def test_a_run_and_a_worker_take_turns(world: BatchWorld, monkeypatch: pytest.Mo
     path = world.write(FILE, ROWS)
     with world.store.lock_runner(), pytest.raises(StateError, match="another `sealpipe batch run`"):
         make_worker(world).run(0.3)
-    monkeypatch.setattr(local_worker, "LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr(worker_module, "LONGEST_PAUSE", 60.0)
     lock, has_ended = world.store.lock_runner, threading.Event()
 
     @contextmanager

@@ -23,7 +23,6 @@ from sealpipe.batch.engine import actions, wishes
 from sealpipe.batch.engine.actions import Outcome, Verb, act, serving_hands
 from sealpipe.batch.engine.advance import Engine
 from sealpipe.batch.engine.looks import Looks, choose_looks
-from sealpipe.batch.engine.run import free_dead_rows
 from sealpipe.batch.engine.session import open_engine
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.batch.steps.states import Step
@@ -208,9 +207,9 @@ def test_a_blocked_row_that_fails_meanwhile_says_again_what_blocks_it(world: Bat
 def test_a_row_is_waited_for_until_its_worker_has_ended_its_step(world: BatchWorld) -> None:
     path = begin(world, "acme")
     engine, row = world.engine(path), world.rows(path)["acme"]
-    held = engine.store.claim_row(engine.batch, row.id, "a worker", 60 * SECOND, due=False)
+    held = engine.store.take(engine.batch, row.id)
     assert held is not None
-    threading.Timer(0.3, engine.store.release, [held]).start()
+    threading.Timer(0.3, engine.store.give_back, [held]).start()
     assert whats(world.act(path, "collect", "acme")) == {"acme": ["collected"]}
 
 
@@ -240,9 +239,9 @@ def test_a_run_for_a_person_takes_a_tenth_of_the_rate(world: BatchWorld) -> None
         world.store.rate.set_limit(1_000_000)  # which is not waited for
         engine = world.engine(path)
         for row_id in chosen.rows:
-            row = engine.store.claim_row(engine.batch, row_id, "a run", SECOND, due=False)
-            assert row is not None
-            assert engine.look(row).step is Step.POLL
+            with engine.store.taking(engine.batch, row_id) as row:
+                assert row is not None
+                assert engine.look(row).step is Step.POLL
         return chosen
 
     # rows that are due are none of them
@@ -329,14 +328,20 @@ def test_the_process_that_runs_the_batch_carries_out_what_is_asked_for(world: Ba
     assert list_wishes(world, engine) == []
 
 
-def test_what_is_served_is_not_taken_for_what_a_killed_run_held(world: BatchWorld) -> None:
-    """A worker's round begins with another batch while it serves somebody."""
+def test_a_row_that_is_served_is_not_taken_by_the_run_itself(world: BatchWorld) -> None:
     path = begin(world)
-    engine = world.engine(path)
-    with another_process(world):
-        world.loft.after = lambda _: free_dead_rows(engine)
+    engine, row_id = world.engine(path), world.rows(path)["acme"].id
+    store, session, taken = world.open_store(), world.session(), list[object]()
+
+    def make_engine(batch: object) -> Engine:
+        return Engine(session, store, batch, restore_definition(batch))  # type: ignore[arg-type]
+
+    world.loft.after = lambda _: taken.append(store.take(engine.batch, row_id))
+    with store.lock_runner(), serving_hands(store, make_engine):
         (outcome,) = act(engine, "remind", ["acme"])
+    store.close()
     assert (whats([outcome]), outcome.problem) == ({"acme": ["reminded"]}, "")
+    assert taken == [None]
 
 
 def test_what_is_asked_for_crosses_processes_sealed(world: BatchWorld) -> None:
@@ -582,12 +587,12 @@ def test_an_error_of_one_wish_stops_no_other(world: BatchWorld) -> None:
     assert json.dumps(second.to_members())
 
 
-def test_a_runner_waits_for_those_who_act_by_hand_and_they_for_nobody(world: BatchWorld) -> None:
+def test_a_runner_waits_for_who_acts_by_hand_and_another_command_asks(world: BatchWorld) -> None:
     path = begin(world)
     ready = threading.Event()
     first, second = world.open_store(), world.open_store()
     with first.join_runner() as is_free, second.join_runner() as is_free_too:
-        assert (is_free, is_free_too) == (True, True)
+        assert (is_free, is_free_too) == (True, False)
         done = threading.Thread(target=lambda: (ready.set(), world.run(path)))
         done.start()
         ready.wait()

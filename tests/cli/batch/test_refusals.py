@@ -17,12 +17,11 @@ import pytest
 from cli.batch.pigeons import LOFTS, Loft
 from cli.batch.share_batch import FILE
 from sealpipe.api.operation import Credential
-from sealpipe.batch.database.opening import open_database, open_store, prepare_schema
+from sealpipe.batch.database.opening import open_database, open_store, prepare_tables
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.engine.session import run_batch
 from sealpipe.batch.engine.sync import sync
-from sealpipe.batch.engine.worker import prepare_queue
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.client_base import connect
 from sealpipe.registry import Registry
@@ -64,8 +63,7 @@ class Machines:
         """Run the file on so many machines at once, each with so many threads."""
         if self._address is not None:
             with closing(open_database(self._folder, self._address)) as database:
-                prepare_schema(database)
-            prepare_queue(self._address)
+                prepare_tables(database)
         with closing(self._open()) as store:
             sync(store, read_definition(self._path))
         spent = self._service.service.store

@@ -24,7 +24,7 @@ from cli.batch.upgrading import (
     read_world,
 )
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.batch.database.opening import open_database, prepare_schema
+from sealpipe.batch.database.opening import open_database, prepare_tables
 from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.secret import Secret
 from support.parts import Postgres, run_postgres
@@ -74,7 +74,7 @@ def test_a_batch_in_postgresql_goes_on(
     load_postgres((schema / "postgres.sql").read_text(), postgres)
     with way(postgres.address) as address:
         database = open_database(tmp_path, Secret(address))
-        prepare_schema(database)
+        prepare_tables(database)
         database.close()
         world = UpgradeWorld(tmp_path, Secret(address))
         sent = read_world(world, schema / "postgres.json")

@@ -33,7 +33,7 @@ from cli.batch.killing import KillSwitch
 from cli.batch.pigeons import DOWN
 from cli.batch.world import DAY, BatchWorld
 from sealpipe.api.operation import Failure, Operation, Response
-from sealpipe.batch.database.opening import open_database, prepare_schema
+from sealpipe.batch.database.opening import open_database, prepare_tables
 from sealpipe.batch.database.sqlite import FILE_NAME
 from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.minting import mint
@@ -274,7 +274,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, run_postgres() as server:
         address = Secret(server.address)
         database = open_database(Path(place), address)
-        prepare_schema(database)
+        prepare_tables(database)
         database.close()
         for name, where in (("sqlite", None), ("postgres", address)):
             (Path(place) / name).mkdir()

@@ -13,16 +13,17 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.operation import Credential
-from sealpipe.batch.database.interface import Database, prepare_schema
-from sealpipe.batch.database.opening import open_database, open_store
+from sealpipe.batch.database.interface import Database
+from sealpipe.batch.database.opening import open_database, open_store, prepare_tables
 from sealpipe.batch.database.records import SECOND, Batch, NewRow, Row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.errors import SealpipeError
+from sealpipe.errors import SealpipeError, StateError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Place(ABC):
     def __init__(self) -> None:
         self.credential = make_credential()
         self._opened: list[Database] = []
+        self._stores: list[BatchStore] = []
 
     @abstractmethod
     def connect(self) -> Database: ...
@@ -84,7 +86,7 @@ class Place(ABC):
         previous: Credential | None = None,
     ) -> BatchStore:
         """One more worker's store."""
-        prepare_schema(self.database())
+        prepare_tables(self.database())
         return self.open(credential, service, previous)
 
     def open(
@@ -94,9 +96,11 @@ class Place(ABC):
         previous: Credential | None = None,
     ) -> BatchStore:
         """The same in tables that were made before."""
-        return open_store(
+        store = open_store(
             self.database(), credential or self.credential, service, previous=previous
         )
+        self._stores.append(store)
+        return store
 
     def change(self, statement: str, **parameters: object) -> None:
         """Change the database by hand."""
@@ -109,6 +113,8 @@ class Place(ABC):
         return {name: sorted(database.read(statement)) for name, statement in TABLES.items()}
 
     def close(self) -> None:
+        for store in self._stores:
+            store.close()
         for database in self._opened:
             database.close()
 
@@ -141,6 +147,9 @@ class PostgresPlace(Place):
         self.server = server
         tables = ", ".join(f"sealpipe_{name}" for name in self._NAMES)
         self.change(f"DROP TABLE IF EXISTS {tables}")  # each statement has a connection of its own
+        if self.database().read("SELECT 1 WHERE to_regclass('procrastinate_jobs') IS NOT NULL"):
+            self.change("DELETE FROM procrastinate_jobs")
+            self.change("DELETE FROM procrastinate_workers")
 
     def connect(self) -> Database:
         return open_database(Path("/nonexistent"), Secret(self.server.address))
@@ -173,10 +182,26 @@ def add_rows(store: BatchStore, count: int, name: str = "vendors") -> Batch:
     return batch
 
 
-def claim(store: BatchStore, batch: Batch, holder: str = "worker", lease: int = MINUTE) -> Row:
+def take(store: BatchStore, batch: Batch) -> Row:
     """The one row that is due the longest."""
-    (row,) = store.claim_due(batch, holder, lease)
+    row = store.take_due([batch])
+    assert row is not None
     return row
+
+
+def take_many(store: BatchStore, batch: Batch) -> list[Row]:
+    """Every row that is due, and that nobody has."""
+    rows = []
+    while (row := store.take_due([batch])) is not None:
+        rows.append(row)
+    return rows
+
+
+def be_thought_dead(place: Place, store: BatchStore, batch: Batch) -> None:
+    """Let the process of every store stand still for too long, as this one finds."""
+    assert isinstance(place, PostgresPlace), "on SQLite, a process that stands still has the lock"
+    place.change("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
+    store.reconcile([batch])
 
 
 def run_at_once(*jobs: Callable[[], object]) -> None:
@@ -199,28 +224,24 @@ def run_at_once(*jobs: Callable[[], object]) -> None:
         raise errors[0]
 
 
-def take_all(store: BatchStore, batch: Batch, holder: str) -> list[str]:
-    """Claim row after row until none is due, begin its effect, save it; the keys of the effects
+def take_all(store: BatchStore, batch: Batch) -> list[str]:
+    """Take row after row until none is due, begin its effect, save it; the keys of the effects
     that were ours.
     """
     ours = []
-    while rows := store.claim_due(batch, holder, MINUTE, limit=2):
-        for row in rows:
-            effect = store.effects.begin(row, "1/create", {})
-            if effect is not None:
-                ours.append(str(row.key))
-                store.effects.finish(effect, "done", {})
-            store.save(
-                row, state="done", due_at=None, content=row.content or {}, events=[{"what": "done"}]
-            )
+    while (row := store.take_due([batch])) is not None:
+        effect = store.effects.begin(row, "1/create", {})
+        if effect is not None:
+            ours.append(str(row.key))
+            store.effects.finish(effect, "done", {})
+        store.save(
+            row, state="done", due_at=None, content=row.content or {}, events=[{"what": "done"}]
+        )
     return ours
 
 
-def race_for_effect(store: BatchStore, batch: Batch, holder: str) -> list[str]:
-    """Begin the effect of every row that nobody holds, without claiming it; the keys of those that
-    were ours.
-    """
-    del holder
+def race_for_effect(store: BatchStore, batch: Batch) -> list[str]:
+    """Begin the effect of every row, without taking it; the keys of those that were ours."""
     rows = list(store.list_rows(batch, contents=True))
     return [str(row.key) for row in rows if store.effects.begin(row, "1/create", {}) is not None]
 
@@ -230,39 +251,42 @@ def name_state(version: int) -> str:
     return "s" + str(version).translate(str.maketrans("0123456789", "abcdefghij"))
 
 
-def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
+def write_on(store: BatchStore, batch: Batch) -> list[str]:
     """Write to one row after the other, for ever; a line is printed for each change that is on
     disk.
     """
     while True:
         try:
-            for row in store.claim_due(batch, holder, SECOND, limit=5):
-                name, content = f"{row.version}/step", {"version": row.version}
-                effect = store.effects.begin(row, name, content) or store.effects.find(row, name)
-                if effect is not None and effect.state == "sending":
-                    store.effects.finish(effect, "done", content)
-                state, events = name_state(row.version), [{"v": row.version}]
-                store.save(row, state=state, due_at=row.due_at, content=content, events=events)
-                os.write(1, f"{row.id} {row.version + 1}\n".encode())
+            row = store.take_due([batch])
+            if row is None:
+                store.reconcile([batch])
+                continue
+            name, content = f"{row.version}/step", {"version": row.version}
+            effect = store.effects.begin(row, name, content) or store.effects.find(row, name)
+            if effect is not None and effect.state == "sending":
+                store.effects.finish(effect, "done", content)
+            state, events = name_state(row.version), [{"v": row.version}]
+            store.save(row, state=state, due_at=row.due_at, content=content, events=events)
+            os.write(1, f"{row.id} {row.version + 1}\n".encode())
         except SealpipeError as error:
             os.write(2, f"{error}\n".encode())
             time.sleep(0.1)
 
 
-WORK: Mapping[str, Callable[[BatchStore, Batch, str], list[str]]] = {
+WORK: Mapping[str, Callable[[BatchStore, Batch], list[str]]] = {
     "take": take_all,
     "race": race_for_effect,
     "write": write_on,
 }
 
 
-def start_worker(work: str, place: Place, number: int) -> subprocess.Popen[str]:
+def start_worker(work: str, place: Place) -> subprocess.Popen[str]:
     """Start a process that does this work as soon as a line is written to it.
 
     It says when it is ready.
     """
     process = subprocess.Popen(
-        [sys.executable, "-P", __file__, work, *place.words, place.api_key, f"process {number}"],
+        [sys.executable, "-P", __file__, work, *place.words, place.api_key],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -273,8 +297,22 @@ def start_worker(work: str, place: Place, number: int) -> subprocess.Popen[str]:
     return process
 
 
+@contextmanager
+def waiting_for_lock(store: BatchStore) -> Iterator[None]:
+    """Be the only runner of an embedded database, once no other process is."""
+    while True:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(store.lock_runner())
+            except StateError:
+                time.sleep(0.01)
+                continue
+            yield
+            return
+
+
 def _main() -> None:
-    work, kind, where, credential, holder = sys.argv[1:]
+    work, kind, where, credential = sys.argv[1:]
     database = (
         open_database(Path(where))
         if kind == "sqlite"
@@ -285,7 +323,9 @@ def _main() -> None:
     assert batch is not None
     os.write(1, b"ready\n")
     os.read(0, 1)
-    for key in WORK[work](store, batch, holder):
+    with waiting_for_lock(store):
+        ours = WORK[work](store, batch)
+    for key in ours:
         os.write(1, f"{key}\n".encode())
     store.close()
 

@@ -17,7 +17,7 @@ from sealpipe.batch.database.sealing import CredentialOpener, DataKey, KeyWrappe
 from sealpipe.batch.database.statements import FIND_DATA_KEYS, LIST_BATCHES
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
-from unit.batch.stores import MINUTE, SERVICE, TABLES, Place, add_rows, claim, make_credential
+from unit.batch.stores import MINUTE, SERVICE, TABLES, Place, add_rows, make_credential, take
 
 DAMAGE = "changed by something other than sealpipe"
 SEALED = ("sealpipe_data_keys", *(f"sealpipe_{name}" for name in TABLES))
@@ -26,7 +26,7 @@ SEALED = ("sealpipe_data_keys", *(f"sealpipe_{name}" for name in TABLES))
 def fill(store: BatchStore, name: str = "vendors") -> tuple[Batch, Row]:
     """A batch of three rows, of which one, still held, has an effect and an event."""
     batch = add_rows(store, 3, name)
-    row = claim(store, batch)
+    row = take(store, batch)
     step(store, row, 1)
     saved = store.read_row(batch, row.id)
     assert saved is not None

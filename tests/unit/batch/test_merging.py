@@ -11,11 +11,11 @@ import pytest
 
 from sealpipe.batch.database.records import ConflictError, Effect, Row
 from sealpipe.batch.database.store import BatchStore
-from unit.batch.stores import MINUTE, Place, add_rows, claim
+from unit.batch.stores import Place, add_rows, be_thought_dead, take
 
 
 def begin_create(store: BatchStore) -> tuple[Row, Effect]:
-    row = claim(store, add_rows(store, 1))
+    row = take(store, add_rows(store, 1))
     effect = store.effects.begin(row, "1/create", {})
     assert effect is not None
     return row, effect
@@ -77,47 +77,34 @@ def test_an_interrupted_block_writes_what_waits(place: Place) -> None:
     assert other.count_states(other.add_batch("vendors", {})) == {"sent": 1}
 
 
-def test_of_a_row_that_was_lost_nothing_is_written(place: Place) -> None:
-    store, other = place.store(), place.store()
+def test_of_a_row_that_was_lost_nothing_is_written(in_postgres: Place) -> None:
+    store, other = in_postgres.store(), in_postgres.store()
     row, create = begin_create(store)
-    other.clock_offset = 2 * MINUTE
+    batch = other.add_batch("vendors", {})
 
     def lose(saved: Row) -> None:
-        claim(other, other.add_batch("vendors", {}), "other")
+        be_thought_dead(in_postgres, other, batch)
+        take(other, batch)
         store.effects.begin(saved, "1/message/0", {})
 
     with pytest.raises(ConflictError):
         save_and_end(store, row, "done", lose)
-    assert other.count_states(other.add_batch("vendors", {})) == {"new": 1}
+    assert other.count_states(batch) == {"new": 1}
     assert states(other, row) == {"1/create": "sending"}
     store.effects.finish(create, "done", {}, may_wait=True)
     assert states(other, row) == {"1/create": "done"}, "without a block, nothing waits"
 
 
-def test_a_renewed_lease_takes_along_what_waits(place: Place) -> None:
-    store = place.store()
-    row, _ = begin_create(store)
-    with store.merge_writes(row):
-        kept = store.save(row, state="sent", due_at=0, content={}, keep=True)
-        renewed = store.renew(kept, 3 * MINUTE)
-        assert renewed.held_until > kept.held_until
-        last = store.save(renewed, state="sent", due_at=0, content={}, keep=True)
-        assert last.held_until == renewed.held_until
-    store.clock_offset = 2 * MINUTE
-    assert store.claim_due(store.add_batch("vendors", {}), "two", MINUTE) == []
-
-
 def test_what_waits_in_a_thread_that_lost_its_row_is_not_written_by_the_one_that_has_it(
-    place: Place,
+    in_postgres: Place,
 ) -> None:
     """A worker stood still, and another took its row; then the same process takes it again."""
-    store, other = place.store(), place.store()
+    store, other = in_postgres.store(), in_postgres.store()
     row, _ = begin_create(store)
-    other.find_batch("vendors")
+    batch = other.add_batch("vendors", {})
 
     def take_again() -> None:
-        again = store.claim_row(store.add_batch("vendors", {}), row.id, "again", MINUTE, due=False)
-        assert again is not None
+        again = take(store, store.add_batch("vendors", {}))
         with store.merge_writes(again):
             again = store.save(again, state="mine", due_at=None, content={}, keep=True)
             assert store.effects.begin(again, "1/message/0", {}) is not None
@@ -125,13 +112,13 @@ def test_what_waits_in_a_thread_that_lost_its_row_is_not_written_by_the_one_that
 
     told: list[str] = []
 
-    def lose(row: Row) -> None:
-        other.release(row)
+    def lose(_: Row) -> None:
+        be_thought_dead(in_postgres, other, batch)
         thread = threading.Thread(target=take_again)
         thread.start()
         thread.join()
 
     with pytest.raises(ConflictError):
-        save_and_end(store, row, "lost", lambda _: lose(row))
+        save_and_end(store, row, "lost", lose)
     assert told == ["mine"]
     assert states(store, row) == {"1/create": "sending", "1/message/0": "sending"}

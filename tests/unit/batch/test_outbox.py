@@ -45,7 +45,7 @@ from sealpipe_plugins.webhook.channel import WebhookChannel
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.fake_web import Receiver
-from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential
+from unit.batch.stores import MINUTE, Place, add_rows, make_credential, take, take_many
 
 
 def finish(session: Session, entry: Entry, *, resend: bool = False) -> Any:
@@ -91,17 +91,18 @@ class Worker:
         self.session = self.client.session
         self.store: BatchStore = place.store(self.session.credential, self.session.base_url)
         self.batch: Batch = add_rows(self.store, 1)
-        self.row: Row = claim(self.store, self.batch)
+        self.row: Row = take(self.store, self.batch)
 
     @property
     def outbox(self) -> RowOutbox:
         return RowOutbox(self.store, self.batch, self.row)
 
     def restart(self) -> None:
-        """Be another process, once the lease of the first has ended."""
+        """Be another process, after the first has ended."""
+        self.store.close()
         self.store = self.place.store(self.session.credential, self.session.base_url)
-        self.store.clock_offset = 2 * MINUTE
-        (self.row,) = self.store.claim_due(self.batch, "another", HOUR) or [self.row]
+        self.store.reconcile([self.batch])
+        self.row = take(self.store, self.batch)
 
     def share(self, *targets: str) -> Any:
         job = plan_share(["text:hello"], send=targets)
@@ -314,7 +315,7 @@ def test_a_row_whose_key_reads_like_a_command_is_named_as_it_is(place: Place) ->
     store = place.store()
     batch = store.add_batch("vendors", {"digest": "abc"})
     store.add_rows(batch, [NewRow("`sealpipe resume ID`", "new", store.now(), {})])
-    entry = RowOutbox(store, batch, claim(store, batch)).add(META, b"{}")
+    entry = RowOutbox(store, batch, take(store, batch)).add(META, b"{}")
     with pytest.raises(StateError) as told, keep_entry_on_error(entry):
         raise StateError("the disk is full")
     assert Note.on(told.value) == [
@@ -342,7 +343,7 @@ def test_an_entry_keeps_what_files_keep_and_wraps_its_secrets(worker: Worker) ->
 def test_what_was_on_its_way_under_the_old_key_is_never_sent_under_the_new(place: Place) -> None:
     old = place.store()
     batch = add_rows(old, 2)
-    sending, answered = old.claim_due(batch, "old", MINUTE, limit=2)
+    sending, answered = take_many(old, batch)
     RowOutbox(old, batch, sending).add(META, b"{}")
     RowOutbox(old, batch, answered).add(META, b"{}").note_response({"short_code": "AbC"})
     new = place.store(make_credential(), previous=place.credential)

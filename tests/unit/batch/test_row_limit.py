@@ -8,12 +8,12 @@ from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.row_limit import RowLimit
 from sealpipe.batch.steps.states import HOUR
-from unit.batch.stores import MINUTE, Place, add_rows, claim
+from unit.batch.stores import MINUTE, Place, add_rows, take
 
 
 def create(store: BatchStore, batch: Batch, what: str = "created") -> None:
     """Something happens to the row that is due the longest."""
-    row = claim(store, batch)
+    row = take(store, batch)
     store.save(
         row, state="sending", due_at=None, content=row.content or {}, events=[{"what": what}]
     )
@@ -28,7 +28,7 @@ def test_rows_of_every_worker_and_batch_count_for_an_hour(place: Place) -> None:
     create(other, others)
     create(other, others, "delivered")
     assert limit.count_left() == 1
-    first, second, third = (claim(store, vendors, f"worker {number}") for number in range(3))
+    first, second, third = (take(store, vendors) for number in range(3))
     assert limit.postpone(first) is None
     assert limit.postpone(first) is None
     later = [limit.postpone(each) or 0 for each in (second, third, second)]
@@ -42,7 +42,7 @@ def test_rows_of_every_worker_and_batch_count_for_an_hour(place: Place) -> None:
 def test_what_is_given_back_makes_room(place: Place) -> None:
     store = place.store()
     batch, limit = add_rows(store, 3), RowLimit(store, 1)
-    first, second = (claim(store, batch, f"worker {number}") for number in range(2))
+    first, second = (take(store, batch) for number in range(2))
     assert limit.postpone(first) is None
     limit.give_back(first)
     assert limit.postpone(second) is None
@@ -53,7 +53,7 @@ def test_what_is_given_back_makes_room(place: Place) -> None:
 def test_more_rows_than_an_hour_takes_are_spread(place: Place) -> None:
     store = place.store()
     batch, limit = add_rows(store, 6), RowLimit(store, 2)
-    rows = [claim(store, batch, f"worker {number}") for number in range(6)]
+    rows = [take(store, batch) for number in range(6)]
     now, moments = store.now(), [limit.postpone(row) for row in rows]
     assert moments[:2] == [None, None]
     assert [round(((each or 0) - now) / HOUR) for each in moments[2:]] == [1, 1, 2, 2]

@@ -15,7 +15,19 @@ from sealpipe.batch.database.statements import SCHEMA_VERSION
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
-from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
+from unit.batch.stores import (
+    MINUTE,
+    SERVICE,
+    Place,
+    PostgresPlace,
+    add_rows,
+    be_thought_dead,
+    make_credential,
+    take,
+    take_many,
+)
+
+DAY = 24 * 60 * MINUTE
 
 
 def test_a_batch_is_added_once_and_found_by_every_worker(place: Place) -> None:
@@ -74,75 +86,104 @@ def test_rows_are_listed_page_by_page_with_and_without_contents(place: Place) ->
     assert first is not None
     early = store.list_rows(batch, due_by=first.due_at, contents=True)
     assert {row.key for row in early} == {f"row {each}" for each in range(1150, 1200)}
-    row = claim(store, batch)
+    row = take(store, batch)
     store.save(row, state="waiting", due_at=None, content={})
     assert [each.id for each in store.list_rows(batch, states=["waiting", "unknown"])] == [row.id]
     assert store.count_states(batch) == {"new": 1199, "waiting": 1}
 
 
-def test_due_rows_are_claimed_in_their_order_and_by_one_worker(place: Place) -> None:
-    store, other = place.store(), place.store()
+def test_due_rows_are_taken_in_their_order_and_by_one_worker(place: Place) -> None:
+    store = place.store()
+    other = place.store() if isinstance(place, PostgresPlace) else store
     batch = add_rows(store, 3)
     store.add_rows(
         batch,
         [NewRow("later", "new", store.now() + 2 * MINUTE, {}), NewRow("never", "new", None, {})],
     )
-    first = store.claim_due(batch, "one", MINUTE, limit=2)
-    assert [row.key for row in first] == ["row 2", "row 1"]
-    assert [row.key for row in other.claim_due(batch, "two", MINUTE, limit=9)] == ["row 0"]
-    assert other.claim_due(batch, "two", MINUTE) == []
-    assert (first[0].holder, first[0].version) == ("one", 1)
-    assert store.find_next_due(batch) == min(each.held_until for each in first)
+    first, second = take(store, batch), take(store, batch)
+    assert [first.key, second.key] == ["row 2", "row 1"]
+    assert [row.key for row in take_many(other, batch)] == ["row 0"]
+    assert take_many(other, batch) == []
+    assert store.find_next_due(batch) == first.due_at
+    store.give_back(first)
+    store.give_back(first)
+    assert [row.key for row in take_many(other, batch)] == ["row 2"]
 
 
-def test_a_lease_that_has_ended_frees_the_row_and_a_renewed_one_does_not(place: Place) -> None:
-    store = place.store()
-    batch = add_rows(store, 2)
-    lost, renewed = store.claim_due(batch, "one", MINUTE, limit=2)
-    store.renew(renewed, 3 * MINUTE)
-    store.clock_offset = 2 * MINUTE
-    assert [row.id for row in store.claim_due(batch, "two", MINUTE, limit=9)] == [lost.id]
-    with pytest.raises(ConflictError):
-        store.renew(lost, MINUTE)
-    with pytest.raises(ConflictError):
-        store.save(lost, state="done", due_at=None, content={})
-    store.release(lost)
-    assert store.claim_due(batch, "three", MINUTE) == []
-    store.release(renewed)
-    assert claim(store, batch, "three").id == renewed.id
-
-
-def test_what_a_step_records_does_not_shorten_a_renewed_lease(place: Place) -> None:
+def test_a_row_is_due_again_when_it_says_so(place: Place) -> None:
     store = place.store()
     batch = add_rows(store, 1)
-    row = claim(store, batch)
-    store.renew(row, 3 * MINUTE)
-    kept = store.save(row, state=row.state, due_at=row.due_at, content={}, keep=True)
-    assert kept.held_until > row.held_until
+    row = take(store, batch)
+    store.save(row, state="sent", due_at=store.now() + MINUTE, content={})
+    assert take_many(store, batch) == []
     store.clock_offset = 2 * MINUTE
-    assert store.claim_due(batch, "two", MINUTE) == []
-    store.save(kept, state=row.state, due_at=row.due_at, content={})
-    assert claim(store, batch, "two").id == row.id
+    store.reconcile([batch])
+    again = take(store, batch)
+    assert (again.key, again.state) == ("row 0", "sent")
+    store.give_back(row)
+    assert take_many(store, batch) == [], "whoever gave it back has it no more"
 
 
-def test_a_named_row_is_claimed_if_it_is_free(place: Place) -> None:
+def test_a_named_row_is_taken_if_nobody_has_it(place: Place) -> None:
     store = place.store()
-    batch = add_rows(store, 0)
+    batch = add_rows(store, 1)
     store.add_rows(batch, [NewRow("later", "new", store.now() + MINUTE, {})])
     row = store.find_row(batch, "later")
     assert row is not None
-    assert store.claim_row(batch, row.id, "one", MINUTE) is None
-    claimed = store.claim_row(batch, row.id, "one", MINUTE, due=False)
-    assert claimed is not None
-    assert claimed.holder == "one"
-    assert store.claim_row(batch, row.id, "two", MINUTE, due=False) is None
-    assert store.claim_row(batch, "0" * 24, "two", MINUTE, due=False) is None
+    with store.taking(batch, row.id) as taken:
+        assert taken is not None
+        assert (taken.key, taken.version) == ("later", 1)
+        assert store.take(batch, row.id) is None
+    again = store.take(batch, row.id)
+    assert again is not None
+    assert store.take(batch, "0" * 24) is None
+    due = take(store, batch)
+    assert store.take(batch, due.id) is None
+
+
+def test_a_row_that_is_moved_by_hand_is_due_then(in_postgres: Place) -> None:
+    """Its job that waited for a week is replaced with the row."""
+    store = in_postgres.store()
+    batch = add_rows(store, 1)
+    store.save(take(store, batch), state="sent", due_at=store.now() + 7 * DAY, content={})
+    row = store.find_row(batch, "row 0")
+    assert row is not None
+    taken = store.take(batch, row.id)
+    assert taken is not None
+    store.save(taken, state="sent", due_at=store.now(), content={})
+    assert len(in_postgres.database().read("SELECT id FROM procrastinate_jobs")) == 1
+    assert take(store, batch).id == row.id
+
+
+def test_a_due_row_without_a_job_gets_one(in_postgres: Place) -> None:
+    """And the rows of a worker that ended are there for others, and of one that forgot them."""
+    store, other = in_postgres.store(), in_postgres.store()
+    batch = add_rows(store, 3)
+    in_postgres.change("DELETE FROM procrastinate_jobs")
+    assert take_many(other, batch) == []
+    other.reconcile([batch])
+    assert len(take_many(store, batch)) == 3
+    store.close()
+    assert take_many(other, batch) == []
+    other.reconcile([batch])
+    assert len(take_many(other, batch)) == 3
+
+
+def test_a_worker_that_was_thought_dead_goes_on_with_other_rows(in_postgres: Place) -> None:
+    store, other = in_postgres.store(), in_postgres.store()
+    batch = add_rows(store, 2)
+    row = take(store, batch)
+    be_thought_dead(in_postgres, other, batch)
+    again = store.take_due([batch])
+    assert again is not None
+    with pytest.raises(ConflictError):
+        store.save(row, state="done", due_at=None, content={})
 
 
 def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
     store = place.store()
     batch = add_rows(store, 1)
-    row = claim(store, batch)
+    row = take(store, batch)
     kept = store.save(
         row,
         state="new",
@@ -151,7 +192,7 @@ def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
         events=[{"what": "a"}, {"what": "b"}],
         keep=True,
     )
-    assert (kept.holder, kept.since, kept.version) == ("worker", row.since, 2)
+    assert (kept.since, kept.version) == (row.since, 2)
     saved = store.save(
         kept,
         state="sent",
@@ -162,13 +203,7 @@ def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
     )
     found = store.find_row(batch, "row 0")
     assert found is not None
-    assert (found.state, found.due_at, found.version, found.generation, found.holder) == (
-        "sent",
-        None,
-        3,
-        2,
-        "",
-    )
+    assert (found.state, found.due_at, found.version, found.generation) == ("sent", None, 3, 2)
     assert (found.key, found.content, found.since) == ("row 0", {"n": "x"}, saved.since)
     assert found.since > row.since
     assert [event.content["what"] for event in store.read_history(found)] == ["a", "b", "c"]
@@ -179,7 +214,7 @@ def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
 
 def test_an_effect_is_begun_by_one_worker_and_done_once(place: Place) -> None:
     store = place.store()
-    row = claim(store, add_rows(store, 1))
+    row = take(store, add_rows(store, 1))
     assert store.effects.find(row, "1/create") is None
     effect = store.effects.begin(row, "1/create", {"n": 1})
     assert effect is not None
@@ -198,7 +233,7 @@ def test_an_effect_is_begun_by_one_worker_and_done_once(place: Place) -> None:
 
 def test_after_a_cancel_no_effect_begins_and_what_was_begun_is_finished(in_sqlite: Place) -> None:
     store = in_sqlite.store()
-    row = claim(store, add_rows(store, 1))
+    row = take(store, add_rows(store, 1))
     begun = store.effects.begin(row, "1/create", {})
     assert begun is not None
 
@@ -208,7 +243,7 @@ def test_after_a_cancel_no_effect_begins_and_what_was_begun_is_finished(in_sqlit
         with pytest.raises(CancelledCallError):
             store.effects.begin(row, "1/message/0", {})
         with pytest.raises(CancelledCallError):
-            store.effects.repeat(begun, {})
+            store.effects.repeat(row, begun, {})
         assert store.effects.list(row) == [begun]
         store.effects.finish(begun, "done", {})
 
@@ -218,7 +253,7 @@ def test_after_a_cancel_no_effect_begins_and_what_was_begun_is_finished(in_sqlit
 
 def test_a_failed_effect_and_an_intended_one_can_be_begun(place: Place) -> None:
     store = place.store()
-    row = claim(store, add_rows(store, 1))
+    row = take(store, add_rows(store, 1))
     intended = store.effects.intend(row, "1/message/0", {"to": "a"})
     assert store.effects.intend(row, "1/message/0", {"to": "b"}) == intended
     first = store.effects.begin(row, "1/message/0", {})
@@ -231,12 +266,12 @@ def test_a_failed_effect_and_an_intended_one_can_be_begun(place: Place) -> None:
 
 def test_an_unclear_effect_is_repeated_by_one_worker(place: Place) -> None:
     store = place.store()
-    row = claim(store, add_rows(store, 1))
+    row = take(store, add_rows(store, 1))
     begun = store.effects.begin(row, "1/message/0", {})
     assert begun is not None
-    repeated = store.effects.repeat(begun, {"again": True})
+    repeated = store.effects.repeat(row, begun, {"again": True})
     with pytest.raises(ConflictError):
-        store.effects.repeat(begun, {})
+        store.effects.repeat(row, begun, {})
     amended = store.effects.amend(repeated, {"more": 1})
     assert (amended.state, amended.at) == ("sending", repeated.at)
     assert store.effects.list(row) == [amended]
@@ -245,28 +280,56 @@ def test_an_unclear_effect_is_repeated_by_one_worker(place: Place) -> None:
     assert store.effects.record(row, "1/submission/a", {"data": "y"}) == recorded
 
 
-def test_a_worker_that_was_thought_dead_begins_nothing(place: Place) -> None:
-    store = place.store()
+def test_a_worker_that_was_thought_dead_begins_nothing(in_postgres: Place) -> None:
+    store, other = in_postgres.store(), in_postgres.store()
     batch = add_rows(store, 1)
-    row = claim(store, batch, "slow")
-    store.clock_offset = 2 * MINUTE
-    claim(store, batch, "fast")
-    with pytest.raises(ConflictError):
-        store.effects.begin(row, "1/create", {})
-    assert store.effects.list(row) == []
+    row = take(store, batch)
+    begun = store.effects.begin(row, "1/create", {})
+    assert begun is not None
+    be_thought_dead(in_postgres, other, batch)
+    take(other, batch)
+    for late in (
+        lambda: store.effects.begin(row, "1/message/0", {}),
+        lambda: store.effects.intend(row, "1/message/0", {}),
+        lambda: store.effects.repeat(row, begun, {}),
+        lambda: store.save(row, state="done", due_at=None, content={}),
+    ):
+        with pytest.raises(ConflictError):
+            late()
+    assert store.effects.list(row) == [begun]
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_whoever_saw_an_older_version_begins_nothing(place: Place, generation: int) -> None:
+    store, other = place.store(), place.store()
+    batch = add_rows(store, 1)
+    row, seen = take(store, batch), other.find_row(batch, "row 0")
+    assert seen is not None
+    begun = store.effects.begin(row, "1/create", {})
+    assert begun is not None
+    kept = store.save(row, state="sent", due_at=None, content={}, generation=generation, keep=True)
+    for late in (
+        lambda: other.effects.begin(seen, "1/message/0", {}),
+        lambda: other.effects.repeat(seen, begun, {}),
+    ):
+        with pytest.raises(ConflictError):
+            late()
+    # What began with an older version of the same worker's goes on.
+    assert store.effects.begin(row, "1/message/0", {}) is not None
+    assert store.effects.begin(kept, "1/message/1", {}) is not None
 
 
 def test_a_purged_batch_leaves_nothing_and_takes_nothing(place: Place) -> None:
     store = place.store()
     other = add_rows(store, 1, "others")
     batch = add_rows(store, 2)
-    row = claim(store, batch)
+    row = take(store, batch)
     store.effects.begin(row, "1/create", {})
     store.purge_batch(batch)
     assert store.find_batch("vendors") is None
     assert list(store.list_rows(batch)) == []
     assert store.count_states(other) == {"new": 1}
-    store.release(row)
+    store.give_back(row)
     for late in (
         lambda: store.save(row, state="done", due_at=None, content={}),
         lambda: store.effects.begin(row, "1/message/0", {}),
@@ -320,7 +383,7 @@ def test_another_service_changes_nothing(place: Place) -> None:
 def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place) -> None:
     old = place.store()
     batch = add_rows(old, 700)
-    row = claim(old, batch)
+    row = take(old, batch)
     effect = old.effects.begin(row, "1/create", {"n": 1})
     assert effect is not None
     row = old.save(
@@ -347,7 +410,7 @@ def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place
     ]
     assert not {each[-1] for each in before["batches"]} & {each[-1] for each in after["batches"]}
     for late in (
-        lambda: old.claim_due(batch, "old", MINUTE),
+        lambda: old.add_rows(batch, []),
         lambda: old.save(row, state="x", due_at=None, content={}),
         lambda: old.effects.finish(effect, "done", {}),
         lambda: old.find_batch("vendors"),
@@ -370,6 +433,15 @@ def test_tables_of_a_newer_sealpipe_are_refused(place: Place) -> None:
         assert "install that version" in refused.value.remedy
 
 
+OLDER = (
+    "UPDATE sealpipe_meta SET value = '2' WHERE name = 'schema'",
+    "ALTER TABLE sealpipe_rows ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sealpipe_rows ADD COLUMN held_until BIGINT NOT NULL DEFAULT 0",
+    "CREATE INDEX sealpipe_rows_due ON sealpipe_rows (batch, due_at, held_until)",
+)
+"""What tables of schema 2 had."""
+
+
 def test_missing_and_older_tables_are_made_here_or_by_a_command(place: Place) -> None:
     for problem, command in (("missing", "init"), ("of an older sealpipe", "upgrade")):
         database = place.database()
@@ -381,4 +453,5 @@ def test_missing_and_older_tables_are_made_here_or_by_a_command(place: Place) ->
             assert f"sealpipe batch database {command}" in refused.value.remedy
         prepare_schema(place.database())
         assert open_store(place.database(), place.credential, SERVICE).list_batches() == []
-        place.change("UPDATE sealpipe_meta SET value = '0' WHERE name = 'schema'")
+        for statement in OLDER:
+            place.change(statement)

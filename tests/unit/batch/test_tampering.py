@@ -25,7 +25,7 @@ from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError, UsageError
 from support.damage import flipped
 from support.leaks import Detector
-from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential
+from unit.batch.stores import Place, add_rows, make_credential, take
 
 CANARIES = {
     name: f"canary-of-the-{name}-Zürich & <co>".encode()
@@ -48,7 +48,7 @@ class Filled:
         self.rows = [self._step(), self._step()]
 
     def _step(self) -> Row:
-        row = claim(self.store, self.batch)
+        row = take(self.store, self.batch)
         effect = self.store.effects.begin(row, "1/create", {"of": row.key})
         assert effect is not None
         self.store.effects.finish(effect, "done", {"of": row.key})
@@ -179,7 +179,7 @@ def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -
 
 
 @pytest.mark.parametrize("moment", [2**63 - 1, -(2**63)])
-@pytest.mark.parametrize("column", ["due_at", "since", "held_until"])
+@pytest.mark.parametrize("column", ["due_at", "since"])
 def test_a_time_that_is_none_is_refused(filled: Filled, column: str, moment: int) -> None:
     """It would end each report and list with an error that reads like a bug."""
     filled.place.change(f"UPDATE sealpipe_rows SET {column} = :moment", moment=moment)  # noqa: S608
@@ -221,14 +221,12 @@ def test_one_damaged_row_does_not_stop_the_others(filled: Filled) -> None:
         "UPDATE sealpipe_rows SET blob = :blob WHERE id = :row", row=damaged, blob=b"x" * 50
     )
     store = filled.place.store()
-    assert [row.id for row in store.claim_due(filled.batch, "one", MINUTE, limit=9)] == [
-        filled.rows[1].id
-    ]
-    store.clock_offset = 2 * MINUTE
-    store.release(filled.rows[1])
-    filled.place.change("UPDATE sealpipe_rows SET due_at = NULL WHERE id <> :row", row=damaged)
+    store.reconcile([filled.batch])
+    row = take(store, filled.batch)
+    assert row.id == filled.rows[1].id
     with pytest.raises(StateError, match=DAMAGE):
-        store.claim_due(filled.batch, "one", MINUTE, limit=9)
+        store.take_due([filled.batch])
+    assert store.take_due([filled.batch]) is None, "it is told once"
 
 
 def test_numbers_and_text_of_another_type_are_refused(in_sqlite: Place) -> None:
@@ -247,7 +245,7 @@ def _fill_with_canaries(store: BatchStore) -> tuple[Batch, Row]:
     said = {name: value.decode() for name, value in CANARIES.items()}
     batch = store.add_batch(said["batch"], {"content": said["content"]})
     store.add_rows(batch, [NewRow(said["key"], "new", 1, {"content": said["content"]})])
-    row = claim(store, batch)
+    row = take(store, batch)
     effect = store.effects.begin(row, said["effect"], {"content": said["effect content"]})
     assert effect is not None
     store.effects.finish(effect, "done", {"content": said["effect content"]})

@@ -16,6 +16,7 @@ from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.merging import RowWriter
+from sealpipe.batch.database.queue import RowQueue
 from sealpipe.batch.database.records import (
     ConflictError,
     Effect,
@@ -33,9 +34,15 @@ class EffectStore:
     """The effects of rows: part of a `BatchStore`. `clock` returns the database's time."""
 
     def __init__(
-        self, database: Database, keyring: BatchKeyring, writer: RowWriter, clock: Callable[[], int]
+        self,
+        database: Database,
+        keyring: BatchKeyring,
+        queue: RowQueue,
+        writer: RowWriter,
+        clock: Callable[[], int],
     ) -> None:
         self._database = database
+        self._queue = queue
         self._keyring = keyring
         self._writer = writer
         self._clock = clock
@@ -59,7 +66,7 @@ class EffectStore:
     def intend(self, row: Row, name: str, content: Members) -> Effect:
         """Record what is to be done as `intent`, or return the effect that exists already."""
         with self._writer.write(row.batch, row.id) as transaction:
-            self._check_holder(transaction, row)
+            self._check_row(transaction, row)
             return self._add(transaction, row, name, "intent", content) or self._find(
                 transaction, row, name
             )
@@ -68,11 +75,11 @@ class EffectStore:
         """Take the effect from nothing, `intent` or `failed` to `sending`: it is ours alone.
 
         None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has
-        the row.
+        the row, or has changed it.
         """
         current().raise_if_cancelled()
         with self._writer.write(row.batch, row.id) as transaction:
-            self._check_holder(transaction, row)
+            self._check_row(transaction, row)
             effect = self._add(transaction, row, name, "sending", content)
             if effect is not None:
                 return effect
@@ -93,13 +100,17 @@ class EffectStore:
                 transaction, row, name
             )
 
-    def repeat(self, effect: Effect, content: Members) -> Effect:
+    def repeat(self, row: Row, effect: Effect, content: Members) -> Effect:
         """Do an effect again that may or will be repeated: `sending`, from any state.
 
-        Raises ConflictError.
+        Raises ConflictError as `begin`, and if the effect has changed.
         """
         current().raise_if_cancelled()
-        return self._save(effect, "sending", content)
+        changed, work = self._change(effect, "sending", content)
+        with self._writer.write(row.batch, row.id) as transaction:
+            self._check_row(transaction, row)
+            work(transaction)
+        return changed
 
     def finish(
         self,
@@ -202,10 +213,15 @@ class EffectStore:
             effect.batch, effect.row, effect.id, state, at, version, effect.name, content
         ), work
 
-    def _check_holder(self, transaction: Transaction, row: Row) -> None:
-        """Raise ConflictError if another worker took the row: this one was thought dead."""
+    def _check_row(self, transaction: Transaction, row: Row) -> None:
+        """Raise ConflictError if another worker took or changed the row.
+
+        This one was thought dead, or stood still.
+        """
         if not row.id:  # a batch's own effect: the compare-and-set alone decides
             return
-        held = transaction.run(sql.CHECK_HOLDER, batch=row.batch, row=row.id)
-        if not held or held[0][0] != row.holder:
+        known, found = row.hold or row, transaction.run(sql.CHECK_ROW, batch=row.batch, row=row.id)
+        if found != [(known.version, known.generation)] or (
+            row.hold is not None and not self._queue.check(transaction, row.hold.job)
+        ):
             raise make_conflict_error()

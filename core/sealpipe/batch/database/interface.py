@@ -15,6 +15,7 @@ from sealpipe.batch.database.sealing import make_damage_error
 from sealpipe.errors import StateError
 
 _SALT_SIZE = 32
+_FIRST_WITHOUT_CLAIMS: Final = 3
 
 Parameters = Mapping[str, Any]
 Values = tuple[Any, ...]
@@ -25,8 +26,6 @@ class Dialect(NamedTuple):
 
     integer: str
     blob: str
-    skip_locked: str
-    """What makes a query pass over rows that another transaction has locked."""
     lock_row: str
     """What locks the row that a query returns until the transaction ends."""
     states: str
@@ -53,6 +52,10 @@ class DatabaseUnavailableError(StateError):
     """
 
 
+class ConstraintError(StateError):
+    """What was to be written does not fit to what somebody else has written: nothing was."""
+
+
 class Transaction(ABC):
     """Statements that are carried out together, or not at all."""
 
@@ -63,6 +66,10 @@ class Transaction(ABC):
     @abstractmethod
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         """Run one statement for each set of parameters, and return how many rows were changed."""
+
+    @abstractmethod
+    def run_script(self, script: str) -> None:
+        """Run statements of somebody else's, as they are."""
 
 
 class Database(ABC):
@@ -103,9 +110,9 @@ class Database(ABC):
 
     @abstractmethod
     def join_runner(self) -> AbstractContextManager[bool]:
-        """Keep runners out meanwhile, if the database allows only one; others may join, too.
+        """Keep runners out meanwhile, and others who do, if the database allows only one.
 
-        Yields False if there is a runner: then this process may not work on rows.
+        Yields False if there is one of them: then this process may not work on rows.
         """
 
     @abstractmethod
@@ -126,6 +133,8 @@ def prepare_schema(database: Database) -> None:
         found = int(_read_meta(transaction.run(sql.READ_META, name="schema"), r"\d{1,9}"))
         if found > sql.SCHEMA_VERSION:
             raise _make_newer_error(database)
+        for statement in sql.REMOVE_CLAIMS if found < _FIRST_WITHOUT_CLAIMS else ():
+            transaction.run(statement)
         transaction.run(sql.SET_META, name="schema", value=str(sql.SCHEMA_VERSION))
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from sealpipe.api.operation import Credential
 from sealpipe.batch.database.interface import Database, open_schema, prepare_schema
 from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.postgres_queue import PostgresQueue
+from sealpipe.batch.database.queue import MemoryQueue, RowQueue
+from sealpipe.batch.database.queue_tables import prepare_queue
 from sealpipe.batch.database.sqlite import (
     SqliteDatabase,
 )
@@ -37,20 +40,32 @@ def open_database(
     return PostgresDatabase(address, ca_file)
 
 
+def prepare_tables(database: Database) -> None:
+    """Make the tables, or upgrade them: those of PostgreSQL's queue, too.
+
+    Raises StateError if they are newer, or this user may not.
+    """
+    prepare_schema(database)
+    if not database.is_embedded:
+        prepare_queue(database)
+
+
 def open_store(
     database: Database, credential: Credential, service: str, *, previous: Credential | None = None
 ) -> BatchStore:
     """Open the batches of a credential at a service, whose base URL is `service`.
 
     An embedded database gets its tables here. Raises StateError if those of PostgreSQL are missing
-    or older (`prepare_schema` makes them), or any were made by a newer sealpipe.
+    or older (`prepare_tables` makes them), or any were made by a newer sealpipe.
     """
     try:
         salt = open_schema(database, prepare=database.is_embedded)
     except BaseException:
         database.close()
         raise
-    return BatchStore(database, BatchKeyring(database, salt, credential, previous, service))
+    keyring = BatchKeyring(database, salt, credential, previous, service)
+    return BatchStore(database, keyring, _open_queue(database))
 
 
-__all__ = ["open_database", "open_store", "prepare_schema"]
+def _open_queue(database: Database) -> RowQueue:
+    return MemoryQueue(database) if database.is_embedded else PostgresQueue(database)

@@ -22,6 +22,7 @@ import psycopg
 from psycopg import conninfo
 
 from sealpipe.batch.database.interface import (
+    ConstraintError,
     Database,
     DatabaseUnavailableError,
     Dialect,
@@ -59,6 +60,8 @@ _PASSING = frozenset({"08", "28", "40", "55", "57"})
 """Classes of errors that pass: connection, login, transactions that waited for each other, a server
 that stops.
 """
+_CONSTRAINT: Final = "23"
+"""Begins the codes of errors about a constraint: unique rows, and rows that name others."""
 REFUSED_REMEDY: Final = (
     "check the role's rights, also on the sequences (`sealpipe batch database init "
     "--help`), and the free space; "
@@ -80,7 +83,6 @@ class PostgresDatabase(Database):
     dialect = Dialect(
         integer="BIGINT",
         blob="BYTEA",
-        skip_locked="FOR UPDATE SKIP LOCKED",
         lock_row="FOR UPDATE",
         states="SELECT jsonb_array_elements_text(CAST(:states AS jsonb))",
         find_meta="SELECT 1 WHERE to_regclass('sealpipe_meta') IS NOT NULL",
@@ -148,6 +150,10 @@ class PostgresDatabase(Database):
         """Run a statement for each set of parameters, in a transaction of this thread's."""
         return self._translate(partial(self._run_many, connection, statement, rows))
 
+    def run_script(self, connection: _Connection, script: str) -> None:
+        """Run statements as they are, in a transaction of this thread's."""
+        self._translate(partial(connection.execute, script.encode()))
+
     def _start(self, work: Callable[[_Connection], T]) -> T:
         """Do work that begins on the connection, on a new one if the server was restarted."""
         connection = self._open()
@@ -202,7 +208,7 @@ class PostgresDatabase(Database):
                     "it has a connection left; then run the command again"
                 ),
             )
-        return StateError(
+        return (ConstraintError if (state or "").startswith(_CONSTRAINT) else StateError)(
             f"the {self.description} refused a statement: {kind} ({state})",
             remedy=REFUSED_REMEDY,
         )
@@ -218,6 +224,9 @@ class _PostgresTransaction(Transaction):
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         return self._database.run_many(self._connection, statement, rows)
+
+    def run_script(self, script: str) -> None:
+        self._database.run_script(self._connection, script)
 
 
 def _execute(statement: str, connection: _Connection) -> _Connection:

@@ -7,12 +7,13 @@ Every time is an integer: microseconds since 1970 UTC, by the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from sealpipe.batch.database.data_keys import DataKeys
 from sealpipe.batch.database.interface import Values, check_types
+from sealpipe.batch.database.queue import Job
 from sealpipe.batch.database.sealing import (
     Cell,
     IdMaker,
@@ -20,7 +21,7 @@ from sealpipe.batch.database.sealing import (
     Members,
     make_damage_error,
 )
-from sealpipe.errors import SealpipeError, StateError
+from sealpipe.errors import SealpipeError
 
 SECOND: Final = 1_000_000
 """A second in microseconds."""
@@ -29,7 +30,7 @@ BATCH, ROW, EFFECT, EVENT = "batch", "row", "effect", "event"
 
 EffectState = Literal["intent", "sending", "done", "failed"]
 _EFFECT_STATES: Final = ("intent", "sending", "done", "failed")
-_ROW_COLUMNS = 9
+_ROW_COLUMNS = 7
 _MAX_EVENTS: Final = 256
 """Events of one version of a row, at most: their numbers are made from it."""
 
@@ -80,13 +81,25 @@ class NewRow(NamedTuple):
     content: Members
 
 
+@dataclass(slots=True)
+class Hold:
+    """What a process knows of a row that it works on.
+
+    Its job, and the version and generation that it has read or written last.
+    """
+
+    job: Job
+    version: int
+    generation: int
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row as it was read. State, generation and version are bound into its seal.
 
-    `since` is when the state last changed, `held_until` when the `holder`'s lease ends.
-    `generation` is 1, and more after it was reissued. Without contents, `key` and `content` are
-    None, and nothing is checked.
+    `since` is when the state last changed. `generation` is 1, and more after it was reissued.
+    Without contents, `key` and `content` are None, and nothing is checked. `hold` is that of the
+    process that works on it, and the same for all versions that it writes.
     """
 
     batch: str
@@ -94,12 +107,11 @@ class Row:
     state: str
     due_at: int | None
     since: int
-    holder: str
-    held_until: int
     version: int
     generation: int
     key: str | None = field(default=None, repr=False)
     content: Members | None = field(default=None, repr=False)
+    hold: Hold | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,7 @@ class OpenBatch(NamedTuple):
 
         Raises StateError if it was changed.
         """
-        columns: Any = check_types(values[:_ROW_COLUMNS], "tttnitiii")
+        columns: Any = check_types(values[:_ROW_COLUMNS], "tttniii")
         row = Row(*columns)
         if len(values) == _ROW_COLUMNS:
             return row
@@ -154,23 +166,6 @@ class OpenBatch(NamedTuple):
         if not isinstance(key, str) or not isinstance(content, dict):
             raise make_damage_error()
         return replace(row, key=key, content=content)
-
-    def load_rows(self, found: Iterable[Values]) -> list[Row]:
-        """Make rows of what was claimed, but for damaged ones.
-
-        These stay taken until their lease ends.
-
-        So they do not stop the others. Raises StateError if there is no other.
-        """
-        rows, damage = [], None
-        for values in found:
-            try:
-                rows.append(self.load_row(values))
-            except StateError as error:
-                damage = error
-        if damage is not None and not rows:
-            raise damage
-        return rows
 
     def load_effect(self, values: Values) -> Effect:
         """Make an effect of what the database holds. Raises StateError if it was changed."""
@@ -213,8 +208,8 @@ class OpenBatch(NamedTuple):
 
 
 def make_batch_row(batch: Batch) -> Row:
-    """Return what stands for a batch itself where an effect has a row. Nobody holds it."""
-    return Row(batch.id, "", "", None, 0, "", 0, 0, 1)
+    """Return what stands for a batch itself where an effect has a row."""
+    return Row(batch.id, "", "", None, 0, 0, 1)
 
 
 def make_row_cell(row: str, state: str, generation: int, version: int) -> Cell:

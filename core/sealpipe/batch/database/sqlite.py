@@ -51,7 +51,6 @@ class SqliteDatabase(Database):
     dialect = Dialect(
         integer="INTEGER",
         blob="BLOB",
-        skip_locked="",
         lock_row="",
         states="SELECT value FROM json_each(:states)",
         find_meta="SELECT name FROM sqlite_master WHERE name = 'sealpipe_meta'",
@@ -111,16 +110,16 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def join_runner(self) -> Iterator[bool]:
-        with self._open_lock() as descriptor:
-            yield _try_lock(descriptor, fcntl.LOCK_SH)
+        with self._open_lock(".hand.lock") as hand, self._open_lock() as descriptor:
+            yield _try_lock(hand, fcntl.LOCK_EX) and _try_lock(descriptor, fcntl.LOCK_SH)
 
     @contextmanager
-    def _open_lock(self) -> Iterator[int]:
-        """Open the file of the runner's lock, which is released at the end of the block.
+    def _open_lock(self, suffix: str = ".lock") -> Iterator[int]:
+        """Open the file of a lock, which is released at the end of the block.
 
         It is a file of its own: closing any descriptor of SQLite's would release SQLite's locks.
         """
-        path = self.path.with_suffix(".lock")
+        path = self.path.with_suffix(suffix)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -178,6 +177,9 @@ class _SqliteTransaction(Transaction):
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         return self._database.run_many(statement, rows)
+
+    def run_script(self, script: str) -> None:
+        raise NotImplementedError  # only PostgreSQL has tables of somebody else's
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

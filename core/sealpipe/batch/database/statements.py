@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 TABLES: Final = (
     """
@@ -31,13 +31,12 @@ TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS sealpipe_rows (
         batch TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, due_at {integer},
-        since {integer} NOT NULL, holder TEXT NOT NULL, held_until {integer} NOT NULL,
-        version {integer} NOT NULL, generation {integer} NOT NULL, blob {blob} NOT NULL,
-        PRIMARY KEY (batch, id)
+        since {integer} NOT NULL, version {integer} NOT NULL, generation {integer} NOT NULL,
+        blob {blob} NOT NULL, PRIMARY KEY (batch, id)
     )
     """,
     """
-    CREATE INDEX IF NOT EXISTS sealpipe_rows_due ON sealpipe_rows (batch, due_at, held_until)
+    CREATE INDEX IF NOT EXISTS sealpipe_rows_due_at ON sealpipe_rows (batch, due_at)
     WHERE due_at IS NOT NULL
     """,
     """
@@ -65,6 +64,13 @@ TABLES: Final = (
     """,
 )
 """What makes every table and index that is missing."""
+
+REMOVE_CLAIMS: Final = (
+    "DROP INDEX sealpipe_rows_due",
+    "ALTER TABLE sealpipe_rows DROP COLUMN holder",
+    "ALTER TABLE sealpipe_rows DROP COLUMN held_until",
+)
+"""What brings the tables of schema 1 and 2 to 3."""
 
 READ_META = "SELECT value FROM sealpipe_meta WHERE name = :name"
 ADD_META = (
@@ -104,36 +110,25 @@ REMOVE_DATA_KEYS = "DELETE FROM sealpipe_data_keys WHERE batch = :batch"
 
 ADD_ROW = (
     "INSERT INTO sealpipe_rows ({row_columns}, blob) "
-    "VALUES (:batch, :row, :state, :due_at, :now, '', 0, 1, 1, :blob) ON CONFLICT (batch, "
+    "VALUES (:batch, :row, :state, :due_at, :now, 1, 1, :blob) ON CONFLICT (batch, "
     "id) DO NOTHING"
 )
 READ_ROW = "SELECT {row_columns}, blob FROM sealpipe_rows WHERE batch = :batch AND id = :row"
-CHECK_HOLDER = "SELECT holder FROM sealpipe_rows WHERE batch = :batch AND id = :row"
+CHECK_ROW = (
+    "SELECT version, generation FROM sealpipe_rows WHERE batch = :batch AND id = :row {lock_row}"
+)
 LIST_ROWS = "SELECT {row_columns} {listed}"
 LIST_CONTENTS = "SELECT {row_columns}, blob {listed}"
 COUNT_ROWS = "SELECT state, COUNT(*) FROM sealpipe_rows WHERE batch = :batch GROUP BY state"
-NEXT_DUE = (
-    "SELECT MIN(CASE WHEN held_until > due_at THEN held_until ELSE due_at END) FROM sealpipe_rows "
-    "WHERE batch = :batch AND due_at IS NOT NULL"
+NEXT_DUE = "SELECT MIN(due_at) FROM sealpipe_rows WHERE batch = :batch AND due_at IS NOT NULL"
+LIST_DUE = (
+    "SELECT id FROM sealpipe_rows WHERE batch = :batch AND due_at IS NOT NULL AND due_at <= :now "
+    "ORDER BY due_at LIMIT :limit"
 )
-CLAIM_DUE = (
-    "WITH picked AS MATERIALIZED (SELECT id FROM sealpipe_rows WHERE batch = :batch AND {is_free} "
-    "ORDER BY due_at LIMIT :limit {skip_locked}) {claim} id IN (SELECT id FROM picked) "
-    "RETURNING {row_columns}, blob"
-)
-CLAIM_ROW = "{claim} id = :row AND held_until <= :now RETURNING {row_columns}, blob"
-CLAIM_DUE_ROW = "{claim} id = :row AND {is_free} RETURNING {row_columns}, blob"
-RENEW_ROW = "{claim} id = :row AND version = :version AND holder = :holder RETURNING id"
-RELEASE_ROW = (
-    "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held} AND version = :version"
-)
-RELEASE_FROM = "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held}"
 SAVE_ROW = (
-    "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = "
-    ":new_holder, "
-    "held_until = CASE WHEN :new_holder = '' THEN 0 ELSE held_until END, version = version + 1, "
-    "generation = :generation, blob = :blob "
-    "{is_held} AND version = :version RETURNING held_until"
+    "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, "
+    "version = version + 1, generation = :new_generation, blob = :blob WHERE batch = :batch "
+    "AND id = :row AND version = :version AND generation = :generation RETURNING id"
 )
 
 FIND_EFFECT = (
@@ -225,16 +220,16 @@ SAVE_RATE = (
 
 _SHARED: Final = {
     "batch_columns": "id, key_id, key_check, created_at, version, blob",
-    "row_columns": "batch, id, state, due_at, since, holder, held_until, version, generation",
+    "row_columns": "batch, id, state, due_at, since, version, generation",
     "effect_columns": "batch, row_id, id, state, at, version, blob",
     "rate_columns": (
         "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent, seen_at"
     ),
-    "claim": (
-        "UPDATE sealpipe_rows SET holder = :holder, held_until = :until WHERE batch = :batch AND"
+    "job_task": "'sealpipe.advance'",
+    "job_name": "'sealpipe/' || sealpipe_rows.batch || '/' || sealpipe_rows.id",
+    "job_arguments": (
+        "jsonb_build_object('batch', CAST(:batch AS text), 'row', CAST(:row AS text))"
     ),
-    "is_free": "held_until <= :now AND due_at IS NOT NULL AND due_at <= :now",
-    "is_held": "WHERE batch = :batch AND id = :row AND holder = :holder",
     "listed": "FROM sealpipe_rows WHERE batch = :batch AND id > :after "
     "AND (:all_states = 1 OR state IN ({states})) "
     "AND (CAST(:due_by AS {integer}) IS NULL OR due_at <= :due_by) ORDER BY id LIMIT :limit",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,14 +18,20 @@ from sealpipe.api.operation import Credential
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.effects import EffectStore
 from sealpipe.batch.database.history import History
-from sealpipe.batch.database.interface import Database, Transaction, check_types
+from sealpipe.batch.database.interface import (
+    Database,
+    DatabaseUnavailableError,
+    Transaction,
+    check_types,
+)
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.merging import RowWriter
+from sealpipe.batch.database.queue import Job, RowQueue
 from sealpipe.batch.database.rate import SharedRate
 from sealpipe.batch.database.records import (
     Batch,
-    ConflictError,
     Event,
+    Hold,
     NewRow,
     Row,
     make_conflict_error,
@@ -33,6 +39,7 @@ from sealpipe.batch.database.records import (
     make_row_content,
 )
 from sealpipe.batch.database.sealing import Members, make_rate_id
+from sealpipe.errors import StateError
 
 _PAGE = 500
 """Rows that are read at once."""
@@ -45,10 +52,12 @@ class BatchStore:
     cannot be used or was changed by hand, and DatabaseUnavailableError if it does not answer.
     """
 
-    def __init__(self, database: Database, keyring: BatchKeyring) -> None:
+    def __init__(self, database: Database, keyring: BatchKeyring, queue: RowQueue) -> None:
         self._database = database
+        self._queue = queue
         self._keyring = keyring
         self._writer = RowWriter(keyring)
+        self._damage: StateError | None = None
         self.clock_offset = 0
         """Microseconds that are added to the database's clock: for tests."""
         self.ledger_folder: Path | None = None
@@ -78,7 +87,7 @@ class BatchStore:
     @cached_property
     def effects(self) -> EffectStore:
         """What rows do to the world, each once."""
-        return EffectStore(self._database, self._keyring, self._writer, self.now)
+        return EffectStore(self._database, self._keyring, self._queue, self._writer, self.now)
 
     @cached_property
     def history(self) -> History:
@@ -102,14 +111,15 @@ class BatchStore:
         return self._database.lock_runner()
 
     def join_runner(self) -> AbstractContextManager[bool]:
-        """Keep runners of an embedded database out meanwhile.
+        """Keep runners of an embedded database out meanwhile, and others who do.
 
-        Yields False if there is one: then only that process works on rows.
+        Yields False if there is one of them: then only that process works on rows.
         """
         return self._database.join_runner()
 
     def close(self) -> None:
-        """Close the database. It can be repeated."""
+        """Give back all rows, and close the database. It can be repeated."""
+        self._queue.close()
         self._database.close()
 
     # -- batches
@@ -153,6 +163,7 @@ class BatchStore:
         with self._keyring.write(batch.id, exclusive=True) as transaction:
             for statement in sql.PURGE:
                 transaction.run(statement, batch=batch.id)
+            self._queue.remove(transaction, batch.id)
 
     # -- rows
 
@@ -175,7 +186,9 @@ class BatchStore:
                 }
                 for each in rows
             )
-            return transaction.run_many(sql.ADD_ROW, parameters)
+            added = transaction.run_many(sql.ADD_ROW, parameters)
+            self._queue.add_due(transaction, [batch.id], now)
+            return added
 
     def find_row(self, batch: Batch, key: str) -> Row | None:
         """Return the row with this key; None if there is none."""
@@ -230,25 +243,91 @@ class BatchStore:
         return dict(check_types(values, "wi") for values in found)
 
     def find_next_due(self, batch: Batch) -> int | None:
-        """Return when the first row is due, and free; None if none is due by itself."""
+        """Return when the first row is due; None if none is due by itself.
+
+        It may be one that somebody works on now.
+        """
         (moment,) = check_types(self._database.read(sql.NEXT_DUE, batch=batch.id)[0], "n")
         return None if moment is None else int(moment)
 
-    def claim_due(self, batch: Batch, holder: str, lease: int, limit: int = 1) -> list[Row]:
-        """Claim up to `limit` due and free rows for `lease` microseconds, the longest due first.
+    # -- rows in work
 
-        `holder` names the taker, and is unique among all threads of all workers.
+    def take_due(self, batches: Iterable[Batch]) -> Row | None:
+        """Take a row of these batches that is due; None if there is none that nobody has.
+
+        A row that was changed by hand stays taken, so that it does not stop the others. Raises
+        StateError for it once, when there is no other.
         """
-        return self._claim(sql.CLAIM_DUE, batch, holder, lease, limit=limit)
+        by_id = {batch.id: batch for batch in batches}
+        while (job := self._queue.take_due(list(by_id), self.now())) is not None:
+            try:
+                row = self._load(by_id[job.batch], job)
+            except DatabaseUnavailableError:
+                raise
+            except StateError as error:
+                self._damage = error
+                continue
+            if row is not None and row.due_at is not None and row.due_at <= self.now():
+                return row
+            self._give_back(job, None if row is None else row.due_at)
+        damage, self._damage = self._damage, None
+        if damage is not None:
+            raise damage
+        return None
 
-    def claim_row(
-        self, batch: Batch, row_id: str, holder: str, lease: int, *, due: bool = True
-    ) -> Row | None:
-        """Take this row; None if another holds it, it is gone or, with `due`, is not due."""
-        claimed = self._claim(
-            sql.CLAIM_DUE_ROW if due else sql.CLAIM_ROW, batch, holder, lease, row=row_id
-        )
-        return claimed[0] if claimed else None
+    def take(self, batch: Batch, row_id: str) -> Row | None:
+        """Take this row, due or not; None if somebody has it, or it is gone."""
+        job = self._queue.take(batch.id, row_id)
+        if job is None:
+            return None
+        row = None
+        try:
+            row = self._load(batch, job)
+        finally:
+            if row is None:
+                self._give_back(job, None)
+        return row
+
+    @contextmanager
+    def taking(self, batch: Batch, row_id: str) -> Iterator[Row | None]:
+        """Work on this row in the block, as `take`."""
+        row = self.take(batch, row_id)
+        try:
+            yield row
+        finally:
+            if row is not None:
+                self.give_back(row)
+
+    def give_back(self, row: Row) -> None:
+        """Give back a row that was taken, unless it was given back when it was saved."""
+        if row.hold is not None:
+            self._give_back(row.hold.job, row.due_at)
+
+    def reconcile(self, batches: Iterable[Batch], *, is_thorough: bool = True) -> None:
+        """Let others go on with the rows of dead processes; give each due row a job that has none.
+
+        A row and its job may be two transactions, and a clock may have been set. Without
+        `is_thorough`, rows are looked through only if somebody has died.
+        """
+        if self._queue.free_dead() or is_thorough:
+            with self._database.transaction() as transaction:
+                self._queue.add_due(transaction, [batch.id for batch in batches], self.now())
+
+    def _give_back(self, job: Job, due_at: int | None) -> None:
+        with suppress(DatabaseUnavailableError):  # the queue does it with its next heartbeat
+            self._queue.give_back(job, self._schedule(due_at))
+
+    def _schedule(self, due_at: int | None) -> int | None:
+        return None if due_at is None else due_at - self.clock_offset
+
+    def _load(self, batch: Batch, job: Job) -> Row | None:
+        """Read a row that was taken, as it is now."""
+        try:
+            row = self.read_row(batch, job.row)
+        except DatabaseUnavailableError:
+            self._queue.drop(job)
+            raise
+        return None if row is None else replace(row, hold=Hold(job, row.version, row.generation))
 
     def merge_writes(self, row: Row) -> AbstractContextManager[None]:
         """Write a row's outcomes that may wait with the next write, or at the end of the block.
@@ -257,36 +336,6 @@ class BatchStore:
         amended.
         """
         return self._writer.merging(row)
-
-    def renew(self, row: Row, lease: int) -> Row:
-        """Extend the lease of a row. Raises ConflictError if it was lost."""
-        until = self.now() + lease
-        with self._writer.write(row.batch, row.id) as transaction:
-            if not transaction.run(
-                sql.RENEW_ROW,
-                batch=row.batch,
-                row=row.id,
-                version=row.version,
-                holder=row.holder,
-                until=until,
-            ):
-                raise make_conflict_error()
-        return replace(row, held_until=until)
-
-    def release(self, row: Row) -> None:
-        """Give a row back unchanged; does nothing if the lease was lost, or the batch purged."""
-        with suppress(ConflictError), self._writer.write(row.batch, row.id) as transaction:
-            transaction.run(
-                sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder
-            )
-
-    def release_from(self, batch: Batch, row_id: str, holder: str) -> None:
-        """Give back the row that a worker held, which is dead; does nothing if it has it no more.
-
-        If it only stood still, it finds its row lost, and writes and begins nothing.
-        """
-        with self._keyring.write(batch.id) as transaction:
-            transaction.run(sql.RELEASE_FROM, batch=batch.id, row=row_id, holder=holder)
 
     def save(
         self,
@@ -299,10 +348,10 @@ class BatchStore:
         events: Sequence[Members] = (),
         keep: bool = False,
     ) -> Row:
-        """Write a claimed row's next version and history; give it back, unless `keep`.
+        """Write a row's next version and history; give it back, unless `keep`.
 
-        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it. A
-        row that is kept is written with its next write if they are merged.
+        `due_at` None: nothing is due by itself. Raises ConflictError if another worker took or
+        changed it. A row that is kept is written with its next write if they are merged.
         """
         opened, now = self._keyring.get(row.batch), self.now()
         state = str(state)
@@ -311,52 +360,46 @@ class BatchStore:
             state=state,
             due_at=due_at,
             since=row.since if state == row.state else now,
-            holder=row.holder if keep else "",
-            held_until=row.held_until if keep else 0,
             version=row.version + 1,
             generation=row.generation if generation is None else generation,
             key=row.key or "",
             content=content,
         )
 
-        def write(transaction: Transaction) -> int:
-            found = transaction.run(
+        job = None if row.hold is None else row.hold.job
+
+        def write(transaction: Transaction) -> None:
+            if not transaction.run(
                 sql.SAVE_ROW,
                 batch=row.batch,
                 row=row.id,
-                holder=row.holder,
                 version=row.version,
+                generation=row.generation,
                 state=saved.state,
                 due_at=due_at,
                 since=saved.since,
-                new_holder=saved.holder,
-                generation=saved.generation,
+                new_generation=saved.generation,
                 blob=opened.seal_row(saved),
-            )
-            if not found:
+            ):
                 raise make_conflict_error()
             if events:
                 transaction.run_many(sql.ADD_EVENT, opened.seal_events(saved, events, now))
-            (held_until,) = check_types(found[0], "i")
-            return int(held_until)  # the lease may have been renewed since the row was read
+            if not keep and not self._queue.finish(
+                transaction, row.batch, row.id, job, self._schedule(due_at)
+            ):
+                raise make_conflict_error()
 
-        if keep and self._writer.write_later(row.batch, row.id, write):
-            return saved
-        with self._writer.write(row.batch, row.id) as transaction:
-            return replace(saved, held_until=write(transaction))
+        if not keep or not self._writer.write_later(row.batch, row.id, write):
+            with self._writer.write(row.batch, row.id) as transaction:
+                write(transaction)
+        if row.hold is not None:
+            row.hold.version, row.hold.generation = saved.version, saved.generation
+        if job is not None and not keep:
+            self._queue.drop(job)
+        return saved
 
     def read_history(self, row: Row) -> list[Event]:
         """Return everything that happened to a row, oldest first."""
         opened = self._keyring.get(row.batch)
         load = partial(opened.load_event, row.id)
         return self._keyring.read(load, sql.READ_HISTORY, batch=row.batch, row=row.id)
-
-    def _claim(
-        self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object
-    ) -> list[Row]:
-        opened, now = self._keyring.get(batch.id), self.now()
-        with self._keyring.write(batch.id) as transaction:
-            found = transaction.run(
-                statement, batch=batch.id, holder=holder, until=now + lease, now=now, **parameters
-            )
-        return sorted(opened.load_rows(found), key=lambda row: row.due_at or 0)

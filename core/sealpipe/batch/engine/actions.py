@@ -7,18 +7,18 @@ So a kill between the two loses nothing: the next run carries it out.
 
 from __future__ import annotations
 
-import os
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import Final, Literal
 
 from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.advance import HANDS, LEASE, Advanced, Change, Engine, can_look
+from sealpipe.batch.engine.advance import Advanced, Change, Engine, can_look
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.engine.outcome import PARTICIPLES, Outcome, Verb
@@ -47,7 +47,6 @@ from sealpipe.errors import NotFoundError, UsageError, quote_input
 from sealpipe.parsing import format_time
 from sealpipe.wire import link
 
-_AGAIN = "run the command again then"
 HELD_PATIENCE: Final = 10.0
 """Seconds that a row is waited for that another worker holds: as long as a step takes."""
 _HELD_WAIT: Final = 0.1
@@ -90,10 +89,7 @@ def act(
 
 def _act_on_rows(engine: Engine, verb: Verb, rows: Mapping[str, str]) -> Iterator[Outcome]:
     """Act on rows, ids by key: in this process, unless another one runs an embedded database."""
-    holder = f"{os.urandom(6).hex()}/{verb}"
-
-    def carry_out(verb: Verb, key: str, row_id: str) -> Outcome:
-        return _act_on_row(engine, verb, key, row_id, holder)
+    carry_out = partial(_act_on_row, engine)
 
     left = dict(rows)
     while left:
@@ -126,8 +122,7 @@ def serving_hands(
         engine.count_waiting()
 
         def carry_out(verb: Verb, key: str, row_id: str) -> Outcome:
-            holder = f"{HANDS}/{os.urandom(6).hex()}/{verb}"
-            outcome = _act_on_row(engine, verb, key, row_id, holder)
+            outcome = _act_on_row(engine, verb, key, row_id)
             for change in outcome.changes:
                 on_change(batch, change)
             return outcome
@@ -177,25 +172,27 @@ def _applies(verb: Verb, row: Row) -> bool:
     return not is_over(state)
 
 
-def _claim(engine: Engine, row_id: str, holder: str) -> Row | None:
+def _take(engine: Engine, row_id: str) -> Row | None:
     """Take a row, as soon as another worker has ended its step; None if that takes too long."""
     ends_at = time.monotonic() + HELD_PATIENCE
     while True:
-        row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
+        row = engine.store.take(engine.batch, row_id)
         if row is not None or time.monotonic() >= ends_at:
             return row
+        engine.store.reconcile([engine.batch], is_thorough=False)
         time.sleep(_HELD_WAIT)
 
 
-def _act_on_row(engine: Engine, verb: Verb, key: str, row_id: str, holder: str) -> Outcome:
-    row = _claim(engine, row_id, holder)
+def _act_on_row(engine: Engine, verb: Verb, key: str, row_id: str) -> Outcome:
+    row = _take(engine, row_id)
     if row is None:
         return _make_held_outcome(engine, key, row_id)
     try:
         advanced = _WORK[verb](engine, row)
     except UsageError as error:
-        engine.store.release(row)
         return Outcome(key, (), error.message, error.remedy, row.state)
+    finally:
+        engine.store.give_back(row)
     state = advanced.row.state
     if advanced.is_lost:
         return Outcome(
@@ -214,14 +211,8 @@ def _make_held_outcome(engine: Engine, key: str, row_id: str) -> Outcome:
     row = engine.store.read_row(engine.batch, row_id)
     if row is None:
         return Outcome(key, (), "it was purged meanwhile")
-    until = f", until {_format(row.held_until)} at the latest" if row.held_until else ""
-    return Outcome(
-        key,
-        (),
-        f"it is {row.state}, and another worker has it{until}: nothing was done",
-        _AGAIN,
-        row.state,
-    )
+    problem = f"it is {row.state}, and another worker has it: nothing was done"
+    return Outcome(key, (), problem, "run the command again", row.state)
 
 
 def _find_problem(engine: Engine, verb: Verb, row: Row, step: Step) -> tuple[str, str]:

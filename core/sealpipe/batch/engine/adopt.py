@@ -10,12 +10,11 @@ decides: whether a share exists, or a request that has ended; whether a message 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from sealpipe.batch.engine.advance import LEASE, Engine
+from sealpipe.batch.engine.advance import Engine
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.request_keys import find_request
 from sealpipe.batch.steps.row_work import BlockedError, RowWork, StepResult, mark_unclear
@@ -36,15 +35,14 @@ class Adopted(NamedTuple):
 
 def adopt_rows(engine: Engine) -> Iterator[Adopted]:
     """Find requests that the database does not know, and block rows that stay unclear."""
-    holder = f"{os.urandom(6).hex()}/adopt"
     for row in engine.store.list_rows(engine.batch, contents=True):
         is_share_over = engine.definition.kind == "share" and is_over(State(row.state))
         if is_share_over or get_phase(RowContent.load(row).progress) is State.ENDING:
             continue
-        held = engine.store.claim_row(engine.batch, row.id, holder, LEASE, due=False)
-        if held is None:
-            continue
-        advanced = engine.carry_out(held, _find)
+        with engine.store.taking(engine.batch, row.id) as taken:
+            if taken is None:
+                continue
+            advanced = engine.carry_out(taken, _find)
         if advanced.changes:
             progress = RowContent.load(advanced.row).progress
             is_blocked = State(advanced.row.state) is State.BLOCKED

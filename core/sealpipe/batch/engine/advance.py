@@ -6,7 +6,6 @@ nothing. An error stays in its row with its remedy, and stops no other.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -58,13 +57,6 @@ from sealpipe.session import Session
 _PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace of looks
 DEFAULT_RATE: Final = 100
 """Calls per minute of the smallest plan (specification: Limits)."""
-LEASE: Final = 5 * MINUTE
-"""How long a worker holds a row for each step: longer than one takes with its tries.
-
-Then a dead worker's row is free.
-"""
-HANDS: Final = os.urandom(6).hex()
-"""Begins the names under which this process holds rows for what others ask for by hand."""
 MAX_STEPS: Final = 12
 """Steps in a row for one row: there are never that many."""
 _BLOCKING: Final = (
@@ -145,11 +137,10 @@ class Engine:
     def look(self, row: Row) -> Advanced:
         """Look now whether the link of a row was used, whatever its schedule says; remind nobody.
 
-        This worker holds the row, and gives it back: unchanged if there is nothing to look at, or
-        if looks fail for other rows, too. Then the step is `REST`.
+        The caller has taken the row. It stays as it is if there is nothing to look at, or if looks
+        fail for other rows, too. Then the step is `REST`.
         """
         if not can_look(row) or self.breaker.is_open(Step.POLL):
-            self.store.release(row)
             return Advanced(row)
         advanced = self.carry_out(row, self._steps[Step.POLL])
         advanced.step = Step.POLL
@@ -160,7 +151,7 @@ class Engine:
         return advanced
 
     def advance(self, row: Row, *, force: bool = False, steps: Sequence[Step] = ()) -> Advanced:
-        """Do what is due for a row that this worker holds, and give it back.
+        """Do what is due for a row that the caller has taken, and give it back.
 
         With `force`, its next step is due. If there are `steps`, only these are done. Of a row that
         is gone from the file, only what somebody asked for is due. Raises DatabaseUnavailableError.
@@ -169,9 +160,6 @@ class Engine:
         try:
             with self.store.merge_writes(row):
                 for _ in range(MAX_STEPS):
-                    # Ending a request takes up to four.
-                    if work.row.held_until - self.store.now() < LEASE - MINUTE:
-                        work.row = self.store.renew(work.row, LEASE)
                     if not self._take_step(work, advanced, steps, force=force):
                         break
                     force = False
@@ -181,7 +169,7 @@ class Engine:
         return advanced
 
     def carry_out(self, row: Row, step: Callable[[RowWork], StepResult]) -> Advanced:
-        """Do one step that somebody asked for, with a row that this worker holds, and give it back.
+        """Do one step that somebody asked for, with a row that the caller has taken.
 
         RefusedError if it makes no sense now: then the row is still held.
         """

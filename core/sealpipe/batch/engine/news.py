@@ -17,12 +17,14 @@ from typing import Any, Final
 from sealpipe.batch.database.history import LATENESS
 from sealpipe.batch.database.records import Batch, ConflictError, Effect, make_batch_row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.advance import LEASE
+from sealpipe.batch.steps.states import MINUTE
 
 MAX_NAMES: Final = 50
 """Names of rows in one message."""
 _MOST_RECENT: Final = 5000
 """How many changes are held in memory, at first, before the older ones are left out."""
+_SENDING_TIME: Final = 5 * MINUTE
+"""How long a message may be on its way, in microseconds: then its sender is dead."""
 _UNTOLD: Final = frozenset({"asked"})
 """Lines of the history that another one follows."""
 
@@ -62,7 +64,9 @@ class NewsLog:
             self._store.effects.find(self._row, _name_effect(recipient)),
             self._store.now(),
         )
-        if effect is not None and now - effect.at < (LEASE if effect.state == "sending" else quiet):
+        if effect is not None and now - effect.at < (
+            _SENDING_TIME if effect.state == "sending" else quiet
+        ):
             return None
         news = News(effect)
         changes = self._store.history.count_changes(self._batch)
@@ -108,7 +112,7 @@ class NewsLog:
         try:
             if news.effect is None:
                 return effects.begin(self._row, _name_effect(recipient), news.content)
-            return effects.repeat(news.effect, news.content)
+            return effects.repeat(self._row, news.effect, news.content)
         except ConflictError:
             return None
 

@@ -10,10 +10,11 @@ from sealpipe.batch.engine.adopt import Adopted, adopt_rows
 from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.high_water import ADOPTED_AT, check_high_water, note_high_water
 from sealpipe.batch.engine.looks import Extent, choose_looks
+from sealpipe.batch.engine.loop import Task
 from sealpipe.batch.engine.notify import check_allowed, notify
 from sealpipe.batch.engine.plan import ALLOWED_STEPS, BatchPlan, check_approved
 from sealpipe.batch.engine.rated_transport import RatedTransport
-from sealpipe.batch.engine.run import Runner, RunResult, Task
+from sealpipe.batch.engine.run import Runner, RunResult
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import suggest_name
@@ -51,7 +52,7 @@ def run_batch(
     approved: BatchPlan | None = None,
     looks: Extent = "scheduled",
     threads: int | None = None,
-    on_change: Callable[[Change], object] | None = None,
+    on_change: Callable[[Change], object] = lambda _: None,
 ) -> RunResult:
     """Make the world agree with a file: do what is due, until nothing is, or for so many `seconds`.
 

@@ -8,7 +8,6 @@ another content of a row, or a row that is gone from the file, is noted beside i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -18,7 +17,6 @@ from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import Members, hide_digest
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.advance import LEASE
 from sealpipe.batch.engine.plan import BatchPlan, FileEntry, mark_over, plan_rows
 from sealpipe.batch.engine.row_limit import RowLimit
 from sealpipe.batch.file.definition import BatchDefinition
@@ -100,7 +98,6 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
     gone: list[str] = []
     held, schedule = 0, make_schedule(definition)
     by_key = {row.key: row for row in definition.rows}
-    holder = f"{os.urandom(6).hex()}/sync"
     for row in store.list_rows(batch, contents=True):
         content = RowContent.load(row)
         key = row.key or ""
@@ -116,7 +113,7 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
                 changed.append(key)
         after = _compare(content, None if found is None else found.values)
         if after != content:
-            held += not _save_row(store, batch, row, after, schedule, holder)
+            held += not _save_row(store, batch, row, after, schedule)
     # Without the digest, the next run compares again what another worker holds now.
     batch = _save(store, batch, dumped, "" if held else rows_digest)
     return SyncResult(batch, tuple(sorted(changed)), tuple(sorted(gone)))
@@ -144,32 +141,29 @@ def _rests(row: Row, progress: Progress, schedule: Schedule, *, is_gone: bool) -
 
 
 def _save_row(
-    store: BatchStore, batch: Batch, row: Row, content: RowContent, schedule: Schedule, holder: str
+    store: BatchStore, batch: Batch, row: Row, content: RowContent, schedule: Schedule
 ) -> bool:
-    """Note what the file says beside a row. Returns whether nobody holds it."""
-    held = store.claim_row(batch, row.id, holder, LEASE, due=False)
-    if held is None:
-        return False
-    before = RowContent.load(held)
-    events: list[Members] = []
-    due_at = held.due_at
-    if content.is_gone != before.is_gone:
-        events = [{"what": "gone" if content.is_gone else "back"}]
-        due_at = (
-            None
-            if _rests(held, before.progress, schedule, is_gone=content.is_gone)
-            else store.now()
+    """Note what the file says beside a row. Returns whether nobody works on it."""
+    with store.taking(batch, row.id) as taken:
+        if taken is None:
+            return False
+        before = RowContent.load(taken)
+        events: list[Members] = []
+        due_at = taken.due_at
+        if content.is_gone != before.is_gone:
+            events = [{"what": "gone" if content.is_gone else "back"}]
+            rests = _rests(taken, before.progress, schedule, is_gone=content.is_gone)
+            due_at = None if rests else store.now()
+        elif content.newer != before.newer:
+            events = [{"what": "changed" if content.newer is not None else "changed back"}]
+        store.save(
+            taken,
+            state=taken.state,
+            due_at=due_at,
+            content=content._replace(progress=before.progress, options=before.options).to_members(),
+            events=events,
         )
-    elif content.newer != before.newer:
-        events = [{"what": "changed" if content.newer is not None else "changed back"}]
-    store.save(
-        held,
-        state=held.state,
-        due_at=due_at,
-        content=content._replace(progress=before.progress, options=before.options).to_members(),
-        events=events,
-    )
-    return True
+        return True
 
 
 def _save(store: BatchStore, batch: Batch, dumped: Mapping[str, Any], rows_digest: str) -> Batch:

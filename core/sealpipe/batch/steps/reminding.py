@@ -62,7 +62,7 @@ class EffectLog:
         earlier = self._effects.get(number)
         # A channel that confirms: it may be repeated.
         if earlier is not None and earlier.state == "sending":
-            self._effects[number] = effects.repeat(earlier, {})
+            self._effects[number] = effects.repeat(self._work.row, earlier, {})
             return
         effect = effects.begin(self._work.row, name, {})
         if effect is None:

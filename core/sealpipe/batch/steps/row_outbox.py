@@ -77,7 +77,7 @@ class _RowEffects:
         elif known is None:
             noted = effects.record(self._row, full_name, content)
         elif state == "sending":
-            noted = effects.repeat(known, content)
+            noted = effects.repeat(self._row, known, content)
         else:
             noted = effects.finish(known, state, content, may_wait=may_wait)
         if noted is None:
@@ -188,7 +188,7 @@ class RowOutbox:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RowEntry(Entry):
-    """An entry that is an effect of a row. The row's lease keeps others away."""
+    """An entry that is an effect of a row. The row's job keeps others away."""
 
     effects: _RowEffects = field(repr=False)
     content: dict[str, Any] = field(repr=False)
@@ -231,7 +231,7 @@ class RowEntry(Entry):
             self.effects.amend("create", self.content, may_wait=True)
 
     def close(self) -> None:
-        """Do nothing: the row's lease ends by itself."""
+        """Do nothing: whoever took the row gives it back."""
 
     def _write(self, event: Mapping[str, Any]) -> None:
         match event:
@@ -272,7 +272,7 @@ class RowLedger(Ledger):
             self.is_expired = self.is_expired or file.is_expired
 
     def close(self) -> None:
-        """Unlock the file; the row's lease ends by itself."""
+        """Unlock the file; whoever took the row gives it back."""
         if self._file is not None:
             self._file.close()
 
