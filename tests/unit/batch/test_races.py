@@ -177,7 +177,7 @@ def test_a_killed_or_stopped_server_leaves_a_whole_store_and_workers_go_on(
         told += [worker.stdout.readline() for _ in range(10)]
         end()
         with pytest.raises(DatabaseUnavailableError, match="does not answer") as refused:
-            store.now()
+            store.count_states(batch)
         assert "check that it runs" in refused.value.remedy
         server.start()
         with suppress(DatabaseUnavailableError):  # it may have been in the middle of a transaction

@@ -12,7 +12,7 @@ import pytest
 from sealpipe.api.operation import Failure
 from sealpipe.batch.database.rate import Block, SharedRate, Slot, reserve_block
 from sealpipe.batch.database.records import SECOND
-from sealpipe.batch.engine.run import MAX_THREADS, choose_threads
+from sealpipe.batch.engine.loop import MAX_THREADS, choose_threads
 from sealpipe.network.rate import MAX_RETRY_AFTER, RateState
 from support.rates import MINUTE, most_in_a_minute
 from unit.batch.stores import Place, make_credential, run_at_once
