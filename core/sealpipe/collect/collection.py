@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sealpipe import actions, policy
 from sealpipe.api import requests as api
-from sealpipe.api.requests import RequestInfo, Submission, Submissions
+from sealpipe.api.requests import RequestInfo, Submission
 from sealpipe.budget import Budget, call
 from sealpipe.collect.open import OpeningKey, SubmissionSet, check_key, plan_writes
 from sealpipe.collect.options import (
@@ -84,6 +84,7 @@ class RequestCollector:
         )
         self._clock, self._check, self._dry_run = clock, check, dry_run
         self._submissions = SubmissionSet(job, plan.folder, keys, session.credential.tag)
+        self._listed = job.listed
         self._is_over = False
         self._next_state_check = -inf  # when its state must be checked at the latest
         self._skipped = 0
@@ -109,7 +110,9 @@ class RequestCollector:
             except PublicKeyMismatchError:
                 self._keep_everything(budget)
                 raise
-        response: Submissions = call(api.list_submissions(self.short_code), budget)
+        response, self._listed = self._listed, None
+        if response is None or self._is_over:  # the last one may have come since
+            response = call(api.list_submissions(self.short_code), budget)
         self.last_failure, self.failures = None, 0
         self._skipped = response.skipped or 0
         self._submissions.add(response.items)
@@ -233,7 +236,8 @@ class RequestCollector:
             action = actions.describe_ending(self._session, "expire", "request", self.short_code)
 
             def work(session: Session) -> EndedRequest:
-                return RequestExpiry(session, self.short_code, record).run()
+                expiry = RequestExpiry(session, self.short_code, record)
+                return expiry.run(was_active=not self._is_over)
 
             result.ended = policy.run_under_policy(
                 self._session, action, work, lambda ended: {"outcome": ended.outcome}

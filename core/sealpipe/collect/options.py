@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from sealpipe.api.requests import Submissions
 from sealpipe.api.responses import escape_text
 from sealpipe.collect.results import OnProgress, OpenedSubmission, describe_no_match
 from sealpipe.errors import (
@@ -156,6 +157,8 @@ class CollectJob:
     short_code: str
     receipt: Receipt | None
     mappings: tuple[tuple[SinkTarget, tuple[KeyMapping, ...]], ...]
+    listed: Submissions | None = field(default=None, repr=False)
+    """What its caller has listed just now, which spares the first call."""
 
     @property
     def prompts(self) -> tuple[Prompt, ...] | None:

@@ -164,12 +164,15 @@ class RequestExpiry:
         self._record = record
         self._now = now
 
-    def run(self) -> EndedRequest:
-        """Check, store, expire, and store late submissions."""
+    def run(self, *, was_active: bool = False) -> EndedRequest:
+        """Check, store, expire, and store late submissions.
+
+        `was_active`: the caller has made the first check. The one right before the DELETE decides.
+        """
         budget = self._session.start_budget()
-        info = self._fetch_state(budget)
+        has_ended = not was_active and self._fetch_state(budget).expires_at is None
         earlier = self._keep_submissions(budget)
-        if info.expires_at is None:
+        if has_ended:
             return self._finish("already-expired", earlier, earlier)
         started = self._now()
         info = self._fetch_state(budget)

@@ -50,6 +50,20 @@ def test_a_row_is_made_and_delivered_with_few_commits_and_one_call(
     assert result.calls <= len(MANY) + 2, "beside them, the plan, and one list of requests"
 
 
+def test_a_submission_is_collected_with_few_calls(world: BatchWorld) -> None:
+    """Rule D needs the three reads about the DELETE, and its target the check of the key."""
+    path = world.write(REQUESTS, MANY[:1])
+    world.run(path)
+    world.submit(world.code_of(MANY[0]["to"]))
+    world.wait(3600)
+    assert world.run(path).counts == {"done": 1}
+    calls = [(method, path.rpartition("/")[2]) for method, path in world.network.log]
+    code = world.all_requests()[0]
+    reads = [("GET", "submissions"), ("GET", code)]
+    assert calls[-6:] == [*reads, *reads, ("DELETE", code), ("GET", "submissions")]
+    assert len(calls) <= 7, "beside them, the plan"
+
+
 def test_a_run_that_is_stopped_gives_back_what_it_has_not_begun(world: BatchWorld) -> None:
     path = world.write(SHARES, MANY)
     world.run(path, only=["v00"])

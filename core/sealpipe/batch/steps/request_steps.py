@@ -8,7 +8,6 @@ in the service's list: so a database that was lost or restored makes no second r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -121,7 +120,7 @@ def look(work: RowWork) -> StepResult:
     listed = call(api.list_submissions(progress.short_code), work.session.start_budget())
     progress = replace(progress, looked_at=now, submissions=len(listed.items))
     if listed.items:
-        return collect(work, progress, listed.items)
+        return collect(work, progress, listed)
     if progress.expires_at is not None and now >= progress.expires_at and has_ended(work):
         return StepResult(
             Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}]
@@ -135,9 +134,9 @@ def has_ended(work: RowWork) -> bool:
     return info.has_ended
 
 
-def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
+def collect(work: RowWork, progress: Progress, listed: api.Submissions) -> StepResult:
     """Store and confirm the submissions, and expire the request if the file says so."""
-    times = [each.created_at for each in items if each.created_at is not None]
+    times = [each.created_at for each in listed.items if each.created_at is not None]
     first = to_microseconds(min(times, default=None))
     # the service may tell any time, and a report has to draw it
     progress = replace(
@@ -149,7 +148,9 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
             Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}]
         )
     pair = find_key_pair(work)
-    (result,) = poll.collect(work.session, _plan_collect(work, rendered, pair))
+    plan = _plan_collect(work, rendered, pair)
+    jobs = tuple(replace(job, listed=listed) for job in plan.jobs)
+    (result,) = poll.collect(work.session, replace(plan, jobs=jobs))
     error = result.problem()
     if error is not None:
         if isinstance(error, UnreadableSubmissionError) and not result.submissions:
