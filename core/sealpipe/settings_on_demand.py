@@ -143,6 +143,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     "run": (
         repeatable("env", "A variable of the command, by reference", "NAME=REF", short="-e"),
         Setting("env_file", "File with a line NAME=REF for each variable.", metavar="FILE"),
+        repeatable("file", "A variable that names a file with the value, by reference", "NAME=REF"),
+        Setting(
+            "check",
+            "Run nothing: read every value, and print which of them are there.",
+            flag=True,
+        ),
         Setting("no_redact", "Leave the command its streams, and its output as it is.", flag=True),
     ),
     "mcp": (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
@@ -17,27 +18,67 @@ from sealpipe.plugin.context import COMMAND
 from sealpipe.registry import Registry
 from sealpipe.run.child import run_command
 from sealpipe.run.program import find_command
-from sealpipe.run.use_values import use_values
-from sealpipe.run.variables import make_environment, read_variables
+from sealpipe.run.use_values import Checked, check_values, raise_unreadable, use_values
+from sealpipe.run.value_files import make_files, remove_left_over
+from sealpipe.run.variables import Variable, make_environment, read_variables
 from sealpipe.sources.resolve import Value
 from sealpipe.spellings import Finder, is_searchable
 
 
 def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     """Run `sealpipe run`."""
-    variables = read_variables(values["env"], values["env_file"])
+    variables = read_variables(values["env"], values["env_file"], values["file"])
+    if values["check"]:
+        _check(variables, values)
+        return
+    files = {each.name for each in variables if each.is_file}
+    remove_left_over(os.environ)
     program = find_command(command, os.environ)
     if values["no_redact"]:
         disclosure.plan_disclosure(
             "the output", "leave it out", printing=True, option="--no-redact"
         )
     context = open_context(values)
-    use = partial(_run, context.registry, program, command, is_redacting=not values["no_redact"])
+    use = partial(
+        _run, context.registry, program, command, files, is_redacting=not values["no_redact"]
+    )
     ctx.exit(
         work_locally(
             context, lambda: use_values(context, "run", COMMAND, variables, use, _describe_end)
         )
     )
+
+
+def _check(variables: Sequence[Variable], values: Mapping[str, Any]) -> None:
+    """Print the state of each variable, never its value. Raises what cannot be read."""
+    context = open_context(values)
+    checked = work_locally(context, lambda: check_values(context, COMMAND, variables))
+    if values["output"] == "json":
+        render.print_json({"variables": [_describe_checked(each) for each in checked]})
+    else:
+        render.print_table(
+            ("NAME", "STATE", "COMMENT"),
+            [
+                (each.variable.name, _find_state(each), render.escape(each.variable.comment or "-"))
+                for each in checked
+            ],
+        )
+    raise_unreadable(checked)
+
+
+def _find_state(checked: Checked) -> str:
+    if checked.error is not None:
+        return "unreadable"
+    return "there" if checked.has_value else "left out"
+
+
+def _describe_checked(checked: Checked) -> dict[str, object]:
+    return {
+        "name": checked.variable.name,
+        "state": _find_state(checked),
+        "comment": checked.variable.comment or None,
+        "error": None if checked.error is None else render.describe_error(checked.error),
+    }
 
 
 def _describe_end(code: int) -> dict[str, object]:
@@ -48,13 +89,14 @@ def _run(
     registry: Callable[[], Registry],
     program: str,
     command: tuple[str, ...],
+    files: AbstractSet[str],
     values: Mapping[str, Value],
     *,
     is_redacting: bool,
 ) -> int:
-
+    data = {name: value.data.reveal_bytes() for name, value in values.items()}
     environ = make_environment(
-        os.environ, {name: value.data.reveal_bytes() for name, value in values.items()}
+        os.environ, {name: value for name, value in data.items() if name not in files}
     )
     secrets = {name: value.data for name, value in values.items() if value.is_secret}
     short = [name for name, secret in secrets.items() if not is_searchable(secret.reveal_bytes())]
@@ -71,4 +113,10 @@ def _run(
         )
     registry().close()
     finder = Finder(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
-    return run_command(program, command, environ, finder)
+    if not files:
+        return run_command(program, command, environ, finder)
+    with make_files(
+        os.environ, {name: value for name, value in data.items() if name in files}
+    ) as made:
+        paths = {name.encode(): path for name, path in made.paths.items()}
+        return run_command(program, command, environ | paths, finder, made.lock)

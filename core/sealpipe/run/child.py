@@ -24,11 +24,16 @@ _FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 
 
 def run_command(
-    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder | None
+    program: str,
+    argv: Sequence[str],
+    environ: Mapping[bytes, bytes],
+    finder: Finder | None,
+    lock: int | None = None,
 ) -> int:
     """Run a program with exactly this environment, and return its exit code.
 
-    Without `finder`, nothing is redacted.
+    Without `finder`, nothing is redacted. The program holds the descriptor `lock`, too, as long as
+    it runs.
 
     UsageError if it cannot be started.
     """
@@ -40,7 +45,12 @@ def run_command(
         streams, theirs, resize = ([], {}, None) if finder is None else open_streams((1, 2), finder)
         try:
             process = subprocess.Popen(  # noqa: S603 - the user's own command, no shell
-                argv, executable=program, env=environ, stdout=theirs.get(1), stderr=theirs.get(2)
+                argv,
+                executable=program,
+                env=environ,
+                stdout=theirs.get(1),
+                stderr=theirs.get(2),
+                pass_fds=() if lock is None else (lock,),
             )
         except OSError as error:
             refuse_command(argv[0], error)

@@ -10,13 +10,13 @@ policies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.policy import PolicyContext, check_policies, run_under_policy
 from sealpipe.reference import Reference
-from sealpipe.run.variables import Variable
+from sealpipe.run.variables import Variable, check_holdable
 from sealpipe.sources.resolve import Value, resolve_bytes
 
 T = TypeVar("T")
@@ -50,6 +50,59 @@ def use_values(
     return run_under_policy(context, plan._replace(labels=labels), lambda _: use(values), describe)
 
 
+class Checked(NamedTuple):
+    """A variable, and why its value cannot be read; without an error, whether it has one."""
+
+    variable: Variable
+    error: SealpipeError | None
+    has_value: bool
+
+
+def check_values(context: PolicyContext, sink: str, variables: Sequence[Variable]) -> list[Checked]:
+    """Read all variables for nobody, and tell what became of each.
+
+    Policies are asked before anything is read. Raises PolicyError.
+    """
+    errors = _find_errors(variables, lambda ref: context.registry().locate(ref))
+    sound = [each for each in variables if each not in errors]
+    plan = _describe(context, "run", sink, [each.ref for each in sound])
+    check_policies(context, lambda: plan._replace(complete=False))
+    errors |= _find_errors(sound, lambda ref: context.registry().source(ref.name))
+    sound = [each for each in sound if each not in errors]
+    read = resolve_bytes([each.ref for each in sound], context.registry)
+    found: dict[Variable, Value | SealpipeError | None] = dict(zip(sound, read, strict=True))
+    errors |= _find_misfits(context, found)
+    results = [errors.get(each, found.get(each)) for each in variables]
+    return [
+        Checked(
+            each, result if isinstance(result, SealpipeError) else None, isinstance(result, Value)
+        )
+        for each, result in zip(variables, results, strict=True)
+    ]
+
+
+def _find_misfits(
+    context: PolicyContext, found: Mapping[Variable, Value | SealpipeError | None]
+) -> dict[Variable, SealpipeError]:
+    """Return what a command would be refused, though it can be read."""
+    errors: dict[Variable, SealpipeError] = {}
+    for each, value in found.items():
+        if isinstance(value, Value):
+            try:
+                _refuse_credential(context, {each.name: value})
+                if not each.is_file:
+                    check_holdable(each.name, value.data.reveal_bytes())
+            except UsageError as error:
+                errors[each] = error
+    return errors
+
+
+def raise_unreadable(checked: Sequence[Checked]) -> None:
+    """Raise what is wrong with all of them, if anything is."""
+    errors = [(each.variable.name, each.error) for each in checked if each.error is not None]
+    _raise_together(errors, len(checked))
+
+
 def _describe(
     context: PolicyContext, kind: str, sink: str, refs: Sequence[Reference]
 ) -> OutgoingAction:
@@ -60,13 +113,20 @@ def _describe(
 
 def _check_each(variables: Sequence[Variable], check: Callable[[Reference], object]) -> None:
     """Check every reference, and raise what is wrong with all of them."""
-    errors: list[tuple[str, SealpipeError]] = []
+    errors = _find_errors(variables, check)
+    _raise_together([(each.name, error) for each, error in errors.items()], len(variables))
+
+
+def _find_errors(
+    variables: Sequence[Variable], check: Callable[[Reference], object]
+) -> dict[Variable, SealpipeError]:
+    errors: dict[Variable, SealpipeError] = {}
     for each in variables:
         try:
             check(each.ref)
         except SealpipeError as error:
-            errors.append((each.name, error))
-    _raise_together(errors, len(variables))
+            errors[each] = error
+    return errors
 
 
 def _collect(

@@ -21,15 +21,21 @@ _EACH: Final = (
     "write a name of letters, digits and _, and where its value lives: "
     "DB_PASSWORD=vault:app#password"
 )
-_IN_A_FILE: Final = "give the command a file: sealpipe read REF > FILE"
+_IN_A_FILE: Final = "give the command a file: --file NAME=REF"
 _MAX_FILE_SIZE: Final = 1024 * 1024
 
 
 class Variable(NamedTuple):
-    """A variable of a command, and where its value comes from."""
+    """A variable of a command, and where its value comes from.
+
+    `is_file` says that it names a file which holds the value; `comment` is what stands right above
+    it in a file of variables.
+    """
 
     name: str
     ref: Reference
+    is_file: bool = False
+    comment: str = ""
 
 
 def parse_variable(text: str) -> Variable:
@@ -60,25 +66,31 @@ def check_single(ref: Reference, what: str) -> None:
         )
 
 
-def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
-    """Read the variables of -e NAME=REF, and of a file with such lines and # comments.
+def read_variables(
+    options: Sequence[str], file: str | None, files: Sequence[str] = ()
+) -> list[Variable]:
+    """Read the variables of -e NAME=REF, of a file with such lines and # comments, and of --file
+    NAME=REF.
 
     Tells everything that is wrong with them in one UsageError, by number or line, without their
     content.
     """
     places = [
-        (f"-e {number}" if len(options) > 1 else "-e", text)
-        for number, text in enumerate(options, 1)
+        *_number("-e", options),
+        *(_read_lines(file) if file else ()),
+        *_number("--file", files),
     ]
-    if file:
-        places += ((f"{file}:{number}", text) for number, text in _read_lines(file))
     if not places:
-        raise UsageError("no variable is given", remedy="add -e NAME=REF, or --env-file FILE")
+        raise UsageError(
+            "no variable is given", remedy="add -e NAME=REF, --env-file FILE or --file NAME=REF"
+        )
     found: dict[str, Variable] = {}
-    wrong: list[tuple[str, UsageError]] = []
-    for place, text in places:
+    wrong: list[tuple[_Place, UsageError]] = []
+    for place in places:
         try:
-            variable = parse_variable(text)
+            variable = parse_variable(place.text)._replace(
+                is_file=place.option == "--file", comment=place.comment
+            )
             if variable.name in found:
                 raise UsageError(
                     f"{variable.name} is given twice", remedy="give each variable once"
@@ -87,7 +99,7 @@ def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
         except UsageError as error:
             wrong.append((place, error))
     if wrong:
-        first, *others = [f"{place}: {error.message}" for place, error in wrong]
+        first, *others = [f"{place.name}: {error.message}" for place, error in wrong]
         failure = UsageError(first, remedy=wrong[0][1].remedy if not others else _EACH)
         for other in others:
             failure.add_note(Note(other))
@@ -95,8 +107,25 @@ def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
     return list(found.values())
 
 
-def _read_lines(file: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that say something, with their numbers."""
+class _Place(NamedTuple):
+    """A text NAME=REF, the option that gave it, what an error calls it, and its comment."""
+
+    option: str
+    name: str
+    text: str
+    comment: str = ""
+
+
+def _number(option: str, texts: Sequence[str]) -> list[_Place]:
+    """Return the texts of an option."""
+    return [
+        _Place(option, f"{option} {number}" if len(texts) > 1 else option, text)
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+def _read_lines(file: str) -> Iterator[_Place]:
+    """Yield the lines that say something, each with the comment right above it."""
     try:
         with Path(file).open("rb") as stream:
             content = stream.read(_MAX_FILE_SIZE + 1)
@@ -106,10 +135,23 @@ def _read_lines(file: str) -> Iterator[tuple[int, str]]:
         ) from None
     if len(content) > _MAX_FILE_SIZE:
         raise UsageError(f"{file} is larger than 1 MiB", remedy="give a file of lines NAME=REF")
+    comment: list[str] = []
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        text = line.strip()
-        if text and not text.startswith(b"#"):
-            yield number, text.decode("utf-8", "surrogateescape")
+        text = line.strip().decode("utf-8", "surrogateescape")
+        if text.startswith("#"):
+            comment.append(text.lstrip("#").strip())
+            continue
+        if text:
+            yield _Place("--env-file", f"{file}:{number}", text, " ".join(comment))
+        comment = []
+
+
+def check_holdable(name: str, value: bytes) -> None:
+    """Raise UsageError for a value that no variable can hold."""
+    if b"\0" in value:
+        raise UsageError(
+            f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE
+        )
 
 
 def make_environment(environ: Mapping[str, str], values: Mapping[str, bytes]) -> dict[bytes, bytes]:
@@ -123,8 +165,5 @@ def make_environment(environ: Mapping[str, str], values: Mapping[str, bytes]) ->
         os.fsencode(name): os.fsencode(value) for name, value in drop_own_variables(environ).items()
     }
     for name, value in values.items():
-        if b"\0" in value:
-            raise UsageError(
-                f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE
-            )
+        check_holdable(name, value)
     return inherited | {name.encode(): value for name, value in values.items()}

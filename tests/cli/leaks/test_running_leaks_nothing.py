@@ -56,6 +56,8 @@ ENDS = {
     "a policy refuses it": (["--", "true"], {"SEALPIPE_CONFIG": "never.toml"}, 2, 0),
     "there is no such command": (["--", "no-such-command"], {}, 2, 0),
     "the command is no program": (["--", "./program"], {}, 2, 1),
+    "only a check": (["--check", "--", "true"], {}, 0, 0),
+    "a check of what is missing": (["--check", "-e", "FURTHER=env:NOT_SET"], {}, 14, 0),
     "no value can be so large": (["-e", "LARGE=file:large", "--", "true"], {}, 2, 1),
 }
 
@@ -80,6 +82,27 @@ def test_secrets_are_in_the_environment_of_one_command_and_nowhere_else(
     watched.words = [
         (call, word) for call, word in watched.words if call != "execve" or word not in given
     ]
+    assert leaks(canaries, watched, 0, None, None) == []
+
+
+def test_secrets_in_files_are_in_them_alone_and_they_are_gone(canaries: Canaries) -> None:
+    files = [word for name, ref in VARIABLES.items() for word in ("--file", f"{name}={ref}")]
+    words = ["run", *files, "--", "sh", "-c", 'cmp "$PEM" secret.pem && cmp "$TOKEN" passcode']
+    place = canaries.user.here / "runtime"
+    place.mkdir(0o700)
+    watched = canaries.watch(*words, environ={"XDG_RUNTIME_DIR": str(place)})
+    assert watched.done.code == 0, watched.done
+    assert list(place.iterdir()) == []
+    handed = {
+        Path(name).name: bytes(watched.streams.pop(name))
+        for name in [*watched.streams]
+        if Path(name).parent.parent.name == place.name
+    }
+    assert handed == {
+        "PEM": (canaries.user.here / "secret.pem").read_bytes(),
+        "TOKEN": canaries.values["passcode"].encode(),
+        "PIPED": canaries.values["stdin"].encode(),
+    }
     assert leaks(canaries, watched, 0, None, None) == []
 
 

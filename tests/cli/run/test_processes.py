@@ -12,47 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cli.run.started import VALUE, WORDS, read_until, started, wait_until
 from support.commands import SEALPIPE
-from support.terminal import PATIENCE, Terminal, readable
-
-VALUE = "canary-of-a-command"
-WORDS = ("run", "-e", "SECRET=env:GIVEN", "--")
-
-
-def started(
-    user: Terminal, *command: str, words: tuple[str, ...] = WORDS, **how: int
-) -> subprocess.Popen[bytes]:
-    """A command under `sealpipe run`, its streams to be read as it runs; in a session without a
-    terminal.
-    """
-    streams = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        **how,
-    }
-    environ = user.with_environ({"GIVEN": VALUE})
-    return subprocess.Popen(
-        [*SEALPIPE, *words, *command], env=environ, cwd=user.here, start_new_session=True, **streams
-    )  # type: ignore[call-overload, no-any-return]
-
-
-def read_until(process: subprocess.Popen[bytes], text: bytes) -> bytes:
-    """What it writes to stdout, up to a text."""
-    seen = b""
-    assert process.stdout
-    while text not in seen:
-        assert readable([process.stdout], PATIENCE), seen
-        part = os.read(process.stdout.fileno(), 65_536)
-        assert part, seen
-        seen += part
-    return seen
-
+from support.terminal import PATIENCE, Terminal
 
 # -- environment -------------------------------------------------------------------------------
 
@@ -264,13 +230,6 @@ def test_a_command_is_told_to_stop_and_to_go_on(bare: Terminal) -> None:
 
 def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_signal_that_is_ignored_stays_ignored(bare: Terminal) -> None:

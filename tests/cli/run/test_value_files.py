@@ -1,0 +1,216 @@
+"""`sealpipe run --file`: values in files for a command, which are gone when it has ended.
+
+`place` stands for the folder of this user in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cli.run.started import read_until, started, wait_until
+from sealpipe.run.value_files import make_files, remove_left_over
+from support.commands import SEALPIPE
+from support.terminal import PATIENCE, Terminal
+from support.typing_person import Person
+
+BINARY = bytes(range(256)) * 9
+WORDS = ("run", "--file", "CERT=file:bundle.p12", "--")
+
+
+@pytest.fixture
+def place(bare: Terminal) -> Path:
+    """A folder in which the files are made."""
+    folder = bare.here / "runtime"
+    folder.mkdir(0o700)
+    bare.environ["XDG_RUNTIME_DIR"] = str(folder)
+    bare.file("bundle.p12", BINARY)
+    return folder
+
+
+def left(place: Path) -> list[str]:
+    return [each.name for each in place.rglob("*")]
+
+
+def test_the_command_finds_the_bytes_in_a_private_file_that_is_gone_afterwards(
+    bare: Terminal, place: Path
+) -> None:
+    script = (
+        "cp $CERT copy; stat -c '%a %F' $CERT $(dirname $CERT); echo $CERT | cut -d/ -f1-; exit 5"
+    )
+    done = bare.sealpipe(*WORDS, "sh", "-c", script)
+    assert done.code == 5, done
+    file, folder, path = done.out.splitlines()
+    assert (file, folder) == ("600 regular file", "700 directory")
+    assert Path(path).parent.parent == place
+    assert (bare.here / "copy").read_bytes() == BINARY
+    assert left(place) == []
+
+
+@pytest.mark.usefixtures("place")
+def test_without_a_folder_of_its_own_it_is_in_another(bare: Terminal) -> None:
+    bare.environ |= {"XDG_RUNTIME_DIR": "/no/such/folder"}
+    done = bare.sealpipe(*WORDS, "sh", "-c", "cmp $CERT bundle.p12 && echo $CERT")
+    assert done.code == 0, done
+    assert not Path(done.out.strip()).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_is_gone_after_a_signal(bare: Terminal, place: Path, number: int) -> None:
+    process = started(bare, "sh", "-c", "echo ready; exec sleep 100", words=WORDS)
+    read_until(process, b"ready\n")
+    assert left(place)
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE)
+    assert (process.returncode, left(place)) == (128 + number, [])
+
+
+def test_it_is_gone_after_a_command_at_a_terminal(bare: Terminal, place: Path) -> None:
+    script = "cmp $CERT bundle.p12 && touch same"
+    line = f"exec {shlex.join([*SEALPIPE, *WORDS, 'sh', '-c', script])} </dev/tty >/dev/tty"
+    with Person(["sh", "-c", line], bare.environ, bare.here) as who:
+        assert who.done().code == 0
+    assert (bare.here / "same").exists()
+    assert left(place) == []
+
+
+@pytest.mark.parametrize("words", [("no-such-command",), ("./program",)])
+def test_it_is_gone_where_the_command_cannot_be_started(
+    bare: Terminal, place: Path, words: tuple[str, ...]
+) -> None:
+    bare.file("program", b"\x7fELF nonsense", 0o700)
+    assert bare.sealpipe(*WORDS, *words).code == 2
+    assert left(place) == []
+
+
+def test_what_a_killed_sealpipe_leaves_stays_for_its_command_and_is_removed_by_the_next_run(
+    bare: Terminal, place: Path
+) -> None:
+    script = "echo ready; read go; cmp $CERT bundle.p12 && touch same"
+    process = started(bare, "sh", "-c", script, words=WORDS)
+    read_until(process, b"ready\n")
+    process.kill()
+    process.wait(PATIENCE)
+    assert bare.sealpipe("run", "-e", "A=text:x", "--", "true").code == 0
+    assert left(place), "its command lives"
+    assert process.stdin is not None
+    process.stdin.write(b"go\n")
+    process.stdin.close()
+    wait_until((bare.here / "same").exists)
+    wait_until(lambda: _removed_by_another(bare, place))
+    for stream in (process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def _removed_by_another(bare: Terminal, place: Path) -> bool:
+    """The killed one's command may still be ending."""
+    assert bare.sealpipe("run", "-e", "A=text:x", "--", "true").code == 0
+    return left(place) == []
+
+
+def test_what_only_looks_like_ours_is_left_alone(bare: Terminal, place: Path) -> None:
+    precious = bare.here / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    (place / "sealpipe-run-link").symlink_to(precious)
+    (place / "sealpipe-run-file").write_text("x")
+    (place / "other").mkdir()
+    if os.geteuid() == 0:
+        (place / "sealpipe-run-foreign").mkdir()
+        os.chown(place / "sealpipe-run-foreign", 12345, 12345)
+    before = sorted(left(place))
+    assert bare.sealpipe("run", "-e", "A=text:x", "--", "true").code == 0
+    assert (sorted(left(place)), (precious / "file").read_text()) == (before, "x")
+
+
+def test_a_value_that_does_not_fit_is_told_and_nothing_is_left(bare: Terminal, place: Path) -> None:
+    line = f'ulimit -f 1; exec "{sys.executable}" -m sealpipe "$@"'
+    bare.file("bundle.p12", b"x" * 100_000)
+    done = bare.run(["sh", "-c", line, "sh", *WORDS, "true"])
+    assert (done.code, left(place)) == (2, [])
+    assert "the file for CERT cannot be written: File too large" in done.err
+
+
+def test_names_are_refused_as_for_other_variables(bare: Terminal, place: Path) -> None:
+    for words in (("--file", "LD_PRELOAD=file:x"), ("-e", "A=env:HOME", "--file", "A=env:HOME")):
+        done = bare.sealpipe("run", *words, "--", "true")
+        assert (done.code, left(place)) == (2, [])
+
+
+def test_folders_made_while_others_are_removed_are_not_lost(place: Path) -> None:
+    environ = {"XDG_RUNTIME_DIR": str(place)}
+    is_over = threading.Event()
+
+    def remove() -> None:
+        while not is_over.is_set():
+            remove_left_over(environ)
+
+    removers = [threading.Thread(target=remove) for _ in range(2)]
+    for each in removers:
+        each.start()
+    try:
+        for _ in range(100):
+            with make_files(environ, {"A": BINARY}) as made:
+                path = Path(os.fsdecode(made.paths["A"]))
+                assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (BINARY, 0o600)
+    finally:
+        is_over.set()
+        for each in removers:
+            each.join(PATIENCE)
+    remove_left_over(environ)
+    assert left(place) == []
+
+
+# -- `--check` ------------------------------------------------------------------------------------
+
+LINES = """
+# the database of staging
+# (ask Ann)
+DB=env:GIVEN
+
+# no longer there
+OLD=env:NOT_SET?optional=1
+"""
+
+
+def test_check_says_what_is_there_and_runs_nothing(bare: Terminal) -> None:
+    bare.file("refs.env", LINES)
+    words = ("run", "--check", "--env-file", "refs.env", "--file", "CERT=env:GIVEN")
+    done = bare.sealpipe(*words, "--", "touch", "ran", GIVEN="canary-of-a-check")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "DB\tthere\tthe database of staging (ask Ann)",
+        "OLD\tleft out\tno longer there",
+        "CERT\tthere\t-",
+    ]
+    assert not (bare.here / "ran").exists()
+
+
+def test_check_names_everything_that_cannot_be_read_and_ends_with_14(bare: Terminal) -> None:
+    words = ("run", "--check", "-e", "A=env:GIVEN", "-e", "B=env:NOT_SET", "-e", "C=file:no")
+    done = bare.sealpipe(*words, "--output", "json", GIVEN="canary-of-a-check")
+    assert done.code == 14
+    rows = done.json["variables"]
+    assert [(row["name"], row["state"]) for row in rows] == [
+        ("A", "there"),
+        ("B", "unreadable"),
+        ("C", "unreadable"),
+    ]
+    assert rows[1]["error"]["type"] == "SecretNotFoundError"
+    assert "2 of 3 values cannot be read" in done.err
+    assert "canary" not in done.out + done.err
+
+
+@pytest.mark.usefixtures("place")
+def test_check_finds_what_no_variable_can_hold(bare: Terminal) -> None:
+    done = bare.sealpipe("run", "--check", "-e", "A=file:bundle.p12")
+    assert (done.code, done.out) == (2, "A\tunreadable\t-\n")
+    assert bare.sealpipe("run", "--check", "--file", "A=file:bundle.p12").code == 0
