@@ -7,8 +7,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -19,6 +21,9 @@ from typing import Any, Self
 
 import trustme
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
+
+from sealpipe_rehearsal.running_service import RunningService
+from support import terminal
 
 USER, PASSWORD = "relay", "Relay-Canary-8f1e"
 LOOPBACK = "127.0.0.1"
@@ -214,3 +219,12 @@ def _authenticate(
 
 
 Start = Callable[..., Mailbox]
+
+
+def open_mailed_link(mailbox: Mailbox, service: RunningService) -> dict[str, str]:
+    """Open the link of the first mail as soon as it is there; what its recipient sees."""
+    end = time.monotonic() + terminal.PATIENCE
+    while not mailbox.received and time.monotonic() < end:
+        time.sleep(0.01)
+    (link,) = re.findall(r"http\S+#\S+", mailbox.received[0].body())
+    return terminal.opened(service, link)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,10 +16,10 @@ from sealpipe.api.operation import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService
-from support.mailbox import Mailbox
+from support.mailbox import Mailbox, open_mailed_link
 from support.parts import ROOT
 from support.ports import silent_port
-from support.terminal import PATIENCE, opened
+from support.terminal import opened
 
 Start = Callable[..., FakeRunner]
 
@@ -213,15 +211,6 @@ def test_who_waits_for_a_recipient_must_send_the_link(
     step = job().uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
     assert (step.code, service.seen()) == (2, [])
     assert "deliver the link with send" in step.annotations("error")[0]
-
-
-def open_mailed_link(mailbox: Mailbox, service: RunningService) -> dict[str, str]:
-    """Open the link of the first mail as soon as it is there."""
-    end = time.monotonic() + PATIENCE
-    while not mailbox.received and time.monotonic() < end:
-        time.sleep(0.01)
-    (link,) = re.findall(r"http\S+#\S+", mailbox.received[0].body())
-    return opened(service, link)
 
 
 def test_a_rerun_makes_another_share(job: Start, actions: Path, key: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import yaml
 from e2e.gitlab.gitlab_ci import Template
 from sealpipe import parsing
 from sealpipe.reference import parse
-from support.mailbox import Mailbox
+from sealpipe_rehearsal.running_service import RunningService
+from support.mailbox import Mailbox, open_mailed_link
 from support.parts import ROOT, check_schema
 from support.terminal import Terminal
 
@@ -85,6 +87,22 @@ def test_the_jobs_of_its_loop_hand_over_to_each_recipient_once(
                 [address for got in mailbox.received[before:] for address in got.recipients]
             )
     assert shares == [everybody[::2], everybody[1::2]]
+
+
+def test_a_job_goes_on_once_the_recipient_has_opened_the_link(
+    user: Terminal, service: RunningService, tmp_path: Path
+) -> None:
+    (script,) = re.findall(r"^```sh\n(sealpipe share .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    with Mailbox(tmp_path) as mailbox, ThreadPoolExecutor() as threads:
+        reader = threads.submit(open_mailed_link, mailbox, service)
+        given = {
+            "GITLAB_CI": "true",
+            "DB_PASSWORD": "canary-of-a-job",
+            "CONTRACTOR_MAIL": "a@b.example",
+        }
+        done = user.run(["sh", "-ec", script], environ={**mailbox.environ(), **given})
+    assert (done.code, reader.result()) == (0, {"DB_PASSWORD": "canary-of-a-job"}), done
+    assert done.err.endswith("has ended, and was opened\n")
 
 
 def test_every_build_argument_of_the_page_is_one_of_the_dockerfile() -> None:
