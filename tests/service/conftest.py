@@ -12,16 +12,20 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from service.callers import NOON, Api
-from service.four_processes import NOT_WITH_FOUR
+from service.four_processes import NOT_WITH_FOUR, SAME_IN_EACH
 from support.terminal import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Expect that what cannot run with a server's processes does not."""
+    """With a server's four processes: leave out what is the same in each, and expect that what
+    cannot run does not.
+    """
     if config.getoption("--store") != "four":
         return
+    same = tuple(f"tests/service/{name}" for name in SAME_IN_EACH)
+    items[:] = [item for item in items if not item.nodeid.startswith(same)]
     for item in items:
         name = item.nodeid.removeprefix("tests/service/")
         if reason := NOT_WITH_FOUR.get(name) or NOT_WITH_FOUR.get(name.partition("[")[0]):

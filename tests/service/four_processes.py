@@ -73,11 +73,8 @@ NOT_WITH_FOUR: Mapping[str, str] = {
     "test_answers.py::test_a_success_is_a_bare_object_without_wrapper_meta_or_request_id": (
         _EXTENDED
     ),
-    "test_answers.py::test_nothing_but_the_specifications_routes_answers[GET]": _EXTENDED,
     "test_answers.py::test_secrets_are_compared_in_constant_time_and_as_hashes": _PROCESS,
     "test_gateway.py::test_a_body_beyond_the_limit_is_413": _PROCESS,
-    "test_gateway.py::test_no_other_route_exists[GET-/shares/x/access-log]": _EXTENDED,
-    "test_gateway.py::test_no_other_route_exists[GET-/capabilities]": _EXTENDED,
     "test_gateway.py::test_the_key_list_tells_when_a_key_was_last_used": _CONTROL,
     "test_gateway.py::test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere": _LOG,
     "test_gateway.py::test_three_parts_of_an_unknown_key_are_not_recorded": _LOG,
@@ -109,3 +106,20 @@ NOT_WITH_FOUR: Mapping[str, str] = {
     f"{_CONDITION}[address]": _NOBODY,
 }
 """Files, and tests of files that run. Those fail with four processes, and a run expects it."""
+
+SAME_IN_EACH: Final = (
+    "test_answers.py::test_a_body_says_that_it_is_json",
+    "test_answers.py::test_nothing_but_the_specifications_routes_answers",
+    "test_gateway.py::test_a_body_may_be_nested_but_not_without_an_end",
+    "test_gateway.py::test_a_credential_that_is_not_usable_gets_the_one_answer",
+    "test_gateway.py::test_every_route_wants_exactly_its_scope",
+    "test_gateway.py::test_no_other_route_exists",
+    "test_reading_and_ending_shares.py::test_a_short_code_that_is_not_there_is_404",
+    "test_reading_and_ending_shares.py::test_paging_is_corrected_and_never_rejected",
+    "test_recipients.py::test_there_is_nothing_else",
+    "test_requests.py::test_a_short_code_that_is_not_there_is_404",
+    "test_requests.py::test_paging_is_corrected_and_never_rejected",
+)
+"""Tests of many rows that are not run with four: each row differs in the call alone, and asks the
+store what all calls ask, or nothing. The first tier runs them, on one process.
+"""

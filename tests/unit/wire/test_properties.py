@@ -197,7 +197,6 @@ def test_a_short_code_is_one_segment_of_a_link(short_code: str) -> None:
 
 
 @given(some_fields())
-@settings(max_examples=300)
 def test_fields_are_read_as_they_were_written(array: list[fields.Field]) -> None:
     data = fields.dump(array)
     loaded = fields.load(data)
