@@ -60,7 +60,7 @@ def _library(bench: Bench, large: Path, text: str) -> Iterator[Row]:
 def _command(bench: Bench, large: Path, tiny: Path, size: int) -> Iterator[Row]:
     environ = bench.at(bench.other.receiver())
     commands = [command for file in (large, tiny) for command in _both(bench, file, environ)]
-    for command in commands:
+    for command in () if bench.short else commands:
         bench.meter.run(command)
     turns = [[bench.meter.run(command) for command in commands] for _ in range(bench.runs)]
 
