@@ -12,6 +12,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import pytest
 import trustme
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from sealpipe.cli.server.accounts import add_account
 from sealpipe_rehearsal.people import Recipient, Submitter
 from sealpipe_service.flood import BURST, MISS
 from support.fake_web import Receiver
@@ -40,18 +42,28 @@ from support.terminal import PATIENCE, Terminal
 DAY = 24 * 3600
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnService]:
-    made = make_own_service(tmp_path / "service")
-    with made.running("--workers", "2"):
-        yield made
+@pytest.fixture(scope="module")
+def one_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRunning]:
+    own = make_own_service(tmp_path_factory.mktemp("operated") / "service")
+    with own.running("--workers", "2"):
+        found = OwnRunning(own)
+        yield found
+        found.close()
 
 
 @pytest.fixture
-def running(own: OwnService) -> Iterator[OwnRunning]:
-    found = OwnRunning(own)
-    yield found
-    found.close()
+def running(one_running: OwnRunning) -> OwnRunning:
+    """A service that has forgotten the test before, and has its account."""
+    one_running.reset()
+    add_account(one_running.store, "default", None)
+    return one_running
+
+
+@pytest.fixture
+def own(running: OwnRunning) -> OwnService:
+    """Its machine; who exports what this one has is a client."""
+    key = running.create_key().reveal()
+    return replace(running.own, exports={**running.own.exports, "SEALPIPE_API_KEY": key})
 
 
 @pytest.fixture
