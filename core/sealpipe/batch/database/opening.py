@@ -8,7 +8,7 @@ from sealpipe.api.operation import Credential
 from sealpipe.batch.database.interface import Database, open_schema, prepare_schema
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.postgres_queue import PostgresQueue
-from sealpipe.batch.database.queue import MemoryQueue, RowQueue
+from sealpipe.batch.database.queue import RowQueue
 from sealpipe.batch.database.queue_tables import prepare_queue
 from sealpipe.batch.database.sqlite import (
     SqliteDatabase,
@@ -64,8 +64,5 @@ def open_store(
         database.close()
         raise
     keyring = BatchKeyring(database, salt, credential, previous, service)
-    return BatchStore(database, keyring, _open_queue(database))
-
-
-def _open_queue(database: Database) -> RowQueue:
-    return MemoryQueue(database) if database.is_embedded else PostgresQueue(database)
+    queue = RowQueue if database.is_embedded else PostgresQueue
+    return BatchStore(database, keyring, queue(database))

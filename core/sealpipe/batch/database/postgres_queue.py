@@ -94,10 +94,9 @@ class PostgresQueue(RowQueue):
     """The queue of a PostgreSQL database: of any number of processes on any machines."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._own_queue = f"sealpipe-hand-{os.urandom(8).hex()}"
-        self._lock = threading.Lock()
-        self._jobs: dict[int, Job] = {}
+        self._held: dict[int, Job] = {}
         self._worker: int | None = None
         self._beat_at = 0.0
         self._stop = threading.Event()
@@ -118,7 +117,7 @@ class PostgresQueue(RowQueue):
                     return None
                 arguments = arguments if isinstance(arguments, dict) else {}
                 job = Job(str(arguments.get("batch")), str(arguments.get("row")), number)
-                self._jobs[number] = job
+                self._held[number] = job
             if job.batch in batches:
                 return job
             self.give_back(job, None)  # somebody else has added it
@@ -141,7 +140,7 @@ class PostgresQueue(RowQueue):
                     if self._worker is not None:
                         return None
                     continue
-                job = self._jobs[found[0][0]] = Job(batch, row, found[0][0])
+                job = self._held[found[0][0]] = Job(batch, row, found[0][0])
                 return job
 
     def check(self, transaction: Transaction, job: Job) -> bool:
@@ -167,17 +166,17 @@ class PostgresQueue(RowQueue):
         return job is None or (number,) in ended
 
     def give_back(self, job: Job, due_at: int | None) -> None:
-        if job.number not in self._jobs:
+        if job.number not in self._held:
             return
         try:
             with self._database.transaction() as transaction:
                 if self.check(transaction, job):
                     self.finish(transaction, job.batch, job.row, job, due_at)
         finally:
-            self._jobs.pop(job.number, None)  # without the database, the next heartbeat removes it
+            self._held.pop(job.number, None)  # without the database, the next heartbeat removes it
 
     def drop(self, job: Job) -> None:
-        self._jobs.pop(job.number, None)
+        self._held.pop(job.number, None)
 
     def add_due(self, transaction: Transaction, batches: Sequence[str], now: int) -> None:
         due = {"batches": list(batches), "now": now}
@@ -197,7 +196,7 @@ class PostgresQueue(RowQueue):
         self._stop.set()
         with self._lock, suppress(StateError):
             if self._worker is not None:
-                self._jobs.clear()
+                self._held.clear()
                 self._beat(self._worker)
                 self._database.read(_REMOVE_WORKER, worker=self._worker)
             self._worker = None
@@ -223,10 +222,10 @@ class PostgresQueue(RowQueue):
     def _beat(self, worker: int) -> None:
         """Say that this process lives, and has its jobs and no others."""
         if self._database.read(_BEAT, worker=worker):
-            self._database.read(_REMOVE_LOST_JOBS, worker=worker, jobs=list(self._jobs))
+            self._database.read(_REMOVE_LOST_JOBS, worker=worker, jobs=list(self._held))
         else:  # others have its rows
             self._worker = None
-            self._jobs.clear()
+            self._held.clear()
         self._beat_at = time.monotonic()
 
 

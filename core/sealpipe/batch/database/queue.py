@@ -7,7 +7,6 @@ database is in the memory of the one process that runs batches.
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
@@ -24,60 +23,12 @@ class Job(NamedTuple):
     number: int
 
 
-class RowQueue(ABC):
-    """The queue of a database's rows. Safe for threads.
+class RowQueue:
+    """The rows in work of an embedded database's one process: what it has begun ends with it.
 
-    Times are microseconds by the database's clock. Its methods raise StateError as `Database`.
+    Where many processes work, a subclass does more. Safe for threads. Times are microseconds by the
+    database's clock. Its methods raise StateError as `Database`.
     """
-
-    @abstractmethod
-    def take_due(self, batches: Sequence[str], now: int) -> Job | None:
-        """Take a row of these batches that is due and that nobody has; None if there is none."""
-
-    @abstractmethod
-    def take(self, batch: str, row: str) -> Job | None:
-        """Take this row, whether it is due or not; None if somebody has it."""
-
-    @abstractmethod
-    def check(self, transaction: Transaction, job: Job) -> bool:
-        """Return whether a job is still this process's, which others may have thought dead."""
-
-    @abstractmethod
-    def finish(
-        self, transaction: Transaction, batch: str, row: str, job: Job | None, due_at: int | None
-    ) -> bool:
-        """End a row's job with the transaction that saves the row, and make its next one.
-
-        Returns False if the job was no longer this process's.
-        """
-
-    @abstractmethod
-    def drop(self, job: Job) -> None:
-        """Forget a job that has ended with its transaction."""
-
-    @abstractmethod
-    def give_back(self, job: Job, due_at: int | None) -> None:
-        """End a job if that has not been done. It can be repeated."""
-
-    @abstractmethod
-    def add_due(self, transaction: Transaction, batches: Sequence[str], now: int) -> None:
-        """Make jobs for the rows that are due and have none."""
-
-    @abstractmethod
-    def free_dead(self) -> bool:
-        """End the jobs of processes that are dead. Returns whether there were any."""
-
-    @abstractmethod
-    def remove(self, transaction: Transaction, batch: str) -> None:
-        """Forget the rows of a batch."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give back all that this process has. It can be repeated."""
-
-
-class MemoryQueue(RowQueue):
-    """The rows in work of the one process that runs batches: what it has begun ends with it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -86,6 +37,7 @@ class MemoryQueue(RowQueue):
         self._numbers = count(1)
 
     def take_due(self, batches: Sequence[str], now: int) -> Job | None:
+        """Take a row of these batches that is due and that nobody has; None if there is none."""
         with self._lock:
             for batch in batches:
                 found = self._database.read(
@@ -98,6 +50,7 @@ class MemoryQueue(RowQueue):
         return None
 
     def take(self, batch: str, row: str) -> Job | None:
+        """Take this row, whether it is due or not; None if somebody has it."""
         with self._lock:
             return None if (batch, row) in self._jobs else self._add(batch, row)
 
@@ -105,33 +58,41 @@ class MemoryQueue(RowQueue):
         job = self._jobs[batch, row] = Job(batch, row, next(self._numbers))
         return job
 
+    def drop(self, job: Job) -> None:
+        """Forget a job that has ended with its transaction. It can be repeated."""
+        with self._lock:
+            if self._jobs.get((job.batch, job.row)) == job:
+                del self._jobs[job.batch, job.row]
+
+    def give_back(self, job: Job, due_at: int | None) -> None:
+        """End a job if that has not been done. `due_at` is when the row's next one is."""
+        del due_at
+        self.drop(job)
+
     def check(self, transaction: Transaction, job: Job) -> bool:
+        """Return whether a job is still this process's, which others may have thought dead."""
         del transaction, job
         return True
 
     def finish(
         self, transaction: Transaction, batch: str, row: str, job: Job | None, due_at: int | None
     ) -> bool:
+        """End a row's job with the transaction that saves the row, and make its next one.
+
+        Returns False if the job was no longer this process's.
+        """
         del transaction, batch, row, job, due_at
         return True
 
-    def drop(self, job: Job) -> None:
-        with self._lock:
-            if self._jobs.get((job.batch, job.row)) == job:
-                del self._jobs[job.batch, job.row]
-
-    def give_back(self, job: Job, due_at: int | None) -> None:
-        del due_at
-        self.drop(job)
+    def free_dead(self) -> bool:
+        """End the jobs of processes that are dead. Returns whether there were any."""
+        return False
 
     def add_due(self, transaction: Transaction, batches: Sequence[str], now: int) -> None:
-        """Do nothing: what is due is found in the rows."""
-
-    def free_dead(self) -> bool:
-        return False  # nobody else works on rows
+        """Make jobs for the rows that are due and have none."""
 
     def remove(self, transaction: Transaction, batch: str) -> None:
-        """Do nothing: what is gone is not found."""
+        """Forget the rows of a batch."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Give back all that this process has. It can be repeated."""

@@ -105,9 +105,9 @@ def init(**values: Any) -> None:
 @database.command(cls=Command)
 @options("batch", only=("database",), common=_DATABASE_ONLY)
 def upgrade(**values: Any) -> None:
-    """Upgrade the tables to this version of sealpipe, with a role that may.
+    """Upgrade the tables to this version of sealpipe and procrastinate, with a role that may.
 
-    Batches go on where they are.
+    Stop all workers before. Batches go on where they are.
     """
     _prepare_tables(values)
 
