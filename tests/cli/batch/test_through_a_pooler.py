@@ -151,6 +151,20 @@ def test_workers_share_two_connections_and_do_nothing_twice(
     assert len(list(desk.here.glob("*.link"))) == len(ROWS)
 
 
+def test_a_worker_goes_on_when_postgresql_was_restarted_behind_the_pooler(
+    user: Terminal, service: RunningService, direct: str, postgres: Postgres
+) -> None:
+    with pooled(direct, FEW, "server_login_retry = 1") as address:
+        desk = make_desk(user, address)
+        assert desk.sealpipe("batch", "run", "vendors.toml", "--only", "v00").code == 0
+        with workers(desk, 1):
+            wait_until(lambda: count_creates(service) > 3)
+            postgres.kill()
+            before = count_creates(service)
+            postgres.start()
+            wait_until(lambda: count_creates(service) > before + 3)
+
+
 def test_a_pooler_without_a_connection_for_us_is_told(direct: str, user: Terminal) -> None:
     made = make_desk(user, direct)
     for setting in ("query_wait_timeout = 1", "max_client_conn = 1"):
