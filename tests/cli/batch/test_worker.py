@@ -250,6 +250,33 @@ def test_a_source_that_hangs_does_not_hold_a_worker_that_is_stopped(
     store.close()
 
 
+def test_a_worker_ends_when_its_database_was_restored_from_before_a_rekey(
+    shared_world: BatchWorld, postgres: Postgres
+) -> None:
+    """It says so; the next one has used no other data key, and goes on."""
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"rekeyed"'), ROWS)
+    sync(world.store, read_definition(path))
+    store = world.open_store()
+    session = world.session()
+    tables = [f"sealpipe_{name}" for name in ("data_keys", "batches", "rows", "effects", "history")]
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        for table in tables:
+            connection.execute(f"CREATE TABLE old_{table} AS TABLE {table}".encode())
+        world.store.rekey(world.engine(path).batch)
+        Worker(session, store, threads=1).run(1)
+        for table in tables:
+            connection.execute(f"TRUNCATE {table}".encode())
+            connection.execute(f"INSERT INTO {table} TABLE old_{table}".encode())
+            connection.execute(f"DROP TABLE old_{table}".encode())
+    sent = len(world.loft.messages)
+    with pytest.raises(StateError, match="older data key than this process has used"):
+        Worker(session, store, threads=1).run(PATIENCE)
+    assert len(world.loft.messages) == sent
+    store.close()
+    work_until(all_are_out(world, path), world)
+
+
 def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
     shared_world: BatchWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
