@@ -6,7 +6,8 @@ machine does meets both; a ratio is the median over the rounds. CPU seconds are 
 processes that serve and of PostgreSQL, not of the callers, and depend less on other work.
 
 `--stored 1000000` puts so many shares into the database first; `--soak 600` then lets callers
-create and open for so many seconds at 70 % of the highest rate, and tells latencies and memory.
+create and open for so many seconds at 70 % of the highest rate, and tells latencies, the slowest
+seconds and memory.
 Exit code 1: something was answered that should not be.
 """
 
@@ -47,6 +48,8 @@ PAGE = resource.getpagesize()
 OPENED = 100
 """So many shares are opened, again and again."""
 KEYS = 50
+SLOWEST = 12
+"""So many seconds of a soak are told: what comes back regularly shows there."""
 Call = Callable[[], bytes]
 """Makes the bytes of a request."""
 
@@ -90,9 +93,13 @@ def _cpu(pid: int) -> float:
 
 @dataclass
 class Asked:
-    """What callers were answered."""
+    """What callers were answered: after how many seconds since it was due, of that since it was
+    sent, and when that was.
+    """
 
     seconds: list[float] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
     wrong: list[bytes] = field(default_factory=list)
 
 
@@ -136,9 +143,13 @@ class Callers:
                 # Since when it was due: who waits behind a slow call counts, too.
                 began = due if self._pause else time.monotonic()
                 due += self._pause
-                connection.sendall(self._call())
+                request, sent = self._call(), time.monotonic()
+                connection.sendall(request)
                 status, answer = _receive(connection)
-                self.asked.seconds.append(time.monotonic() - began)
+                ended = time.monotonic()
+                self.asked.seconds.append(ended - began)
+                self.asked.served.append(ended - sent)
+                self.asked.at.append(sent)
                 if status not in (b"200", b"201"):
                     self.asked.wrong.append(status + b" " + answer[:200])
 
@@ -331,17 +342,26 @@ def soak(server: Server, call: Call, highest: float, seconds: float, wrong: list
     rate, count = 0.7 * highest, 16
     calling = Callers(server.address, call, count, pause=count / rate)
     memory: list[float] = []
+    began = time.monotonic()
     with calling.running():
         for _ in range(max(2, round(seconds / 10))):
             time.sleep(min(10.0, seconds / 2))
             memory.append(server.memory())
-    wrong += calling.asked.wrong
-    hundredths = [1000 * each for each in quantiles(calling.asked.seconds, n=100)]
-    print(
-        f"soak: {len(calling.asked.seconds)} calls in {seconds:.0f} s, {rate:.0f} a second wanted; "
-        f"p50 {hundredths[49]:.1f} ms, p99 {hundredths[98]:.1f} ms, "
-        f"longest {1000 * max(calling.asked.seconds):.0f} ms"
-    )
+    asked = calling.asked
+    wrong += asked.wrong
+    print(f"soak: {len(asked.seconds)} calls in {seconds:.0f} s, {rate:.0f} a second wanted")
+    for name, took in (("due", asked.seconds), ("sent", asked.served)):
+        hundredths = [1000 * each for each in quantiles(took, n=100)]
+        print(
+            f"soak: since it was {name} p50 {hundredths[49]:.1f} ms, p99 {hundredths[98]:.1f} ms, "
+            f"longest {1000 * max(took):.0f} ms"
+        )
+    slow: dict[int, float] = {}
+    for at, took_ in zip(asked.at, asked.served, strict=True):
+        second = int(at - began)
+        slow[second] = max(slow.get(second, 0.0), took_)
+    slowest = sorted(sorted(slow, key=lambda each: -slow[each])[:SLOWEST])
+    print("soak: slowest " + ", ".join(f"at {each} s {1000 * slow[each]:.0f}" for each in slowest))
     told = ", ".join(f"{each:.1f}" for each in memory[:: max(1, len(memory) // 10)])
     print(f"soak: memory in MB {told}; last {memory[-1]:.1f}, highest {max(memory):.1f}")
 
