@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping, Sequence
 from email.parser import Parser
 from functools import cache
 from importlib import metadata
@@ -128,9 +127,10 @@ checker.
 """
 
 
-def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
+@cache
+def providers(module: str) -> set[str]:
     """The distributions that bring a module. Several may share its top package, as Google's do."""
-    found = set(known.get(module.partition(".")[0], ()))
+    found = set(packages_distributions().get(module.partition(".")[0], ()))
     if len(found) < 2:
         return found
     path = module.replace(".", "/")
@@ -144,7 +144,7 @@ def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
 
 def distributions_imported() -> dict[str, set[str]]:
     """The distributions that the packages import, each with the files that do."""
-    known, found = packages_distributions(), {}
+    found: dict[str, set[str]] = {}
     for name in on_disk():
         (path,) = [
             ROOT / package.rpartition("/")[0] / name
@@ -162,7 +162,7 @@ def distributions_imported() -> dict[str, set[str]]:
                 if each.partition(".")[0] not in {*sys.stdlib_module_names, "sealpipe"}
             }
             for module in theirs:
-                for distribution in providers(module, known):
+                for distribution in providers(module):
                     found.setdefault(distribution.lower().replace("_", "-"), set()).add(name)
     return {name: files for name, files in found.items() if not name.startswith("sealpipe")}
 

@@ -286,7 +286,7 @@ def test_a_flood_of_quotes_takes_time_in_proportion_to_it() -> None:
         assert Finder([b"''''\"\"\"\""]).find(b"'" * size) == []
         return time.thread_time() - begun
 
-    short, long = (min(cost(size) for _ in range(3)) for size in (512, 2048))
+    short, long = (min(cost(size) for _ in range(3)) for size in (256, 1024))
     assert long < 10 * short  # 4 times as much
 
 
@@ -338,10 +338,11 @@ def test_fifty_secrets_are_searched_nearly_as_fast_as_one_expression(
         read()
         return time.thread_time() - begun
 
-    rounds = [
-        (measure(search), measure(lambda: [expression.findall(piece) for piece in pieces]))
-        for _ in range(9)
-    ]
-    best = len(log) / 1e6 / min(ours for ours, _ in rounds)
-    record_property("figure", f"run's search: {best:.0f} MB a second of CPU time")
-    assert min(ours / theirs for ours, theirs in rounds) <= 3
+    for _ in range(9):  # until nothing else took the caches
+        ours = measure(search)
+        theirs = measure(lambda: [expression.findall(piece) for piece in pieces])
+        if ours / theirs <= 3:
+            break
+    else:
+        pytest.fail(f"{ours:.3f} s, beside {theirs:.3f} s of one expression")
+    record_property("figure", f"run's search: {len(log) / 1e6 / ours:.0f} MB a second of CPU time")
