@@ -107,7 +107,7 @@ def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -
     ("line", "offers"),
     [
         ("sealpipe sh", {"share", "shares"}),
-        ("sealpipe shares ", {"list", "show", "expire", "log"}),
+        ("sealpipe shares ", {"list", "show", "expire", "log", "wait"}),
         ("sealpipe share --expires-", {"--expires-in", "--expires-at"}),
         ("sealpipe share --custody ", {"auto", "require", "off"}),
         ("sealpipe rehearsal ", {"serve", "key", "account", "webhook", "open", "answer"}),
