@@ -29,6 +29,7 @@ def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
             raise
     finally:
         signals.raise_on_signals()
+        work.close()  # it may not have begun
     if number is not None:
         raise signals.Interrupted(number)
 

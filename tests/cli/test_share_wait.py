@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sealpipe.api.account import Access, AccessLog, ShareInfo
 from sealpipe.errors import NotFoundError, PendingError, UnopenedError, UsageError
-from sealpipe.polling import LONGEST_INTERVAL
+from sealpipe.expire.share import EndedShare
+from sealpipe.polling import LONGEST_INTERVAL, RATE
+from sealpipe.share import wait
+from sealpipe.share.views import Listing, find_listing, may_be_over, was_opened
 from sealpipe.share.wait import Outcome, Progress, WaitJob, wait_for_share
 from sealpipe.state.receipt import read_share_receipt
 from sealpipe_rehearsal.people import LinkRefusedError
@@ -26,6 +30,7 @@ from support.terminal import Terminal
 __all__ = ["job"]
 
 HOUR = 3600.0
+NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 class Shared:
@@ -142,20 +147,79 @@ def test_a_share_that_ended_by_time_may_have_been_opened(job: Job) -> None:
     assert "does not tell" in str(outcome.problem())
 
 
-def test_the_services_clock_decides_what_has_ended_by_time(
+def test_one_that_ends_shortly_before_its_expiry_may_have_ended_by_it(job: Job) -> None:
+    shared = Shared(job, "--expires-in", "1h")
+    shared.time.at(30, lambda: job.service.advance(HOUR - 60))
+    shared.time.at(40, shared.open)
+    assert shared.wait().opened is None
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "known", "at", "is_over"),
+    [
+        (None, True, NOON, False),
+        (None, True, None, False),
+        (None, False, NOON, True),
+        (NOON, True, None, True),
+        (NOON, True, NOON - timedelta(seconds=121), False),
+        (NOON, True, NOON - timedelta(seconds=120), True),
+    ],
+)
+def test_what_is_not_known_of_the_time_may_be_the_end(
+    expires_at: datetime | None,
+    known: bool,  # noqa: FBT001 - a parameter of the table
+    at: datetime | None,
+    is_over: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    assert may_be_over(ShareInfo("code", expires_at, expiry_known=known), at) is is_over
+
+
+@pytest.mark.parametrize(
+    ("failed", "opened"),
+    [([], False), ([True], False), ([True, False], True), ([None, True], None)],
+)
+def test_an_entry_of_the_log_that_does_not_say_proves_nothing(
+    failed: list[bool | None],
+    opened: bool | None,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    entries = tuple(Access(NOON, None, None, None, each, None) for each in failed)
+    assert was_opened(AccessLog("code", entries), NOON) is opened
+
+
+def test_an_opening_between_two_requests_of_a_look_is_not_lost(
+    logged: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = Shared(logged, "--passcode-from", "env:HOME")
+
+    def find_late(*arguments: Any) -> Any:
+        shared.open(shared.job.terminal.environ["HOME"])
+        return find_listing(*arguments)
+
+    monkeypatch.setattr(wait, "find_listing", find_late)
+    outcome = shared.wait()
+    assert (outcome.opened, outcome.has_ended) == (True, True)
+
+
+def test_one_that_was_opened_before_a_delete_that_says_expired_was_opened(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Behind(datetime):
-        """A machine's clock that is a day behind."""
+    shared = Shared(job)
 
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return datetime.now(tz) - timedelta(days=1)
+    def expire_late(*_: Any) -> EndedShare:
+        """What a lost DELETE that is repeated after an opening looks like."""
+        shared.open()
+        return EndedShare(shared.code, "expired")
 
-    monkeypatch.setattr("sealpipe.share.views.datetime", Behind)
-    shared = Shared(job, "--expires-in", "1h")
-    shared.time.at(40, lambda: job.service.advance(2 * HOUR))
-    assert shared.wait().opened is None
+    monkeypatch.setattr(wait, "expire_share", expire_late)
+    assert shared.wait(seconds=20.0, expire=True).problem() is None
+
+
+def test_long_lists_are_read_more_rarely(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = Shared(job)
+    long = Listing(is_active=True, at=NOON, pages=40)
+    monkeypatch.setattr(wait, "find_listing", lambda *_: long)
+    shared.wait()
+    assert min(shared.time.waited[:-1]) > 41 / RATE - 1
 
 
 def test_a_share_that_somebody_expired_has_ended_and_is_not_known_to_have_been_opened(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -21,8 +21,14 @@ from sealpipe.run.program import find_command
 from sealpipe.run.use_values import Checked, check_values, raise_unreadable, use_values
 from sealpipe.run.value_files import make_files, remove_left_over
 from sealpipe.run.variables import Variable, make_environment, read_variables
+from sealpipe.secret import Secret
 from sealpipe.sources.resolve import Value
 from sealpipe.spellings import Finder, is_searchable
+
+_MOST_OF_A_FILE: Final = 8 * 1024
+"""Bytes of a file's value that are looked for in the output: to find all spellings of a value takes
+much more memory than the value.
+"""
 
 
 def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
@@ -99,6 +105,13 @@ def _run(
         os.environ, {name: value for name, value in data.items() if name not in files}
     )
     secrets = {name: value.data for name, value in values.items() if value.is_secret}
+    large = [name for name in files & secrets.keys() if len(data[name]) > _MOST_OF_A_FILE]
+    secrets |= {name: Secret(data[name][:_MOST_OF_A_FILE]) for name in large}
+    if large and is_redacting:
+        render.print_note(
+            "sealpipe: too large to be redacted whole, only its first 8 KiB are: "
+            f"{', '.join(sorted(large))}"
+        )
     short = [name for name, secret in secrets.items() if not is_searchable(secret.reveal_bytes())]
     if short and is_redacting:
         render.print_note(

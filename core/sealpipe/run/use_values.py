@@ -61,7 +61,7 @@ class Checked(NamedTuple):
 def check_values(context: PolicyContext, sink: str, variables: Sequence[Variable]) -> list[Checked]:
     """Read all variables for nobody, and tell what became of each.
 
-    Policies are asked before anything is read. Raises PolicyError.
+    Policies are asked, and observers told, as if a command got them. Raises PolicyError.
     """
     errors = _find_errors(variables, lambda ref: context.registry().locate(ref))
     sound = [each for each in variables if each not in errors]
@@ -72,6 +72,17 @@ def check_values(context: PolicyContext, sink: str, variables: Sequence[Variable
     read = resolve_bytes([each.ref for each in sound], context.registry)
     found: dict[Variable, Value | SealpipeError | None] = dict(zip(sound, read, strict=True))
     errors |= _find_misfits(context, found)
+    labels = tuple(
+        (each.name, value.type)
+        for each, value in found.items()
+        if isinstance(value, Value) and each not in errors
+    )
+    run_under_policy(
+        context,
+        plan._replace(labels=labels),
+        lambda _: None,
+        lambda _: {"outcome": "checked"},
+    )
     results = [errors.get(each, found.get(each)) for each in variables]
     return [
         Checked(

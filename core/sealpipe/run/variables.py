@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,9 @@ _EACH: Final = (
 )
 _IN_A_FILE: Final = "give the command a file: --file NAME=REF"
 _MAX_FILE_SIZE: Final = 1024 * 1024
+_MAX_VARIABLE: Final = 128 * 1024
+"""Most bytes of NAME=VALUE on Linux, with the NUL at its end."""
+_COMMENTED_OUT: Final = re.compile(r"(export\s+)?[A-Za-z_]\w*\s*=")
 
 
 class Variable(NamedTuple):
@@ -139,7 +143,9 @@ def _read_lines(file: str) -> Iterator[_Place]:
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         text = line.strip().decode("utf-8", "surrogateescape")
         if text.startswith("#"):
-            comment.append(text.lstrip("#").strip())
+            words = text.lstrip("#").strip()
+            if not _COMMENTED_OUT.match(words):  # it may be a secret that stood there once
+                comment.append(words)
             continue
         if text:
             yield _Place("--env-file", f"{file}:{number}", text, " ".join(comment))
@@ -148,6 +154,11 @@ def _read_lines(file: str) -> Iterator[_Place]:
 
 def check_holdable(name: str, value: bytes) -> None:
     """Raise UsageError for a value that no variable can hold."""
+    if sys.platform == "linux" and len(name) + len(value) + 2 > _MAX_VARIABLE:
+        raise UsageError(
+            f"the value of {name} is too large for a variable: Linux allows 128 KiB",
+            remedy=_IN_A_FILE,
+        )
     if b"\0" in value:
         raise UsageError(
             f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE

@@ -8,8 +8,8 @@ What the service does not tell is None, and never guessed.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from sealpipe.api import shares
 from sealpipe.api.account import AccessLog, ShareInfo, get_access_log
@@ -33,10 +33,26 @@ class View(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Whether the service lists a share as active, and its time then."""
+    """Whether the service lists a share as active, its time then (None: it did not say), and the
+    number of pages that were read.
+    """
 
     is_active: bool
-    at: datetime
+    at: datetime | None
+    pages: int
+
+
+_MARGIN: Final = timedelta(seconds=120)
+"""Before its expiry a share may have ended by it: the service's processes may differ in their
+time.
+"""
+
+
+def may_be_over(info: ShareInfo, at: datetime | None) -> bool:
+    """Return whether a share may have ended by its expiry at this time (None: not known)."""
+    if not info.expiry_known:
+        return True
+    return info.expires_at is not None and (at is None or at >= info.expires_at - _MARGIN)
 
 
 def fetch_log(session: Session, short_code: str) -> AccessLog | None:
@@ -50,17 +66,18 @@ def fetch_log(session: Session, short_code: str) -> AccessLog | None:
 def was_opened(log: AccessLog | None, created_at: datetime | None) -> bool | None:
     """Return whether an access log has a view.
 
-    None if it does not say: there is no log, it has more pages, or it does not go back to when the
-    share was created (None: not known).
+    None if it does not say: there is no log, it has more pages, it does not go back to when the
+    share was created (None: not known), or an entry may be a failed passcode.
     """
     if log is None:
         return None
-    if any(each.failed_passcode is not True for each in log.entries):
+    if any(each.failed_passcode is False for each in log.entries):
         return True
     is_cut = log.effective_from is not None and (
         created_at is None or log.effective_from > created_at
     )
-    return None if log.next_cursor or is_cut else False
+    is_unclear = any(each.failed_passcode is None for each in log.entries)
+    return None if log.next_cursor or is_cut or is_unclear else False
 
 
 def judge_ended(
@@ -69,7 +86,7 @@ def judge_ended(
     """Return whether a share that is not active any more was opened; None: the service does not
     say.
 
-    `is_over` says that its time is up: it may have been opened before, or not.
+    `is_over` says that its time may be up: it may have been opened before, or not.
     """
     if is_over or not is_used_up_by_opening:
         return None
@@ -85,16 +102,16 @@ def find_listing(session: Session, short_code: str) -> Listing | None:
 
     None if the list moved while it was read.
     """
-    clocks: list[datetime] = []
+    clocks: list[datetime | None] = []
 
     def fetch(number: int) -> Page[ShareInfo]:
         operation = shares.list_page(number, PAGE_SIZE)
 
         def decode(response: Response) -> Page[ShareInfo]:
-            clocks.append(read_clock(response.headers) or datetime.now(UTC))
+            clocks.append(read_clock(response.headers))
             return operation.decode(response)
 
         return call(replace(operation, decode=decode), session.start_budget())
 
     rows = read_whole(fetch, lambda row: row.short_code, short_code)
-    return None if rows is None else Listing(short_code in rows, clocks[-1])
+    return None if rows is None else Listing(short_code in rows, clocks[-1], len(clocks))

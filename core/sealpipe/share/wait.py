@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Literal
 
 from sealpipe.api import shares
+from sealpipe.api.account import ShareInfo
 from sealpipe.budget import call
-from sealpipe.errors import PendingError, Remedy, SealpipeError, UnopenedError, UsageError
+from sealpipe.errors import (
+    NotFoundError,
+    PendingError,
+    Remedy,
+    SealpipeError,
+    UnopenedError,
+    UsageError,
+)
 from sealpipe.expire.share import expire_share
 from sealpipe.polling import TRANSIENT, choose_interval
 from sealpipe.session import Session
-from sealpipe.share.views import fetch_log, find_listing, judge_ended, was_opened
+from sealpipe.share.views import fetch_log, find_listing, judge_ended, may_be_over, was_opened
 
 WaitedFor = Literal["opened", "ended"]
 
@@ -58,6 +66,8 @@ class Outcome:
     opened: bool | None
     has_ended: bool
     is_expired: bool = False
+    calls: int = 2
+    """How many calls the last look took."""
 
     def is_met(self) -> bool:
         """Return whether what was waited for has come. That we ended the share is not it."""
@@ -114,19 +124,19 @@ def wait_for_share(
     """
     session.check_clear(job.short_code)
     started = clock()
-    expires_at = call(shares.get(job.short_code), session.start_budget()).expires_at
+    info = call(shares.get(job.short_code), session.start_budget())
     _check_told(session, job)
-    outcome = _look(session, job, expires_at)
+    outcome = _look(session, job, info)
     while not (outcome.is_met() or outcome.has_ended):
         elapsed = clock() - started
         left = job.seconds - elapsed
         if left <= 0:
-            return _expire(session, job, expires_at) if job.expire else outcome
-        delay = min(left, choose_interval(elapsed, 1))
+            return _expire(session, job, info) if job.expire else outcome
+        delay = min(left, choose_interval(elapsed, outcome.calls))
         report(Progress(left, delay))
         session.wait(delay)
         try:
-            outcome = _look(session, job, expires_at)
+            outcome = _look(session, job, info)
         except TRANSIENT as error:
             report(Progress(left - delay, 0.0, error.message))
     return outcome
@@ -148,28 +158,44 @@ def _check_told(session: Session, job: WaitJob) -> None:
         )
 
 
-def _look(session: Session, job: WaitJob, expires_at: datetime | None) -> Outcome:
+def _look(session: Session, job: WaitJob, info: ShareInfo) -> Outcome:
     """Ask the service once."""
     only_opening = bool(job.is_used_up_by_opening)
-    opened = was_opened(fetch_log(session, job.short_code), job.created_at)
+    opened = _read_log(session, job)
     if opened and job.until == "opened":
         return Outcome(job, opened, has_ended=False)
     listing = find_listing(session, job.short_code)
     if listing is None:
         return Outcome(job, opened, has_ended=False)
     if listing.is_active:
-        return Outcome(job, False if only_opening else opened, has_ended=False)
-    is_over = expires_at is not None and listing.at >= expires_at
-    used = judge_ended(session, job.short_code, is_over=is_over, is_used_up_by_opening=only_opening)
-    return Outcome(job, opened if used is None else used, has_ended=True)
+        return Outcome(
+            job, False if only_opening else opened, has_ended=False, calls=listing.pages + 1
+        )
+    used = judge_ended(
+        session,
+        job.short_code,
+        is_over=may_be_over(info, listing.at),
+        is_used_up_by_opening=only_opening,
+    )
+    if used is None:  # the log again: it may have been opened since
+        used = _read_log(session, job)
+    return Outcome(job, used, has_ended=True)
 
 
-def _expire(session: Session, job: WaitJob, expires_at: datetime | None) -> Outcome:
+def _expire(session: Session, job: WaitJob, info: ShareInfo) -> Outcome:
     """Expire the share, since time is up; it may have been opened, or have ended, at the last
     moment.
     """
     if expire_share(session, job.short_code, job.keep).outcome == "already-expired":
-        return _look(session, job, expires_at)
-    log = fetch_log(session, job.short_code)
-    opened = False if job.is_used_up_by_opening else was_opened(log, job.created_at)
-    return Outcome(job, opened, has_ended=True, is_expired=True)
+        return _look(session, job, info)
+    if not job.is_used_up_by_opening:
+        return Outcome(job, _read_log(session, job), has_ended=True, is_expired=True)
+    try:
+        call(shares.get(job.short_code), session.start_budget())
+    except NotFoundError:  # it was active when it was expired
+        return Outcome(job, opened=False, has_ended=True, is_expired=True)
+    return _look(session, job, info)  # it was used up before, and its expiry changed nothing
+
+
+def _read_log(session: Session, job: WaitJob) -> bool | None:
+    return was_opened(fetch_log(session, job.short_code), job.created_at)

@@ -58,7 +58,7 @@ ENDS = {
     "the command is no program": (["--", "./program"], {}, 2, 1),
     "only a check": (["--check", "--", "true"], {}, 0, 0),
     "a check of what is missing": (["--check", "-e", "FURTHER=env:NOT_SET"], {}, 14, 0),
-    "no value can be so large": (["-e", "LARGE=file:large", "--", "true"], {}, 2, 1),
+    "no value can be so large": (["-e", "LARGE=file:large", "--", "true"], {}, 2, 0),
 }
 
 

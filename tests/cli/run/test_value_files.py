@@ -11,6 +11,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -120,12 +121,14 @@ def test_what_only_looks_like_ours_is_left_alone(bare: Terminal, place: Path) ->
     precious = bare.here / "precious"
     precious.mkdir()
     (precious / "file").write_text("x")
-    (place / "sealpipe-run-link").symlink_to(precious)
-    (place / "sealpipe-run-file").write_text("x")
-    (place / "other").mkdir()
+    (place / ".sealpipe-run-link.values").symlink_to(precious)
+    (place / ".sealpipe-run-file.values").write_text("x")
+    for name in ("sealpipe-run-notes", ".sealpipe-run-notes", "other"):
+        (place / name).mkdir(0o700)
     if os.geteuid() == 0:
-        (place / "sealpipe-run-foreign").mkdir()
-        os.chown(place / "sealpipe-run-foreign", 12345, 12345)
+        foreign = place / ".sealpipe-run-foreign.values"
+        foreign.mkdir(0o700)
+        os.chown(foreign, 12345, 12345)
     before = sorted(left(place))
     assert bare.sealpipe("run", "-e", "A=text:x", "--", "true").code == 0
     assert (sorted(left(place)), (precious / "file").read_text()) == (before, "x")
@@ -137,6 +140,48 @@ def test_a_value_that_does_not_fit_is_told_and_nothing_is_left(bare: Terminal, p
     done = bare.run(["sh", "-c", line, "sh", *WORDS, "true"])
     assert (done.code, left(place)) == (2, [])
     assert "the file for CERT cannot be written: File too large" in done.err
+
+
+def test_it_is_gone_also_where_the_command_took_the_right_to_that(
+    bare: Terminal, place: Path
+) -> None:
+    assert bare.sealpipe(*WORDS, "sh", "-c", "chmod 500 $(dirname $CERT)").code == 0
+    assert left(place) == []
+
+
+def test_a_signal_while_it_is_removed_does_not_stop_that(bare: Terminal, place: Path) -> None:
+    script = "cd $(dirname $CERT); seq 30000 | xargs touch; echo ready >&2"
+    process = started(bare, "sh", "-c", script, words=WORDS)
+    assert process.stderr is not None
+    process.stderr.readline()
+    for _ in range(40):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
+        time.sleep(0.005)
+    process.communicate(timeout=PATIENCE)
+    wait_until(lambda: _removed_by_another(bare, place))
+    assert left(place) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_place_in_which_others_can_rename_it_is_not_taken(
+    bare: Terminal, place: Path, mode: int
+) -> None:
+    place.chmod(mode)
+    done = bare.sealpipe(*WORDS, "sh", "-c", "cmp $CERT bundle.p12 && echo $CERT")
+    assert (done.code, left(place)) == (0, [])
+    assert not done.out.startswith(str(place))
+
+
+@pytest.mark.usefixtures("place")
+def test_a_large_value_is_there_at_once_and_its_beginning_is_redacted(bare: Terminal) -> None:
+    large = os.urandom(8 * 1024 * 1024)
+    bare.file("bundle.p12", large)
+    bare.file("text.pem", "canary-line-0001\n" * 1000)
+    words = ("run", "--file", "CERT=file:bundle.p12", "--file", "PEM=file:text.pem", "--")
+    done = bare.sealpipe(*words, "sh", "-c", "cmp $CERT bundle.p12 && head -1 $PEM")
+    assert (done.code, done.out) == (0, "***\n"), done
+    assert "only its first 8 KiB are: CERT, PEM" in done.err
 
 
 def test_names_are_refused_as_for_other_variables(bare: Terminal, place: Path) -> None:
@@ -172,6 +217,7 @@ def test_folders_made_while_others_are_removed_are_not_lost(place: Path) -> None
 # -- `--check` ------------------------------------------------------------------------------------
 
 LINES = """
+# DB=what-stood-here-once
 # the database of staging
 # (ask Ann)
 DB=env:GIVEN
@@ -207,6 +253,26 @@ def test_check_names_everything_that_cannot_be_read_and_ends_with_14(bare: Termi
     assert rows[1]["error"]["type"] == "SecretNotFoundError"
     assert "2 of 3 values cannot be read" in done.err
     assert "canary" not in done.out + done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's limit")
+def test_check_finds_what_is_too_large_for_a_variable(bare: Terminal) -> None:
+    bare.file("most", "x" * (128 * 1024 - len("A=") - 1))
+    bare.file("more", "x" * (128 * 1024 - len("A=")))
+    for name, code in (("most", 0), ("more", 2)):
+        assert bare.sealpipe("run", "--check", "-e", f"A=file:{name}").code == code
+        assert bare.sealpipe("run", "-e", f"A=file:{name}", "--", "true").code == code
+
+
+def test_check_asks_the_policies_that_a_run_asks(bare: Terminal) -> None:
+    audit = bare.here / "audit.jsonl"
+    bare.file("policy.toml", f'[policy]\ntypes = ["text"]\n[audit]\nfile = "{audit}"\n')
+    words = ("-e", "A=env:GIVEN", "--", "true")
+    environ = {"SEALPIPE_CONFIG": "policy.toml", "GIVEN": "canary-of-a-check"}
+    assert bare.sealpipe("run", *words, **environ).code == 2
+    done = bare.sealpipe("run", "--check", *words, **environ)
+    assert (done.code, done.out) == (2, "")
+    assert len(audit.read_text().splitlines()) == 2
 
 
 @pytest.mark.usefixtures("place")

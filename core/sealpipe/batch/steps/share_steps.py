@@ -34,7 +34,7 @@ from sealpipe.batch.steps.row_work import (
     mark_unclear,
     to_datetime,
 )
-from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
+from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, StateError
 from sealpipe.expire.share import expire_share
 from sealpipe.request.create import SecureRequest
@@ -112,7 +112,7 @@ def find_view(work: RowWork) -> View:
     opened = judge_ended(
         work.session,
         progress.short_code,
-        is_over=is_over,
+        is_over=progress.expires_at is not None and now >= progress.expires_at - 2 * MINUTE,
         is_used_up_by_opening=is_used_up_by_opening,
     )
     return View(opened, ended=True)
