@@ -72,7 +72,7 @@ def answer(terminal: Terminal, line: str, **environ: str | None) -> tuple[str, l
     [
         ("sealpipe sh", "words", ["share", "shares"]),
         ("sealpipe ", "words", list(COMMANDS)),
-        ("sealpipe shares ", "words", ["expire", "list", "log", "show"]),
+        ("sealpipe shares ", "words", ["expire", "list", "log", "show", "wait"]),
         ("sealpipe share --expires-", "words", ["--expires-in", "--expires-at"]),
         ("sealpipe share --custody ", "words", ["auto", "require", "off"]),
         ("sealpipe share --custody=re", "words", ["--custody=require"]),

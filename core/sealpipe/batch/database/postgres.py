@@ -8,6 +8,7 @@ Needs `sealpipe[batch]`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import ssl
@@ -36,6 +37,8 @@ from sealpipe.errors import SettingError, StateError
 from sealpipe.parsing import is_loopback
 from sealpipe.secret import Secret, strips_frames
 
+# Python would print what it warns of, which is raised, too.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _CONNECTION: Final[Mapping[str, str | int | None]] = {
     "application_name": "sealpipe",
     "connect_timeout": 10,
