@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,15 +36,9 @@ def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
 @contextmanager
 def _waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Let every signal wake the loop: one just before a wait would be noticed only after it."""
-    reading, writing = os.pipe()
-    for end in (reading, writing):
-        os.set_blocking(end, False)
-    loop.add_reader(reading, os.read, reading, 4096)
-    previous = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(previous)
-        loop.remove_reader(reading)
-        os.close(reading)
-        os.close(writing)
+    with signals.open_wakeup() as reading:
+        loop.add_reader(reading, os.read, reading, 4096)
+        try:
+            yield
+        finally:
+            loop.remove_reader(reading)

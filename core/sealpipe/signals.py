@@ -13,8 +13,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -66,6 +66,24 @@ def call_on_signal(callback: Callable[[], object]) -> None:
             callback()
 
     _handle(handle)
+
+
+@contextmanager
+def open_wakeup() -> Iterator[int]:
+    """Give a descriptor that can be read from once a signal has come, in the main thread.
+
+    What waits for it misses no signal, not even one just before the wait.
+    """
+    reading, writing = os.pipe()
+    for end in (reading, writing):
+        os.set_blocking(end, False)
+    previous = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(previous)
+        for end in (reading, writing):
+            os.close(end)
 
 
 def find_first() -> int | None:

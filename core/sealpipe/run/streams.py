@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Final, Self
 
 from sealpipe.run.redaction import Redactor
+from sealpipe.signals import open_wakeup
 from sealpipe.spellings import Finder
 
 CHUNK: Final = 64 * 1024
@@ -49,6 +50,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
+        self._wakeup = open_wakeup()
         self._early: list[int] = []
         self._pass_on: Callable[[int], object] = self._early.append
 
@@ -60,10 +62,7 @@ class Signals:
             for number, each in before.items()
         }
         self._before = {number: each for number, each in before.items() if is_ours[number]}
-        self._wakes, wake = os.pipe()
-        for end in (self._wakes, wake):
-            os.set_blocking(end, False)
-        self._wake, self._wake_before = wake, signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self._wakes = self._wakeup.__enter__()
         for number in self._before:
             signal.signal(number, self._handle)
         return self
@@ -75,9 +74,7 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.set_wakeup_fd(self._wake_before)
-        for end in (self._wakes, self._wake):
-            os.close(end)
+        self._wakeup.__exit__(None, None, None)
 
     def start(self, pass_on: Callable[[int], object]) -> None:
         """Pass signals on from now on: those that came before, too."""
