@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -37,16 +37,22 @@ def build_options(action: str, values: Mapping[str, str], *, rehearsing: bool = 
 
     Each is one argument, so that no value is parsed as an option.
     """
-    wanted_inputs = [
-        each for each in inputs(action) if each.kind != "own" and not (rehearsing and each.real)
-    ]
-    return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
+    wanted = (each for each in inputs(action) if not (rehearsing and each.real))
+    return _list_options(wanted, values)
 
 
 def build_common_options(values: Mapping[str, str]) -> list[str]:
     """Return the options that another command of a step takes, too."""
-    wanted_inputs = [each for each in COMMON if each.kind != "own"]
-    return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
+    return _list_options(COMMON, values)
+
+
+def _list_options(wanted: Iterable[Input], values: Mapping[str, str]) -> list[str]:
+    return [
+        word
+        for each in wanted
+        if each.kind != "own"
+        for word in _option_words(each, values[each.name])
+    ]
 
 
 def ignored_in_rehearsal(action: str, values: Mapping[str, str]) -> list[str]:

@@ -57,7 +57,8 @@ def _list_expired(client: Client, values: Mapping[str, Any]) -> Page[ShareInfo]:
         lambda page, limit: client.list_shares(page=page, limit=limit, status="expired"),
         lambda limit: client.iter_shares(limit=limit, status="expired"),
     )
-    active = _list_active(client, values)  # after it: what has ended before is not in it
+    # After it, for what has ended before is not in it. One page is enough: it would be in both.
+    active = _list_active(client, {**values, "all": False})
     if {row.short_code for row in found.items}.isdisjoint(row.short_code for row in active.items):
         return found
     render.print_note("this service does not list expired shares")

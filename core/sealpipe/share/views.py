@@ -42,7 +42,7 @@ class Listing(NamedTuple):
     pages: int
 
 
-_MARGIN: Final = timedelta(seconds=120)
+MARGIN: Final = timedelta(seconds=120)
 """Before its expiry a share may have ended by it: the service's processes may differ in their
 time.
 """
@@ -52,7 +52,7 @@ def may_be_over(info: ShareInfo, at: datetime | None) -> bool:
     """Return whether a share may have ended by its expiry at this time (None: not known)."""
     if not info.expiry_known:
         return True
-    return info.expires_at is not None and (at is None or at >= info.expires_at - _MARGIN)
+    return info.expires_at is not None and (at is None or at >= info.expires_at - MARGIN)
 
 
 def fetch_log(session: Session, short_code: str) -> AccessLog | None:

@@ -161,8 +161,8 @@ def _check_told(session: Session, job: WaitJob) -> None:
 def _look(session: Session, job: WaitJob, info: ShareInfo) -> Outcome:
     """Ask the service once."""
     only_opening = bool(job.is_used_up_by_opening)
-    opened = _read_log(session, job)
-    if opened and job.until == "opened":
+    opened = _read_log(session, job) if job.until == "opened" else None  # else at its end
+    if opened:
         return Outcome(job, opened, has_ended=False)
     listing = find_listing(session, job.short_code)
     if listing is None:

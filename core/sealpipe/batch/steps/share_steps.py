@@ -9,6 +9,7 @@ where the plan has one. What the service does not tell is `unknown`, and never g
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -34,7 +35,7 @@ from sealpipe.batch.steps.row_work import (
     mark_unclear,
     to_datetime,
 )
-from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
+from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, StateError
 from sealpipe.expire.share import expire_share
 from sealpipe.request.create import SecureRequest
@@ -42,7 +43,7 @@ from sealpipe.resume import finish_entry
 from sealpipe.share import post
 from sealpipe.share.options import ShareJob, plan_share
 from sealpipe.share.post import Share
-from sealpipe.share.views import View, fetch_log, judge_ended, was_opened
+from sealpipe.share.views import MARGIN, View, fetch_log, judge_ended, was_opened
 from sealpipe.state.entry import Entry
 
 
@@ -99,7 +100,7 @@ def _open_entry(work: RowWork) -> Entry:
 def find_view(work: RowWork) -> View:
     """Find out whether the share was opened, by the access log or the active shares."""
     now, progress = work.now(), work.progress
-    is_over = progress.expires_at is not None and now >= progress.expires_at
+    is_over = _is_over(progress, now)
     log = fetch_log(work.session, progress.short_code)
     created_at = None if progress.created_at is None else to_datetime(progress.created_at)
     opened = was_opened(log, created_at)
@@ -112,10 +113,14 @@ def find_view(work: RowWork) -> View:
     opened = judge_ended(
         work.session,
         progress.short_code,
-        is_over=progress.expires_at is not None and now >= progress.expires_at - 2 * MINUTE,
+        is_over=_is_over(progress, now + MARGIN // timedelta(microseconds=1)),
         is_used_up_by_opening=is_used_up_by_opening,
     )
     return View(opened, ended=True)
+
+
+def _is_over(progress: Progress, now: int) -> bool:
+    return progress.expires_at is not None and now >= progress.expires_at
 
 
 def has_ended(work: RowWork) -> bool:
