@@ -12,8 +12,10 @@ Authentication, "the custody secret never leaves the client".
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from sealpipe.api.operation import Credential
@@ -37,6 +39,9 @@ _END: Final = 24
 """Characters of a secret that are searched for alone, from either end."""
 _TO_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _RUN: Final = Pattern(rb"[A-Za-z0-9_-]*")
+_ENCODED: Final = Pattern(rb"[A-Za-z0-9+/_-]{1024}")
+_HEX: Final = Pattern(rb"[0-9A-Fa-f]{1024}")
+"""How a value begins that may be one line of base64 or hex."""
 _BEGUN: Final = 12
 """Characters that identify a truncated secret."""
 _QUOTED: Final = Pattern(rb"=(?:([0-9A-F]{2})|\r?\n[ \t]*)")
@@ -97,9 +102,14 @@ class CustodyGate:
             return self.holds(
                 content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
             )
-        if isinstance(content, bytes):
-            return any(content.find(each, 0, _LARGE) >= 0 for each in self._last)
-        return any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._last)
+        found = (
+            any(content.find(each, 0, _LARGE) >= 0 for each in self._last)
+            if isinstance(content, bytes)
+            else any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._last)
+        )
+        return found or any(
+            each in meaning for meaning in _decode_head(content) for each in self._last
+        )
 
     def check(self, what: str, *parts: bytes | bytearray) -> None:
         """Check that no part of `what` contains a secret of ours. UsageError shows none of it."""
@@ -178,6 +188,24 @@ def _list_needles(secret: bytes) -> Iterator[Needle]:
 def _list_ends(secret: bytes) -> tuple[bytes, bytes]:
     """Return a secret's first and last characters, but for the very last (not all bits count)."""
     return secret[:_END], secret[-_END - 1 : -1]
+
+
+def _decode_head(content: str | bytes) -> list[bytes]:
+    """Return what the beginning of a long value encodes, if it is one line of base64 or hex."""
+    if _ENCODED.match(_to_ascii(content[:_SMALL]), 0) is None:
+        return []
+    head = _to_ascii(content[:_LARGE])
+    meanings = []
+    with suppress(binascii.Error):
+        meanings.append(binascii.a2b_base64(head.translate(_TO_STANDARD)[: len(head) // 4 * 4]))
+    if _HEX.match(head, 0) is not None:
+        with suppress(binascii.Error):
+            meanings.append(binascii.unhexlify(head[: len(head) // 2 * 2]))
+    return meanings
+
+
+def _to_ascii(text: str | bytes) -> bytes:
+    return text.encode("ascii", "replace") if isinstance(text, str) else text
 
 
 def _unquote(found: re.Match[bytes]) -> bytes:

@@ -42,6 +42,7 @@ from sealpipe.reference.text import (
 from sealpipe.wire.fields import TYPES
 
 __all__ = [
+    "ENCODINGS",
     "PARAMETERS",
     "TARGET_PARAMETERS",
     "Everything",
@@ -59,6 +60,7 @@ __all__ = [
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "decode": "encoding of the value at the source: base64, base64url or hex",
+    "encode": "encoding in which to hand the value on, text or not: base64, base64url or hex",
     "trim": "1: remove white space from both ends of the value",
     "optional": "1: skip the field if the value is missing or empty",
     "format": "read the document as json, yaml or dotenv, so that a selector can take from it",
@@ -76,8 +78,11 @@ TARGET_PARAMETERS: Final[Mapping[str, str]] = {
 }
 """Names and help of every target's parameters. Others are declared by its sink."""
 
+ENCODINGS: Final = ("base64", "base64url", "hex")
+
 _CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
-    "decode": {"base64", "base64url", "hex"}.__contains__,
+    "decode": ENCODINGS.__contains__,
+    "encode": ENCODINGS.__contains__,
     "trim": {"0", "1"}.__contains__,
     "optional": {"0", "1"}.__contains__,
     "format": {"json", "yaml", "dotenv"}.__contains__,

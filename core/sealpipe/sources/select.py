@@ -1,4 +1,4 @@
-"""Selects the fields that a reference names from a document, and decodes their values. No I/O.
+"""Selects the fields that a reference names from a document; decodes and encodes values. No I/O.
 
 Errors name the reference and keys, never a value. A missing or empty value is SecretNotFoundError;
 a reference that does not fit its document is ReferenceValueError; a value that cannot be text is
@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from sealpipe.errors import (
     EncodingError,
+    PayloadTooLargeError,
     PluginError,
     ReferenceValueError,
-    Remedy,
     SecretNotFoundError,
 )
 from sealpipe.plugin import Document
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
-from sealpipe.wire.encoding import decode_base64, decode_base64url
+from sealpipe.wire.encoding import (
+    PLAINTEXT_LIMIT,
+    decode_base64,
+    decode_base64url,
+    encode_base64,
+    encode_base64url,
+)
 from sealpipe.wire.fields import Field
 
 _WHITESPACE: Final = " \t\r\n\f\v"
@@ -43,7 +49,7 @@ class _RawValue(NamedTuple):
 
 
 class SelectedValue(NamedTuple):
-    """A value as it was selected: not empty, decoded and trimmed.
+    """A value as it was selected: not empty, decoded, trimmed and encoded.
 
     `data` may be anything, text or not.
     """
@@ -70,7 +76,7 @@ def select(
     """Return the fields in the order of the selector; none if all are optional and missing.
 
     `form` is the source's format, for a reference that names none. `decode=` applies to the
-    document if that is parsed, else to each value; `trim=` applies to each value, last.
+    document if that is parsed, else to each value; `trim=` and, last, `encode=` to each value.
     """
     return [
         _make_field(label or each.label, each, ref)
@@ -98,6 +104,8 @@ def select_values(document: Document, ref: Reference, *, form: str = "") -> Iter
             value = decode_text(value, encoding, raw.location)
         if ref.flag("trim"):
             value = trim(value)
+        if value and (text_encoding := ref.param("encode")):
+            value = encode_value(value, text_encoding, raw.location)
         if value:
             yield SelectedValue(
                 raw.label, value, raw.location, document.secret and raw.key not in document.public
@@ -126,6 +134,12 @@ def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNot
 
 
 def _make_field(label: str, value: SelectedValue, ref: Reference) -> Field:
+    encoding = ref.param("encode")
+    if encoding and len(value.data) > PLAINTEXT_LIMIT:
+        # Said here: its owner knows the size that it has before it is encoded.
+        raise PayloadTooLargeError(
+            f"{value.location} is more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB in {encoding}"
+        )
     secret = to_secret(value.data, value.location)
     field_value = secret if value.is_secret else secret.reveal()
     return Field(
@@ -299,6 +313,23 @@ def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
     )
 
 
+_ENCODERS: Final[Mapping[str, Callable[[bytes], str]]] = {
+    "base64": encode_base64,
+    "base64url": encode_base64url,
+    "hex": bytes.hex,
+}
+
+
+def encode_value(value: bytes | str, encoding: str, where: str) -> str:
+    """Return the bytes of a value as one line of base64, base64url (without padding) or hex.
+
+    `decode_text` accepts it. Raises PluginError for half a surrogate pair, which has no bytes.
+    """
+    if isinstance(value, str) and not is_utf8(value):
+        raise _make_text_error(value, where)
+    return _ENCODERS[encoding](value.encode() if isinstance(value, str) else value)
+
+
 def trim(value: bytes | str) -> bytes | str:
     """Remove white space (ASCII) at both ends."""
     return value.strip(_WHITESPACE) if isinstance(value, str) else value.strip(_WHITESPACE.encode())
@@ -325,19 +356,21 @@ def to_secret(value: bytes | str, where: str) -> Secret:
     """Wrap the value in a Secret. PluginError if it is not UTF-8: a share holds text."""
     if is_utf8(value):
         return Secret(value)
-    # Not raised while handling the decoder's error, which contains the value.
-    if isinstance(value, bytes) and value[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        remedy = "it looks like UTF-16, as some Windows programs write: store it as UTF-8"
-    else:
-        rest = "and tell the recipient; decode= is for a value that is base64 or hex at the source"
-        remedy = Remedy(
-            (
-                "a share holds text: encode it first (base64 FILE | sealpipe share -f "
-                f"LABEL=stdin:) {rest}"
-            ),
-            python=(
-                "a share holds text: encode it first (Field(LABEL, "
-                f"base64.b64encode(value).decode())) {rest}"
-            ),
+    raise _make_text_error(value, where)
+
+
+def _make_text_error(value: bytes | str, where: str) -> PluginError:
+    """Make the error for a value that is not UTF-8; it does not contain the value."""
+    if isinstance(value, str):
+        remedy = "it has half a surrogate pair: correct it at its source"
+    elif value[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        remedy = (
+            "it looks like UTF-16, as some Windows programs write: store it as UTF-8; "
+            "if it is no text, add ?encode=base64"
         )
-    raise PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)
+    else:
+        remedy = (
+            "a share holds text: add ?encode=base64, and tell the recipient to decode it "
+            "(base64 -d)"
+        )
+    return PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

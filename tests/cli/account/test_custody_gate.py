@@ -31,6 +31,7 @@ from sealpipe.network.exchange import CHUNK_SIZE
 from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.network.sockets import connect
 from sealpipe.wire import envelope, keys, tokens
+from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.faulty import Faulty
@@ -136,7 +137,12 @@ VALUES = {
     "the previous one": (f"{LINES}KEY={BEFORE}", True),
     "two parts in a long value": (f"{LINES}{KEY.rsplit('.', 1)[0]}", False),
     "after 512 KiB": ("-" * 512 * 1024 + KEY, False),
-    "in base64 in a long value": ("-" * 2000 + b64(KEY.encode(), 1), False),
+    "in base64 in a long value": (" " * 2000 + b64(KEY.encode(), 1), False),
+    "in a long value that is all base64": (b64(f"{LINES}{KEY}".encode(), 0), True),
+    "in one that is base64url": (encode_base64url(f"{LINES}{KEY}".encode()), True),
+    "in one that is hex": (f"{LINES}{KEY}".encode().hex(), True),
+    "in one that is hex but for its end": (f"{LINES}{KEY}".encode().hex() + "xx", False),
+    "no credential in base64": (b64(LINES.encode() * 9, 0), False),
     "another's": (mint().credential.reveal(), False),
     "half a pair": ("\ud800" * 30, False),
 }

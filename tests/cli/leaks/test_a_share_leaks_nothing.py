@@ -136,6 +136,7 @@ CASES = {
     "a missing key": Case(14, ["-f", "dotenv:prod.env#NO"], requests=0),
     "a broken dotenv file": Case(14, before=file("prod.env", b"\n= broken 'line\n"), requests=0),
     "not UTF-8": Case(14, before=file("secret.pem", b"\xff\xfe"), requests=0),
+    "in base64": Case(0, ["-f", "file:secret.pem?encode=base64"], link_at="stdout", requests=1),
     "not base64": Case(14, ["-f", "file:secret.pem?decode=base64"], requests=0),
     "not hex, as JSON": Case(14, ["-f", "file:secret.pem?decode=hex", "--output", "json"],
         requests=0),

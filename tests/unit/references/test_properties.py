@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError
+from sealpipe.plugin import Document
 from sealpipe.reference import (
+    ENCODINGS,
     Everything,
     FieldSpec,
     Key,
@@ -20,6 +22,7 @@ from sealpipe.reference import (
     parse_field,
     parse_target,
 )
+from sealpipe.sources.select import select_values
 
 # Text of few characters, so that those which mean something meet often; `%` before digits too.
 _ALPHABET = '%?#&=,*/"\\~:. -ab0125CFé𝄞\u2028'
@@ -44,7 +47,8 @@ def cases(share: float) -> settings:
 _core = st.fixed_dictionaries(
     {},
     optional={
-        "decode": st.sampled_from(["base64", "base64url", "hex"]),
+        "decode": st.sampled_from(ENCODINGS),
+        "encode": st.sampled_from(ENCODINGS),
         "trim": st.sampled_from(["0", "1"]),
         "optional": st.just("1"),
         "format": st.sampled_from(["json", "yaml", "dotenv"]),
@@ -108,6 +112,7 @@ _pieces = st.sampled_from(
         "x=1",
         "type=text",
         "decode=hex",
+        "encode=hex",
         "key",
         "Label",
         " ",
@@ -132,6 +137,18 @@ def test_what_reads_prints_one_canonical_text(start: str, text: str) -> None:
     canonical = str(spec)
     assert parse_field(canonical) == spec
     assert str(parse_field(canonical)) == canonical
+
+
+@cases(0.5)
+@given(st.binary(min_size=1, max_size=300), st.sampled_from(ENCODINGS))
+def test_what_is_encoded_is_decoded_to_the_same_bytes(data: bytes, how: str) -> None:
+    (value,) = select_values(Document(data), parse(f"file:x?encode={how}"))
+    text = value.data
+    assert isinstance(text, str)
+    assert text.isascii()
+    assert set(text).isdisjoint(" \r\n=" if how == "base64url" else " \r\n")
+    (back,) = select_values(Document(text), parse(f"file:x?decode={how}"))
+    assert back.data == data
 
 
 @cases(0.2)

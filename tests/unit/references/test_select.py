@@ -10,6 +10,7 @@ import pytest
 
 from sealpipe.errors import (
     NotConfiguredError,
+    PayloadTooLargeError,
     PluginError,
     ReferenceValueError,
     SecretNotFoundError,
@@ -18,6 +19,7 @@ from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.sources import documents
 from sealpipe.sources.select import select
+from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 from sealpipe.wire.fields import Field
 from support.backends import opened
 
@@ -201,6 +203,61 @@ def test_decode_applies_to_the_document_where_a_format_is_read() -> None:
     assert pairs(coded, "env:A?decode=base64&format=json#pw") == [("pw", b"aGk=")]
 
 
+def test_what_is_too_large_only_in_its_encoding_is_told_so() -> None:
+    most = PLAINTEXT_LIMIT // 2
+    assert len(opened(taken(bytes(most), "file:x?encode=hex")[0])) == PLAINTEXT_LIMIT
+    with pytest.raises(PayloadTooLargeError, match="is more than 16 MiB in hex") as caught:
+        taken(bytes(most + 1), "file:x?encode=hex")
+    assert caught.value.exit_code == 2
+
+
+ANY_BYTES = bytes(range(256))
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("base64", base64.b64encode(ANY_BYTES)),
+        ("base64url", base64.urlsafe_b64encode(ANY_BYTES).rstrip(b"=")),
+        ("hex", ANY_BYTES.hex().encode()),
+    ],
+)
+def test_a_value_of_any_bytes_is_encoded(how: str, text: bytes) -> None:
+    assert pairs(ANY_BYTES, f"file:x?encode={how}") == [("x", text)]
+    assert pairs({"k": ANY_BYTES}, f"k8s:a/b?encode={how}#k") == [("k", text)]
+    assert taken(ANY_BYTES, f"file:x?encode={how}")[0].type == "password"
+
+
+def test_what_is_text_is_encoded_all_the_same() -> None:
+    assert pairs("é", "env:A?encode=hex") == [("A", b"c3a9")]
+    assert pairs({"n": 1.5}, "vault:a?encode=hex#n") == [("n", b"312e35")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "content", "value"),
+    [
+        ("decode=base64&encode=hex", "aGk=", b"6869"),
+        ("encode=hex&decode=base64", "aGk=", b"6869"),
+        ("encode=hex&trim=1", b" hi\n", b"6869"),
+        ("decode=hex&trim=1&encode=base64", "20686920", b"aGk="),
+    ],
+)
+def test_encoding_comes_last(parameters: str, content: str | bytes, value: bytes) -> None:
+    """Whichever stands first in the reference."""
+    assert pairs(content, f"file:x?{parameters}") == [("x", value)]
+
+
+def test_each_value_of_a_parsed_document_is_encoded() -> None:
+    text = b'{"pw": "hi", "other": "\xc3\xa9"}'
+    assert pairs(text, "file:x?format=json&encode=hex#*") == [("pw", b"6869"), ("other", b"c3a9")]
+
+
+def test_an_empty_value_stays_empty_when_it_is_encoded() -> None:
+    with pytest.raises(SecretNotFoundError):
+        taken(b"", "file:x?encode=base64")
+    assert taken(b"", "file:x?encode=base64&optional=1") == []
+
+
 def test_text_that_its_source_knows_to_be_a_map_is_read_as_one() -> None:
     """Unless the reference says otherwise."""
     known = Document('{"pw": "Zm9v", "n": 1.10}', format="json")
@@ -240,6 +297,7 @@ def test_what_is_not_utf8_is_refused(tail: bytes, length: int) -> None:
         taken(b"a" * length + tail, "file:x")
     assert caught.value.exit_code == 14
     assert caught.value.__context__ is None
+    assert "?encode=base64" in caught.value.remedy
 
 
 def test_a_character_may_lie_across_slices() -> None:
@@ -251,8 +309,13 @@ def test_utf16_gets_advice_of_its_own() -> None:
     with pytest.raises(PluginError) as caught:
         taken("pass".encode("utf-16"), "file:x")
     assert "UTF-16" in caught.value.remedy
-    with pytest.raises(PluginError):
-        taken("\udc80", "env:A")
+
+
+@pytest.mark.parametrize("parameter", ["", "?encode=base64"])
+def test_half_a_surrogate_pair_has_no_bytes(parameter: str) -> None:
+    with pytest.raises(PluginError, match="is not UTF-8 text") as caught:
+        taken("\udc80", f"env:A{parameter}")
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(
