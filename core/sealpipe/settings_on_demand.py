@@ -141,7 +141,12 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
     ),
     "run": (
-        repeatable("env", "A variable of the command, by reference", "NAME=REF", short="-e"),
+        repeatable(
+            "env",
+            "A variable of the command, by reference; PREFIX_*=REF#* gives one for each key",
+            "NAME=REF",
+            short="-e",
+        ),
         Setting("env_file", "File with a line NAME=REF for each variable.", metavar="FILE"),
         repeatable("file", "A variable that names a file with the value, by reference", "NAME=REF"),
         Setting(

@@ -9,15 +9,15 @@ policies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.policy import PolicyContext, check_policies, run_under_policy
 from sealpipe.reference import Reference
-from sealpipe.run.variables import Variable, check_holdable
-from sealpipe.sources.resolve import Value, resolve_bytes
+from sealpipe.run.variables import Variable, check_holdable, check_name, check_once
+from sealpipe.sources.resolve import Value, check_number, resolve_bytes
 
 T = TypeVar("T")
 
@@ -43,9 +43,10 @@ def use_values(
     plan = _describe(context, kind, sink, refs)
     check_policies(context, lambda: plan._replace(complete=False))
     _check_each(variables, lambda ref: context.registry().source(ref.name))
-    results = resolve_bytes(refs, context.registry)
-    values = _collect(variables, results)
-    _refuse_credential(context, values)
+    found = _read(context, variables, {})
+    errors = [(each.name, error) for each, error in found if isinstance(error, SealpipeError)]
+    _raise_together(errors, len(found))
+    values = {each.name: value for each, value in found if isinstance(value, Value)}
     labels = tuple((name, value.type) for name, value in values.items()) if kind == "run" else ()
     return run_under_policy(context, plan._replace(labels=labels), lambda _: use(values), describe)
 
@@ -68,44 +69,80 @@ def check_values(context: PolicyContext, sink: str, variables: Sequence[Variable
     plan = _describe(context, "run", sink, [each.ref for each in sound])
     check_policies(context, lambda: plan._replace(complete=False))
     errors |= _find_errors(sound, lambda ref: context.registry().source(ref.name))
-    sound = [each for each in sound if each not in errors]
-    read = resolve_bytes([each.ref for each in sound], context.registry)
-    found: dict[Variable, Value | SealpipeError | None] = dict(zip(sound, read, strict=True))
-    errors |= _find_misfits(context, found)
-    labels = tuple(
-        (each.name, value.type)
-        for each, value in found.items()
-        if isinstance(value, Value) and each not in errors
-    )
+    found = [_check_holdable(each, result) for each, result in _read(context, variables, errors)]
+    labels = tuple((each.name, value.type) for each, value in found if isinstance(value, Value))
     run_under_policy(
         context,
         plan._replace(labels=labels),
         lambda _: None,
         lambda _: {"outcome": "checked"},
     )
-    results = [errors.get(each, found.get(each)) for each in variables]
     return [
         Checked(
             each, result if isinstance(result, SealpipeError) else None, isinstance(result, Value)
         )
-        for each, result in zip(variables, results, strict=True)
+        for each, result in found
     ]
 
 
-def _find_misfits(
-    context: PolicyContext, found: Mapping[Variable, Value | SealpipeError | None]
-) -> dict[Variable, SealpipeError]:
-    """Return what a command would be refused, though it can be read."""
-    errors: dict[Variable, SealpipeError] = {}
-    for each, value in found.items():
-        if isinstance(value, Value):
-            try:
-                _refuse_credential(context, {each.name: value})
-                if not each.is_file:
-                    check_holdable(each.name, value.data.reveal_bytes())
-            except UsageError as error:
-                errors[each] = error
-    return errors
+_Result = Value | SealpipeError | None
+"""A value, why it cannot be had, or None if it is optional and missing."""
+
+
+def _read(
+    context: PolicyContext,
+    variables: Sequence[Variable],
+    errors: Mapping[Variable, SealpipeError],
+) -> list[tuple[Variable, _Result]]:
+    """Read all variables but those with an error, the values of a pattern one by one."""
+    sound = [each for each in variables if each not in errors]
+    values = resolve_bytes([each.ref for each in sound], context.registry)
+    results = dict(zip(sound, values, strict=True))
+    found: list[tuple[Variable, _Result]] = []
+    names: set[str] = set()
+    for variable in variables:
+        for each, result in _name_values(variable, errors.get(variable) or results[variable]):
+            found.append((each, _find_misuse(context, each, result, names) or result))
+            names.add(each.name)
+    return found
+
+
+def _name_values(
+    variable: Variable, result: Sequence[Value] | SealpipeError
+) -> list[tuple[Variable, _Result]]:
+    if isinstance(result, SealpipeError):
+        return [(variable, result)]
+    if variable.is_pattern and result:
+        return [(variable.name_value(value.label), value) for value in result]
+    try:
+        check_number(variable.ref, len(result))
+    except PluginError as error:
+        return [(variable, error)]
+    return [(variable, result[0] if result else None)]
+
+
+def _find_misuse(
+    context: PolicyContext, variable: Variable, result: _Result, others: Container[str]
+) -> UsageError | None:
+    """Return why a value that was read may not be used under this name."""
+    if isinstance(result, Value):
+        try:
+            check_once(variable.name, others)
+            check_name(variable.name)
+            _refuse_credential(context, result)
+        except UsageError as error:
+            return error
+    return None
+
+
+def _check_holdable(variable: Variable, result: _Result) -> tuple[Variable, _Result]:
+    """Return an error in place of a value that no variable can hold."""
+    if isinstance(result, Value) and not variable.is_file:
+        try:
+            check_holdable(variable.name, result.data.reveal_bytes())
+        except UsageError as error:
+            return variable, error
+    return variable, result
 
 
 def raise_unreadable(checked: Sequence[Checked]) -> None:
@@ -140,17 +177,6 @@ def _find_errors(
     return errors
 
 
-def _collect(
-    variables: Sequence[Variable], results: Sequence[Value | PluginError | None]
-) -> dict[str, Value]:
-    """Return the values by name. Raises what is wrong with all of them."""
-    pairs = list(zip([each.name for each in variables], results, strict=True))
-    _raise_together(
-        [(name, each) for name, each in pairs if isinstance(each, PluginError)], len(variables)
-    )
-    return {name: value for name, value in pairs if isinstance(value, Value)}
-
-
 def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> None:
     """Raise an error alone as it is; several as one that names all of them."""
     names_by_text: dict[str, list[str]] = {}
@@ -169,10 +195,9 @@ def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> 
         raise failure
 
 
-def _refuse_credential(context: PolicyContext, values: Mapping[str, Value]) -> None:
-    for value in values.values():
-        if context.gate.owns(value.data):
-            raise UsageError(
-                "a value holds sealpipe's own credential, which is never handed on",
-                remedy="check its reference; to hand over a key, create a separate one",
-            )
+def _refuse_credential(context: PolicyContext, value: Value) -> None:
+    if context.gate.owns(value.data):
+        raise UsageError(
+            "a value holds sealpipe's own credential, which is never handed on",
+            remedy="check its reference; to hand over a key, create a separate one",
+        )

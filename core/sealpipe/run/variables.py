@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +18,8 @@ from sealpipe.reference import Everything, Reference, parse
 from sealpipe.run.refused_names import find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EVERY: Final = "*"
+_NO_NAME_CHARACTER: Final = re.compile(r"[^A-Z0-9]")
 _EACH: Final = (
     "write a name of letters, digits and _, and where its value lives: "
     "DB_PASSWORD=vault:app#password"
@@ -33,7 +35,7 @@ class Variable(NamedTuple):
     """A variable of a command, and where its value comes from.
 
     `is_file` says that it names a file which holds the value; `comment` is what stands right above
-    it in a file of variables.
+    it in a file of variables. A name `PREFIX_*` stands for one variable a value of the reference.
     """
 
     name: str
@@ -41,23 +43,48 @@ class Variable(NamedTuple):
     is_file: bool = False
     comment: str = ""
 
+    @property
+    def is_pattern(self) -> bool:
+        """Return whether it stands for one variable a value."""
+        return self.name.endswith(_EVERY)
+
+    def name_value(self, label: str) -> Variable:
+        """Return the variable of one value of a pattern: its label in upper case, with `_` for what
+        no name has.
+        """
+        rest = _NO_NAME_CHARACTER.sub("_", label.upper())
+        return self._replace(name=self.name.removesuffix(_EVERY) + rest)
+
 
 def parse_variable(text: str) -> Variable:
     """Parse NAME=REF. Raises UsageError, which shows nothing but a valid name."""
+    name, reference = _parse(text)
+    if not _NAME.fullmatch(name):
+        raise UsageError("the value is not NAME=REF", remedy=_EACH)
+    check_single(reference, name)
+    return Variable(name, reference)
+
+
+def _parse(text: str) -> tuple[str, Reference]:
     name, equals, ref = text.partition("=")
-    if not equals or not _NAME.fullmatch(name):
+    if equals and name == _EVERY:
         raise UsageError(
-            "the value is not NAME=REF",
-            remedy=_EACH,
+            "* has no prefix, so who writes to the store would choose any name",
+            remedy="write a prefix that no program obeys: 'APP_*=REF#*'",
         )
+    if not equals or not _NAME.fullmatch(name.removesuffix(_EVERY)):
+        raise UsageError("the value is not NAME=REF", remedy=_EACH)
+    check_name(name)
+    return name, parse(ref, "what follows the first =")
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError for a name that no secret may have."""
     if reader := find_reader(name):
         raise UsageError(
             f"{name} may not come from a store: {reader} would obey it",
             remedy="choose another name, or set it before sealpipe run",
         )
-    reference = parse(ref, "what follows the first =")
-    check_single(reference, name)
-    return Variable(name, reference)
 
 
 def check_single(ref: Reference, what: str) -> None:
@@ -88,18 +115,14 @@ def read_variables(
         raise UsageError(
             "no variable is given", remedy="add -e NAME=REF, --env-file FILE or --file NAME=REF"
         )
-    found: dict[str, Variable] = {}
+    found: list[Variable] = []
     wrong: list[tuple[_Place, UsageError]] = []
     for place in places:
         try:
-            variable = parse_variable(place.text)._replace(
-                is_file=place.option == "--file", comment=place.comment
-            )
-            if variable.name in found:
-                raise UsageError(
-                    f"{variable.name} is given twice", remedy="give each variable once"
-                )
-            found[variable.name] = variable
+            variable = _parse_place(place)
+            if not variable.is_pattern:  # two patterns may be of two documents
+                check_once(variable.name, [each.name for each in found])
+            found.append(variable)
         except UsageError as error:
             wrong.append((place, error))
     if wrong:
@@ -108,7 +131,13 @@ def read_variables(
         for other in others:
             failure.add_note(Note(other))
         raise failure
-    return list(found.values())
+    return found
+
+
+def check_once(name: str, others: Container[str]) -> None:
+    """Raise UsageError if a name is among the others."""
+    if name in others:
+        raise UsageError(f"{name} is given twice", remedy="give each variable once")
 
 
 class _Place(NamedTuple):
@@ -118,6 +147,17 @@ class _Place(NamedTuple):
     name: str
     text: str
     comment: str = ""
+
+
+def _parse_place(place: _Place) -> Variable:
+    """Parse NAME=REF, of a variable also PREFIX_*=REF."""
+    is_file = place.option == "--file"
+    name, _, _ = place.text.partition("=")
+    if name.endswith(_EVERY) and not is_file:
+        variable = Variable(*_parse(place.text))
+    else:
+        variable = parse_variable(place.text)
+    return variable._replace(is_file=is_file, comment=place.comment)
 
 
 def _number(option: str, texts: Sequence[str]) -> list[_Place]:

@@ -89,8 +89,11 @@ def resolve_secret(
 
 
 class Value(NamedTuple):
-    """One value of any bytes, text or not. `type` is that of a field that would hold it."""
+    """One value of any bytes, text or not. `label` and `type` are those of a field that would hold
+    it.
+    """
 
+    label: str
     data: Secret
     type: str
     is_secret: bool
@@ -99,16 +102,16 @@ class Value(NamedTuple):
 
 def resolve_bytes(
     refs: Sequence[Reference], registry: Callable[[], Registry]
-) -> list[Value | PluginError | None]:
-    """Resolve each reference to one value, byte for byte.
+) -> list[list[Value] | PluginError]:
+    """Resolve each reference to its values, byte for byte.
 
-    The value, why there is none, or None if it is optional.
+    The values, none if they are optional and missing; or why they cannot be read.
     """
     resolver = _fetch(refs, registry, None)
-    results: list[Value | PluginError | None] = []
+    results: list[list[Value] | PluginError] = []
     for number, ref in enumerate(refs):
         try:
-            results.append(resolver.select_value(ref, number))
+            results.append(resolver.select_values(ref, number))
         except PluginError as error:
             results.append(error)
     return results
@@ -118,7 +121,7 @@ def _resolve_one(resolver: _Resolver, ref: Reference) -> Secret | None:
     fields = resolver.select_fields([FieldSpec(None, ref)])
     if not fields:
         return None
-    _check_single(ref, len(fields))
+    check_number(ref, len(fields))
     value = fields[0].value
     return value if isinstance(value, Secret) else Secret(value)
 
@@ -141,7 +144,8 @@ def _describe(error: PluginError) -> str:
     )
 
 
-def _check_single(ref: Reference, number: int) -> None:
+def check_number(ref: Reference, number: int) -> None:
+    """Raise ReferenceValueError if a reference gave more than one value."""
     if number > 1:
         raise ReferenceValueError(
             f"{ref} gives {number} values, but only one is possible here",
@@ -215,15 +219,16 @@ class _Resolver:
             raise _add_others(errors)
         return fields
 
-    def select_value(self, ref: Reference, number: int) -> Value | None:
-        """Return the value of the reference of that number; None if it is optional and missing."""
+    def select_values(self, ref: Reference, number: int) -> list[Value]:
+        """Return the values of the reference of that number; none if optional and missing."""
         locator, form = self.locators[number]
         document = self._get_document(ref, locator)
-        values = [] if document is None else list(select_values(document, ref, form=form))
-        if not values:
-            return None
-        _check_single(ref, len(values))
-        return Value(Secret(values[0].data), values[0].choose_type(ref), values[0].is_secret)
+        if document is None:
+            return []
+        return [
+            Value(each.label, Secret(each.data), each.choose_type(ref), each.is_secret)
+            for each in select_values(document, ref, form=form)
+        ]
 
     def _select_spec_fields(self, spec: FieldSpec, locator: Locator, form: str) -> list[Field]:
         document = self._get_document(spec.ref, locator)

@@ -4,6 +4,7 @@ prints it once.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -23,6 +24,8 @@ from support.typing_person import Person
 
 VARIABLES = {"PEM": "file:secret.pem", "TOKEN": "file:passcode", "PIPED": "stdin:"}
 RUN = ["run", *(word for name, ref in VARIABLES.items() for word in ("-e", f"{name}={ref}"))]
+
+EVERY_KEY = "file:keys.json?format=json#*"
 
 
 @pytest.fixture
@@ -82,6 +85,27 @@ def test_secrets_are_in_the_environment_of_one_command_and_nowhere_else(
     watched.words = [
         (call, word) for call, word in watched.words if call != "execve" or word not in given
     ]
+    assert leaks(canaries, watched, 0, None, None) == []
+
+
+def test_each_key_of_a_document_is_in_the_environment_alone(canaries: Canaries) -> None:
+    canaries.user.file("keys.json", json.dumps({"token": canaries.values["dotenv"]}))
+    words = [word for name in ("APP", "TF") for word in ("-e", f"{name}_*={EVERY_KEY}")]
+    watched = canaries.watch("run", *words, "--", "true")
+    assert watched.done.code == 0, watched.done
+    given = {f"{prefix}_TOKEN={canaries.values['dotenv']}".encode() for prefix in ("APP", "TF")}
+    assert [given & {*words} for words in watched.executed] == [given]
+    watched.words = [
+        (call, word) for call, word in watched.words if call != "execve" or word not in given
+    ]
+    assert leaks(canaries, watched, 0, None, None) == []
+
+
+def test_a_key_that_no_variable_may_have_leaks_nothing(canaries: Canaries) -> None:
+    canaries.user.file("keys.json", json.dumps({"external-diff": canaries.values["dotenv"]}))
+    watched = canaries.watch("run", "-e", f"GIT_*={EVERY_KEY}", "--", "true")
+    assert watched.done.code == 2, watched.done
+    assert "GIT_EXTERNAL_DIFF may not come from a store" in watched.done.err
     assert leaks(canaries, watched, 0, None, None) == []
 
 

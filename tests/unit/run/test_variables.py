@@ -5,9 +5,12 @@ both say.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sealpipe.errors import Note, UsageError
 from sealpipe.reference import parse
@@ -44,6 +47,13 @@ def test_a_value_in_place_of_a_reference_is_not_shown(ref: str) -> None:
 def test_a_reference_to_several_values_is_refused(ref: str) -> None:
     with pytest.raises(UsageError, match="A: the reference selects several values"):
         parse_variable(f"A={ref}")
+
+
+@given(prefix=st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True), key=st.text())
+def test_whatever_a_key_is_its_variable_has_a_name_with_the_prefix(prefix: str, key: str) -> None:
+    name = Variable(f"{prefix}*", parse("vault:a#*")).name_value(key).name
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    assert name.startswith(prefix)
 
 
 def test_a_file_has_a_variable_in_a_line(tmp_path: Path) -> None:
