@@ -8,12 +8,20 @@ the row ends, how many messages the vendor got, and what is stored.
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cli.batch.world import DAY, BatchWorld
+from sealpipe.batch.database.opening import open_database, prepare_tables
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.run import RunResult
+from sealpipe.batch.engine.worker import Worker
+from sealpipe.secret import Secret
+from support.faked_time import move_clock
 
 FILE = """
 name = "simulated"
@@ -101,32 +109,72 @@ def predict(vendor: Vendor, runs: Sequence[float]) -> End:
 
 
 def play(
-    folder: Path, vendors: Sequence[Vendor], runs: Sequence[float], *, threads: int = 1
+    world: BatchWorld, vendors: Sequence[Vendor], runs: Sequence[float], *, threads: int = 1
 ) -> dict[str, End]:
     """Let the engine do it: how each row ended."""
-    world = BatchWorld(folder)
-    try:
-        path = world.write(
-            FILE, [{"name": each.name, "to": f"{each.name}.example"} for each in vendors]
+    path = world.write(
+        FILE, [{"name": each.name, "to": f"{each.name}.example"} for each in vendors]
+    )
+    waiting = sorted(
+        (each for each in vendors if each.day is not None), key=lambda each: each.day or 0.0
+    )
+    for day in runs:
+        while waiting and (waiting[0].day or 0.0) <= day - runs[0]:
+            vendor = waiting.pop(0)
+            code = world.code_of(f"{vendor.name}.example")
+            world.submit(code, data="AA==" if vendor.junk else None)
+        world.wait(day * DAY - world.elapsed)
+        world.run(path, threads=threads)
+    states = world.states(path)
+    return {
+        each.name: End(
+            states[each.name],
+            len(world.messages(f"{each.name}.example")),
+            each.name in world.loft.values,
         )
-        waiting = sorted(
-            (each for each in vendors if each.day is not None), key=lambda each: each.day or 0.0
-        )
-        for day in runs:
-            while waiting and (waiting[0].day or 0.0) <= day - runs[0]:
-                vendor = waiting.pop(0)
-                code = world.code_of(f"{vendor.name}.example")
-                world.submit(code, data="AA==" if vendor.junk else None)
-            world.wait(day * DAY - world.elapsed)
-            world.run(path, threads=threads)
-        states = world.states(path)
-        return {
-            each.name: End(
-                states[each.name],
-                len(world.messages(f"{each.name}.example")),
-                each.name in world.loft.values,
-            )
-            for each in vendors
-        }
-    finally:
-        world.close()
+        for each in vendors
+    }
+
+
+class FakedWorld(BatchWorld):
+    """A world on PostgreSQL in which everything has libfaketime's clock (`support.faked_time`).
+
+    Each run has a connection of its own. Beside them works a worker that lives all the time, so
+    that its database's clock jumps again and again.
+    """
+
+    def __init__(self, folder: Path, address: str) -> None:
+        database = open_database(folder, Secret(address))
+        prepare_tables(database)
+        database.close()
+        super().__init__(folder, database=Secret(address))
+        self._workers_store = self.open_store()
+        self._worker = Worker(self.session(), self._workers_store, threads=2)
+        self._thread = threading.Thread(target=self._worker.run)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._worker.stop()
+        self._thread.join()
+        self._workers_store.close()
+        super().close()
+
+    def open_store(self, previous: str | None = None) -> BatchStore:
+        store = super().open_store(previous)
+        store.clock_offset = 0
+        return store
+
+    def wait(self, seconds: float) -> None:
+        self.elapsed += seconds
+        move_clock(self.elapsed)
+
+    def run(self, path: Path, **options: Any) -> RunResult:
+        """Run until nothing is due: what the worker has begun, it ends."""
+        self.store.close()
+        self.store = self.open_store()
+        while True:
+            result = super().run(path, **options)
+            if result.next_due is None or result.next_due > self.store.now():
+                return result
+            assert self._thread.is_alive()
+            time.sleep(0.1)

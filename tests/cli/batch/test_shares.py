@@ -4,10 +4,15 @@ unknown.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from cli.batch.share_batch import FILE, REMIND, opened
 from cli.batch.world import DAY, BatchWorld
+from sealpipe.api.operation import Operation, Response
 
 REISSUE = '\n[reissue]\nwhen = "expired-unopened"\ntimes = 1\n'
 ROWS = [{"name": name, "to": f"{name}.example"} for name in ("ann", "bob", "cid")]
@@ -68,6 +73,42 @@ def test_without_an_access_log_nobody_knows_of_a_share_that_expired(world: Batch
         "unknown",
     )
     assert len(world.messages("ann.example")) == 1
+
+
+def hide_expiry(_: Operation[Any], response: Response) -> Response:
+    """The service does not say when a share expires."""
+    body = json.loads(response.body) if response.body else None
+    if not isinstance(body, dict) or "expired_at" not in body:
+        return response
+    del body["expired_at"]
+    return replace(response, body=json.dumps(body).encode())
+
+
+def test_a_share_whose_expiry_is_not_known_may_have_ended_by_it(world: BatchWorld) -> None:
+    world.after = hide_expiry
+    (world.folder / "reminder.txt").write_text("{link} ends: {expires}")
+    path = world.write(f'{FILE}{REMIND}message-template = "reminder.txt"\n', ROWS[:1])
+    world.run(path)
+    world.wait(3 * DAY)
+    world.run(path)
+    assert world.messages("ann.example")[-1].text.reveal().endswith(" not known")
+    world.wait(5 * DAY)
+    world.run(path)
+    assert world.progress(path, "ann").outcome == "unknown", "it was not opened, it expired"
+
+
+def test_with_an_access_log_it_ends_with_what_the_log_says(extended_world: BatchWorld) -> None:
+    world = extended_world
+    world.after = hide_expiry
+    path = world.write(FILE + REISSUE, ROWS[:1])
+    world.run(path)
+    world.wait(8 * DAY)
+    world.run(path)
+    assert len(world.messages("ann.example")) == 2, "the first one expired unopened"
+    opened(world, "ann.example")
+    world.wait(DAY)
+    world.run(path)
+    assert world.progress(path, "ann").outcome == "opened"
 
 
 def test_with_an_access_log_a_share_that_expired_unopened_is_made_anew_once(

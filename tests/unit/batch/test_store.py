@@ -4,11 +4,13 @@ late.
 
 from __future__ import annotations
 
+import time
 from contextvars import copy_context
 
 import pytest
 
-from sealpipe.batch.database.interface import prepare_schema
+from sealpipe.batch.database import postgres_queue
+from sealpipe.batch.database.interface import DatabaseUnavailableError, prepare_schema
 from sealpipe.batch.database.opening import open_store
 from sealpipe.batch.database.records import ConflictError, NewRow, Row
 from sealpipe.batch.database.statements import SCHEMA_VERSION
@@ -28,6 +30,8 @@ from unit.batch.stores import (
 )
 
 DAY = 24 * 60 * MINUTE
+PATIENCE = 60.0
+"""Seconds that a busy machine may need."""
 
 
 def test_a_batch_is_added_once_and_found_by_every_worker(place: Place) -> None:
@@ -167,6 +171,30 @@ def test_a_due_row_without_a_job_gets_one(in_postgres: Place) -> None:
     assert take_many(other, batch) == []
     other.reconcile([batch])
     assert len(take_many(other, batch)) == 3
+
+
+def test_a_row_that_was_given_back_without_a_database_is_due_after_the_next_heartbeat(
+    in_postgres: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not only when all due rows are looked through, once a minute."""
+    monkeypatch.setattr(postgres_queue, "HEARTBEAT_SECONDS", 0.05)
+    store = in_postgres.store()
+    batch = add_rows(store, 1)
+    row = take(store, batch)
+
+    def fail(*_: object, **__: object) -> None:
+        raise DatabaseUnavailableError("it was restarted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._database, "transaction", fail)
+        store.give_back(row)
+    assert store.take_due([batch]) is None
+    ends_at = time.monotonic() + PATIENCE
+    while (again := store.take_due([batch])) is None:
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+        store.reconcile([batch], is_thorough=False)
+    assert again.id == row.id
 
 
 def test_a_worker_that_was_thought_dead_goes_on_with_other_rows(in_postgres: Place) -> None:

@@ -42,7 +42,7 @@ _REMOVE_DEAD_JOBS = (
 )
 _REMOVE_LOST_JOBS = (
     "DELETE FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = :worker "
-    "AND NOT id = ANY(CAST(:jobs AS bigint[]))"
+    "AND NOT id = ANY(CAST(:jobs AS bigint[])) RETURNING id"
 )
 _FETCH = (
     "SELECT id, args FROM procrastinate_fetch_job_v2(CAST(:queues AS varchar[]), "
@@ -99,6 +99,7 @@ class PostgresQueue(RowQueue):
         self._held: dict[int, Job] = {}
         self._worker: int | None = None
         self._beat_at = 0.0
+        self._has_lost_jobs = False
         self._stop = threading.Event()
 
     def take_due(self, batches: Sequence[str], now: int) -> Job | None:
@@ -187,7 +188,9 @@ class PostgresQueue(RowQueue):
     def free_dead(self) -> bool:
         with self._database.transaction() as transaction:
             transaction.run(_REMOVE_DEAD_WORKERS, seconds=STALLED_SECONDS)
-            return bool(transaction.run(_REMOVE_DEAD_JOBS))
+            has_dead_jobs = bool(transaction.run(_REMOVE_DEAD_JOBS))
+        has_lost_jobs, self._has_lost_jobs = self._has_lost_jobs, False
+        return has_dead_jobs or has_lost_jobs
 
     def remove(self, transaction: Transaction, batch: str) -> None:
         transaction.run(_REMOVE_QUEUE, queue=_name_queue(batch))
@@ -222,7 +225,9 @@ class PostgresQueue(RowQueue):
     def _beat(self, worker: int) -> None:
         """Say that this process lives, and has its jobs and no others."""
         if self._database.read(_BEAT, worker=worker):
-            self._database.read(_REMOVE_LOST_JOBS, worker=worker, jobs=list(self._held))
+            # Lost with a connection: their rows are due, and have no job now.
+            if self._database.read(_REMOVE_LOST_JOBS, worker=worker, jobs=list(self._held)):
+                self._has_lost_jobs = True
         else:  # others have its rows
             self._worker = None
             self._held.clear()

@@ -85,7 +85,9 @@ class RowQueue:
         return True
 
     def free_dead(self) -> bool:
-        """End the jobs of processes that are dead. Returns whether there were any."""
+        """End the jobs of processes that are dead. Returns whether there were any, or this process
+        has lost one with its connection.
+        """
         return False
 
     def add_due(self, transaction: Transaction, batches: Sequence[str], now: int) -> None:

@@ -81,7 +81,7 @@ class Reminder:
     expires_at: datetime | None
     entry: Any = field(repr=False)
     deliveries: Deliveries | None
-    expiry_known: bool = True
+    expiry_known: bool
     warnings: tuple[str, ...] = ()
 
 
@@ -118,8 +118,16 @@ def remind(
     kind = work.definition.kind
     views = job.views if kind == "share" else None
     deliveries = Deliveries(items, None, kind, views, work.render().reminder, is_reminder=True)
-    reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
-
+    reminder = Reminder(
+        kind,
+        link,
+        progress.short_code,
+        action.title,
+        expires_at,
+        log,
+        deliveries,
+        progress.is_expiry_known,
+    )
     return policy.run_under_policy(
         work.session,
         action,

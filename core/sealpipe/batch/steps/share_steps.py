@@ -100,7 +100,8 @@ def _open_entry(work: RowWork) -> Entry:
 def find_view(work: RowWork) -> View:
     """Find out whether the share was opened, by the access log or the active shares."""
     now, progress = work.now(), work.progress
-    is_over = _is_over(progress, now)
+    # before the log is read, which then has all that it will have
+    is_over = _is_over(progress, now) if progress.is_expiry_known else has_ended(work)
     log = fetch_log(work.session, progress.short_code)
     created_at = None if progress.created_at is None else to_datetime(progress.created_at)
     opened = was_opened(log, created_at)
@@ -113,7 +114,8 @@ def find_view(work: RowWork) -> View:
     opened = judge_ended(
         work.session,
         progress.short_code,
-        is_over=_is_over(progress, now + MARGIN // timedelta(microseconds=1)),
+        is_over=not progress.is_expiry_known
+        or _is_over(progress, now + MARGIN // timedelta(microseconds=1)),
         is_used_up_by_opening=is_used_up_by_opening,
     )
     return View(opened, ended=True)
