@@ -89,6 +89,11 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             metavar="SEQ:MARK",
         ),
         Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),
+        Setting(
+            "collected",
+            "FILE has the lines of many logs, as a webhook's receiver stored them, in any order.",
+            flag=True,
+        ),
     ),
     "batch": (
         Setting(

@@ -224,15 +224,20 @@ def _describe_missing(error: click.UsageError) -> str:
 
 
 def _print_audit_heads() -> None:
-    """Print the head of each audit log that was written.
+    """Print the head of each audit log that was written, and what its webhook has not got yet.
 
-    Stored elsewhere, it can prove that the log is complete.
+    Stored elsewhere, a head can prove that the log is complete.
     """
     if "sealpipe.registry.policies" in sys.modules:
-        from sealpipe.registry.policies import get_audit_heads
+        from sealpipe.registry.policies import get_audit_heads, get_unsent_audit
 
         for file, head in get_audit_heads().items():
             render.print_note(f"audit: {render.escape(str(file))} head {head}")
+        for file, why in get_unsent_audit().items():
+            render.print_note(
+                f"audit: {render.escape(str(file))} is not sent yet: {why}; the next command or "
+                "`sealpipe audit send` sends it"
+            )
 
 
 def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:

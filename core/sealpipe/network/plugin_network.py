@@ -76,9 +76,10 @@ class PluginNetwork:
             return connect(url, context, proxy, timeout or TIMEOUT, self._deadline, self._gate)
 
     @contextmanager
-    def exchange(self) -> Iterator[None]:
+    def exchange(self, seconds: float | None = None) -> Iterator[None]:
         """Give all network use of the thread in the block one deadline."""
-        with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(self._deadline)):
+        limit = self._deadline if seconds is None else min(seconds, self._deadline)
+        with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(limit)):
             yield
 
     def proxy(self, url: str) -> str | None:

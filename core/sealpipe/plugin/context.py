@@ -66,8 +66,11 @@ class Network(Protocol):
         """
         ...
 
-    def exchange(self) -> AbstractContextManager[None]:
-        """Give all network use of the thread in the block one deadline."""
+    def exchange(self, seconds: float | None = None) -> AbstractContextManager[None]:
+        """Give all network use of the thread in the block one deadline.
+
+        It is at most `seconds` away, if given, and never later than an exchange's own deadline.
+        """
         ...
 
     def ca_bundle(self) -> Path | None:

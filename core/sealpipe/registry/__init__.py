@@ -268,7 +268,7 @@ class Registry:
         """Notify every observer. Raises PluginError if a required one fails."""
         from sealpipe.registry.policies import notify_observers  # only where there is an observer
 
-        notify_observers(self.catalog, hooks, event)
+        notify_observers(self.catalog, hooks, event, self.make_context)
 
     def close(self) -> None:
         """Let plugins close connections and logins.
@@ -327,17 +327,7 @@ class Registry:
         info = self._get_info(kind, name)
         factory = self._import(kind, name, info, info.factory)
         settings = self.settings(kind, name)
-        context = Context(
-            name,
-            named=self._named_store(kind, name) is not None,
-            environ=self._environ,
-            stdin=self._stdin,
-            network=self._network,
-            oidc_token=self.oidc_token,
-            new_file=self._new_file,
-            replace_file=self._replace_file,
-            deadline=self.deadline,
-        )
+        context = self.make_context(name, named=self._named_store(kind, name) is not None)
         missing = call_plugin(
             name, lambda: " and ".join(sorted(getattr(factory, "__abstractmethods__", ())))
         )
@@ -354,6 +344,20 @@ class Registry:
                 remedy="derive the plugin's class from it",
             )
         return instance
+
+    def make_context(self, name: str, *, named: bool = False) -> Context:
+        """Make what a plugin works with, by its own name or that of a store."""
+        return Context(
+            name,
+            named=named,
+            environ=self._environ,
+            stdin=self._stdin,
+            network=self._network,
+            oidc_token=self.oidc_token,
+            new_file=self._new_file,
+            replace_file=self._replace_file,
+            deadline=self.deadline,
+        )
 
     def _import(self, kind: str, name: str, info: Info, spec: str) -> Any:
         """Import a class of a plugin. NotConfiguredError says where that failed."""

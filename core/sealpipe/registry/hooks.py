@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sealpipe.plugin import ChannelInfo, CIInfo, OutgoingAction, SinkInfo, SourceInfo
+from sealpipe.plugin import ChannelInfo, CIInfo, Context, OutgoingAction, SinkInfo, SourceInfo
 
 if TYPE_CHECKING:
     import pluggy
@@ -58,11 +58,12 @@ def sealpipe_check_outgoing(
     """
 
 
-def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any], context: Context) -> None:
     """Take note of what has happened: an observer. Returns nothing.
 
-    `event` has no values and no fragments; `config` is as for `sealpipe_check_outgoing`. An error
-    of one observer is raised after all were notified, as exit code 14: what has happened stays.
+    `event` has no values and no fragments; `config` is as for `sealpipe_check_outgoing`, and
+    `context` as for a channel: with the network. A hook need not take every argument. An error of
+    one observer is raised after all were notified, as exit code 14: what has happened stays.
     """
 
 

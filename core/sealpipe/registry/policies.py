@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from sealpipe.errors import PluginError, PolicyError
 from sealpipe.parsing import redact_address
-from sealpipe.plugin import OutgoingAction, VetoError
+from sealpipe.plugin import Context, OutgoingAction, VetoError
 from sealpipe.registry.catalog import Catalog
 from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
@@ -38,13 +38,17 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
 
 
 def notify_observers(
-    catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]
+    catalog: Catalog,
+    hooks: Sequence[PolicyHook],
+    event: Mapping[str, Any],
+    make_context: Callable[[str], Context],
 ) -> None:
     """Notify every observer. Raises the first PluginError after all were notified."""
     failed: PluginError | None = None
     for hook in hooks:
         try:
-            _call(catalog, hook, "sealpipe_event", event=event)
+            context = make_context(hook.name)
+            _call(catalog, hook, "sealpipe_event", event=event, context=context)
         except PluginError as error:
             failed = failed or error
     if failed is not None:
@@ -86,6 +90,32 @@ def get_audit_heads() -> Mapping[Path, str]:
     return heads
 
 
+def get_unsent_audit() -> Mapping[Path, str]:
+    """Return why lines of an audit log that this process has written are not at its webhook yet.
+
+    Empty if all are, or if it has not loaded the audit.
+    """
+    module = sys.modules.get(AUDIT_MODULE)
+    unsent: Mapping[Path, str] = {} if module is None else module.unsent
+    return unsent
+
+
+def send_audit(
+    hooks: Sequence[PolicyHook], make_context: Callable[[str], Context]
+) -> Iterator[tuple[Path, int]]:
+    """Send what the audit logs of these hooks have not sent to their webhooks.
+
+    Returns each log that has a webhook, with the number of lines that were sent. Raises
+    PluginError.
+    """
+    for hook in hooks:
+        if hook.name == "audit":
+            send = partial(import_module(AUDIT_MODULE).send, hook.table, make_context(hook.name))
+            sent: tuple[Path, int] | None = call_plugin("audit", send)
+            if sent is not None:
+                yield sent
+
+
 def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
     """Return the reference to the audit log's key from the first config that names the file.
 
@@ -102,14 +132,18 @@ def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
     return None
 
 
-def verify_audit(file: Path, key: Any, head: str | None) -> Any:
+def verify_audit(file: Path, key: Any, head: str | None, *, collected: bool) -> Any:
     """Verify an audit log's chain, as a `sealpipe_plugins.audit.verify.Verification`.
 
-    Raises OSError, NotConfiguredError.
+    `collected`: the chains of many logs, as `sealpipe_plugins.audit.collected.Verification`. Raises
+    OSError, NotConfiguredError.
     """
     key_bytes = (
         None
         if key is None
-        else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
+        else call_plugin(
+            "audit", lambda: import_module("sealpipe_plugins.audit.settings").read_key(key)
+        )
     )
-    return import_module("sealpipe_plugins.audit.verify").verify(file, key_bytes, head)
+    module = f"sealpipe_plugins.audit.{'collected' if collected else 'verify'}"
+    return import_module(module).verify(file, key_bytes, head)

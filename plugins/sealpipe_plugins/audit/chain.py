@@ -2,13 +2,15 @@
 
 Each line contains the MAC of the previous line, so every change is detectable.
 
-    line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
+    line  = {..., "stream": NAME, "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND,
+             "mac": MARK} LF
     mark  = HMAC-SHA256 under the key (without one, SHA-256) of the line without its `mac`, in hex
 
-`prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest of a truncated
-line before this one. The last line's `seq:mac` is the head: anyone who has it can also detect
-missing lines at the end. Without a key, anyone who can write the file can forge a whole chain; then
-only a head stored elsewhere reveals it.
+`stream` is a random name that the first line gives to the chain, so that the lines of many chains
+can be told apart. `prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest
+of a truncated line before this one. The last line's `seq:mac` is the head: anyone who has it can
+also detect missing lines at the end. Without a key, anyone who can write the file can forge a whole
+chain; then only a head stored elsewhere reveals it.
 """
 
 from __future__ import annotations
@@ -63,11 +65,21 @@ def compute_mac(body: bytes, key: bytes | None) -> str:
 
 
 def make_link(
-    event: Mapping[str, Any], previous: Link | None, torn: bytes, key: bytes | None
+    event: Mapping[str, Any],
+    previous: Link | None,
+    torn: bytes,
+    key: bytes | None,
+    new_stream: str,
 ) -> tuple[Link, bytes]:
-    """Return the next line and its bytes. `torn` is a truncated line before it, or empty."""
+    """Return the next line and its bytes. `torn` is a truncated line before it, or empty.
+
+    `new_stream` names the chain if this is its first line. The chains of earlier versions have no
+    name.
+    """
     seq, prev = (1, FIRST_PREV) if previous is None else (previous.seq + 1, previous.mac)
+    stream = new_stream if previous is None else previous.members.get("stream")
     chain_members = {
+        **({} if stream is None else {"stream": stream}),
         "seq": seq,
         "prev": prev,
         **({"torn": sha256_hex(torn)} if torn else {}),
@@ -106,7 +118,7 @@ def parse_line(line: bytes) -> Link | None:
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the SHA-256 digest of a truncated line."""
+    """Return the SHA-256 digest of a truncated line, or of what is before a position."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -4,6 +4,11 @@
 file = "/var/log/sealpipe/audit.jsonl"
 required = true                        # refuse an action that cannot be logged first
 key = "file:/etc/sealpipe/audit.key"   # or env:NAME; at least 16 bytes
+
+[audit.webhook]                        # where the lines of many machines come together
+url = "https://logs.example.com/audit"
+token = "file:/etc/sealpipe/audit.token"
+required = false
 """
 
 from __future__ import annotations
@@ -16,13 +21,18 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
+from socket import gethostname
 from typing import Any, Final
 
-from sealpipe.plugin import NotConfiguredError, PluginError, hookimpl
+from sealpipe.plugin import Context, PluginError, hookimpl
 from sealpipe_plugins.audit import chain
+from sealpipe_plugins.audit.settings import Webhook, read_settings
 
-_KNOWN: Final = ("file", "required", "key")
-_MIN_KEY, _MAX_KEY = 16, 4096
+_SENDING_SECONDS: Final = {False: 2.0, True: 10.0}
+"""Seconds that a command is held by a webhook, by whether it is required."""
+_RETRY_AFTER: Final = 30.0
+"""Seconds until a process tries a webhook again that failed and is not required."""
 _LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for other writers of the same file."""
 _OPEN_ATTEMPTS: Final = 5
@@ -30,73 +40,76 @@ _OPEN_ATTEMPTS: Final = 5
 
 heads: dict[Path, str] = {}
 """The head of every file that this process has written to."""
+unsent: dict[Path, str] = {}
+"""Why lines of a file were not sent to its webhook, since the last time that all were."""
+_retry_at: dict[Path, float] = {}
 
 
 @hookimpl
-def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Add a line. Raises PluginError if that fails and `required` is set."""
-    file, required, key = _read_settings(config)
+def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any], context: Context) -> None:
+    """Add a line, and send it. Raises PluginError if that fails and `required` is set."""
+    settings = read_settings(config)
+    file = settings.file
     try:
-        heads[file] = _append_line(file, event, key)
+        heads[file] = _append_line(file, {"machine": gethostname(), **event}, settings.key)
     except OSError as error:
-        if required:
+        if settings.required or (settings.webhook is not None and settings.webhook.required):
             raise PluginError(
                 f"the audit log {file} cannot be written: {error.strerror}",
                 locator="audit:",
                 remedy="fix this first: the audit is required",
             ) from None
+        return
+    if settings.webhook is not None:
+        _send_new(file, settings.webhook, context)
 
 
-def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]:
-    file, required, key = config.get("file"), config.get("required", False), config.get("key")
-    if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
-        raise NotConfiguredError(
-            "[audit] needs `file` (an absolute path), and `required` must be true or false",
-            remedy="correct [audit]",
-        )
-    if unknown := sorted(config.keys() - set(_KNOWN)):
-        raise NotConfiguredError(
-            f"unknown setting in [audit]: {unknown[0][:40]!r}",
-            remedy=f"the settings are {', '.join(_KNOWN)}",
-        )
-    return Path(file), required, None if key is None else read_key(key)
+def _send_new(file: Path, webhook: Webhook, context: Context) -> None:
+    """Send what was not sent, for as long as a command may be held. Raises if it is required."""
+    now = time.monotonic()
+    if not webhook.required and now < _retry_at.get(file, now):
+        return
+    from sealpipe_plugins.audit.webhook import send_lines  # an HTTP client
+
+    try:
+        for _ in send_lines(file, webhook, context, now + _SENDING_SECONDS[webhook.required]):
+            pass
+    except (OSError, PluginError) as error:
+        failure = _name_failure(file, error)
+    else:
+        unsent.pop(file, None)
+        return
+    if webhook.required:
+        raise failure
+    unsent[file], _retry_at[file] = failure.message, time.monotonic() + _RETRY_AFTER
 
 
-def read_key(reference: object) -> bytes:
-    """Return the key of `file:/PATH` or `env:NAME`, without one final newline.
+def send(config: Mapping[str, Any], context: Context) -> tuple[Path, int] | None:
+    """Send what was not sent: returns the log and the number of lines; None without a webhook.
 
-    Raises NotConfiguredError.
+    Raises PluginError.
     """
-    name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
-    reason = "write file:/PATH or env:NAME"
-    if name == "env" and body:
-        return _check_key_length(os.environb.get(os.fsencode(body), b""), f"env:{body[:80]}")
-    if name == "file" and Path(body).is_absolute():
-        try:
-            with Path(body).open("rb") as file:
-                return _check_key_length(file.read(_MAX_KEY).removesuffix(b"\n"), f"file:{body}")
-        except OSError as error:
-            reason = f"{body} cannot be read: {error.strerror}"
-    raise NotConfiguredError(
-        f"the audit's key cannot be used: {reason}",
-        locator="audit:",
-        remedy="correct `key` in [audit]",
-    )
+    settings = read_settings(config)
+    if settings.webhook is None:
+        return None
+    from sealpipe_plugins.audit.webhook import send_lines  # an HTTP client
+
+    try:
+        return settings.file, sum(send_lines(settings.file, settings.webhook, context))
+    except FileNotFoundError:
+        return settings.file, 0  # nothing has been logged
+    except OSError as error:
+        failure = _name_failure(settings.file, error)
+    raise failure
 
 
-def _check_key_length(key: bytes, where: str) -> bytes:
-    if len(key) >= _MIN_KEY:
-        return key
-    if not key:
-        raise NotConfiguredError(
-            f"the audit's key is missing: {where} is empty, or not set",
-            locator="audit:",
-            remedy="set it to the key; `openssl rand -hex 32` creates a new one",
-        )
-    raise NotConfiguredError(
-        f"the audit's key in {where} has fewer than {_MIN_KEY} bytes",
+def _name_failure(file: Path, error: OSError | PluginError) -> PluginError:
+    if isinstance(error, PluginError):
+        return error
+    return PluginError(
+        f"the audit log {file} cannot be sent: {error.strerror}: {error.filename or file}",
         locator="audit:",
-        remedy="create one with `openssl rand -hex 32`",
+        remedy=f"let who runs sealpipe read {file}, and write {file}.sent",
     )
 
 
@@ -105,7 +118,7 @@ def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str
     with _open_locked(file) as descriptor:
         size = os.fstat(descriptor).st_size
         previous, torn = _read_last(descriptor, size)
-        link, line = chain.make_link(event, previous, torn, key)
+        link, line = chain.make_link(event, previous, torn, key, token_hex(8))
         # A truncated line, or a complete one without a newline, first gets its newline.
         separator = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
         try:

@@ -170,3 +170,30 @@ def test_a_share_that_leaks_what_it_sends_does_not_pass(setting: Setting, code: 
     watched = setting.watch(*setting.words(passcode_to_receiver=False))
     assert watched.done.code == 0, watched.done
     assert setting.leaks(watched) != []
+
+
+def test_an_audit_webhook_gets_neither_values_nor_links_and_its_token_is_nowhere_else(
+    setting: Setting,
+) -> None:
+    token = uuid4().hex  # a header has no room for all that a canary has
+    user, receiver = setting.user, setting.receiver
+    user.file("audit.token", token)
+    user.file(
+        "audit.toml",
+        f'[audit]\nfile = "{user.here}/audit.jsonl"\n[audit.webhook]\nrequired = true\n'
+        f'url = "{receiver.base_url}/audit"\ntoken = "file:{user.here}/audit.token"\n',
+    )
+    user.environ["SEALPIPE_CONFIG"] = "audit.toml"
+    watched = setting.watch(*SHARE, "--send", "file:out/it", "--output", "json")
+    assert watched.done.code == 0, watched.done
+    posts = [each for each in receiver.asked if each.path == "/audit"]
+    assert len(posts) >= 2
+    secrets = {**setting.canaries.secrets(watched), "token": token.encode()}
+    detector = Detector(secrets)
+    for post in posts:
+        assert post.headers["authorization"] == f"Bearer {token}"
+        assert not detector.find(post.body)
+    places = [
+        place for place, data in watched.places() if Detector({"t": token.encode()}).find(data)
+    ]
+    assert all(place.startswith(("TCP:", "work/audit.token")) for place in places), places

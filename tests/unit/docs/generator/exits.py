@@ -22,6 +22,7 @@ READING = (3, 4, 7, 10, 12)
 """Those of a command that only reads from the service."""
 
 OWN: Mapping[str, tuple[int, ...]] = {
+    "audit send": PLUGINS,
     "audit verify": (13, 14),
     "batch adopt": (*READING, 14),
     "batch cancel": (*READING, 14, 18),
