@@ -16,6 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar
 
+from sealpipe.budget import Budget, wait
 from sealpipe.custody_gate import REDACTED
 from sealpipe.custody_gate import credential_leak_error as refused_by_gate
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
@@ -50,6 +51,7 @@ OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "batch": (),
     "run": (),
     "read": (),
+    "copy": (),
 }
 """The names of the operations that each action may send besides reads, by its kind and its subject
 (if it has one).
@@ -93,6 +95,14 @@ class LocalContext(NamedTuple):
     def clear(self, operations: Collection[str]) -> LocalContext:  # noqa: ARG002
         """Return it: it sends nothing."""
         return self
+
+    def start_budget(self) -> Budget:
+        """Start the time and tries of one call."""
+        return Budget(self.registry().deadline)
+
+    def wait(self, seconds: float) -> None:
+        """Wait, while the caller may cancel. Raises CancelledCallError."""
+        wait(seconds)
 
 
 def check_policies(session: PolicyContext, describe: Callable[[], OutgoingAction]) -> None:

@@ -91,6 +91,13 @@ _SEND_SETTING = repeatable(
 )
 PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 
+MODE = Setting(
+    "mode",
+    ("What to do if the target exists: fail (create), overwrite (replace) or add keys (merge)."),
+    default="create",
+    choices=("create", "replace", "merge"),
+)
+
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
     Setting(
@@ -283,15 +290,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             metavar="WHICH",
         ),
         repeatable("to", "Sink that stores the submission", "SINK", parse_sink),
-        Setting(
-            "mode",
-            (
-                "What to do if the target exists: fail (create), overwrite (replace) or add "
-                "keys (merge)."
-            ),
-            default="create",
-            choices=("create", "replace", "merge"),
-        ),
+        MODE,
         Setting(
             "dir", "Directory that receives each submission as a directory of files.", metavar="DIR"
         ),

@@ -7,8 +7,8 @@ from typing import Final
 
 from sealpipe import addresses, parsing
 from sealpipe.errors import UsageError
-from sealpipe.reference import Reference, parse, parse_target
-from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
+from sealpipe.reference import Reference, parse, parse_sink, parse_target
+from sealpipe.settings import MODE, PARAM, Setting, make_print_setting, parse_param, repeatable
 
 
 def parse_choice(text: str) -> str:
@@ -172,6 +172,11 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting(
             "token_file", "File with the token for --http; made if it is missing.", metavar="FILE"
         ),
+    ),
+    "copy": (
+        repeatable("to", "Sink that stores the values", "SINK", parse_sink),
+        MODE,
+        Setting("dry_run", "Read the sources, and show what would be written where.", flag=True),
     ),
     "read": (make_print_setting("value"),),
     "unseal": (

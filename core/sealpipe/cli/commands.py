@@ -19,6 +19,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "unseal": ("sealpipe.cli.usage.unseal:unseal", "Open a link that another job sealed."),
     "run": ("sealpipe.cli.usage.run_command:run", "Run a command with secrets in its environment."),
     "read": ("sealpipe.cli.usage.read:read", "Print one value, byte for byte."),
+    "copy": (
+        "sealpipe.cli.usage.copy:copy",
+        "Copy secrets from store to store, or rotate one in all its places.",
+    ),
     "shares": ("sealpipe.cli.usage.shares:shares", "List, show and expire shares."),
     "stats": (
         "sealpipe.cli.usage.account:stats",

@@ -273,6 +273,7 @@ ACTIONS: Final = (
     "batch",
     "run",
     "read",
+    "copy",
 )
 """The kinds of action that policies may veto."""
 

@@ -26,7 +26,7 @@ from sealpipe.reference import (
     parse,
 )
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, as_secret
 from sealpipe.sources.select import decode_text, trim
 from sealpipe.wire.fields import Field, revealed
 
@@ -160,6 +160,7 @@ class SourceWords(NamedTuple):
 
 REQUEST: Final = SourceWords("request", "prompt", "its value for", "it fills in")
 SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
+COPY: Final = SourceWords("copy", "field", "the field", "the copy has the field")
 
 
 def map_keys(
@@ -284,7 +285,7 @@ def _select_value(
     raise MisfitError(f"{source.value} {mapping.display_name} is empty")
 
 
-def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
+def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str | bytes]:
     """Return the possible values for a mapping; equal values count once."""
     if mapping.label is None:
         if len(fields) != 1:
@@ -292,7 +293,15 @@ def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
         matching = list(fields)
     else:
         matching = [field for field in fields if field.key == mapping.label]
-    return list(dict.fromkeys(revealed(field) for field in matching))
+    return list(dict.fromkeys(map(_reveal, matching)))
+
+
+def _reveal(field: Field) -> str | bytes:
+    """Return a field's value: bytes if a copy has brought what is not UTF-8."""
+    try:
+        return revealed(field)
+    except UnicodeDecodeError:
+        return as_secret(field.value).reveal_bytes()
 
 
 def escape_name(name: str, limit: int = 60) -> str:

@@ -5,10 +5,10 @@ The writes of `share --also-to`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from sealpipe.budget import MAX_BACKOFF
+from sealpipe.budget import MAX_BACKOFF, Budget
 from sealpipe.cancellation import CancelledCallError
 from sealpipe.errors import (
     NOT_TAKEN,
@@ -23,13 +23,16 @@ from sealpipe.errors import (
 from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
+from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write, write_fields
 from sealpipe.secret import Secret
 from sealpipe.session import Session
 from sealpipe.sinks.targets import (
     SHARE,
+    KeyMapping,
     MisfitError,
     SinkTarget,
+    SourceWords,
     escape_name,
     map_keys,
     parse_targets,
@@ -48,6 +51,20 @@ class WriteLog(Protocol):
 
     def note_write(self, marker: str, target: str, state: str) -> None:
         """Record the state of a write. Raises StateError."""
+
+
+class SinkContext(Protocol):
+    """What writing needs: the registry of plugins, and the time for retries."""
+
+    @property
+    def registry(self) -> Callable[[], Registry]:
+        """Get the registry."""
+
+    def start_budget(self) -> Budget:
+        """Start the time and tries of one write."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait, while the caller may cancel."""
 
 
 class SinkWrite(NamedTuple):
@@ -93,7 +110,7 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
     return list(writes_by_target.values())
 
 
-def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
+def describe_writes(session: SinkContext, writes: Sequence[SinkWrite]) -> list[str]:
     """Describe each write in its sink's words; no backend is asked.
 
     Raises PluginError, UsageError.
@@ -103,7 +120,7 @@ def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
 
 
 def write_to_sink(
-    session: Session, write: SinkWrite, ledger: WriteLog | None = None
+    session: SinkContext, write: SinkWrite, ledger: WriteLog | None = None
 ) -> WriteResult:
     """Write to a sink, which confirms it. Raises PluginError, UsageError.
 
@@ -122,17 +139,17 @@ def write_to_sink(
     raise AssertionError("the last try returns or raises")
 
 
-def locate_sink(session: Session, ref: Reference) -> Locator:
+def locate_sink(session: SinkContext, ref: Reference) -> Locator:
     """Return the locator of a sink's reference. Raises ReferenceSyntaxError."""
     return session.registry().locate(ref, "sink")
 
 
-def is_write_only(session: Session, ref: Reference) -> bool:
+def is_write_only(session: SinkContext, ref: Reference) -> bool:
     """Return whether the sink cannot read back what it stored. Raises ReferenceSyntaxError."""
     return BLIND in session.registry().sink_info(ref.name).capabilities
 
 
-def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
+def _describe_all(session: SinkContext, writes: Sequence[SinkWrite]) -> list[str]:
     registry = session.registry()
     return [
         describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode)
@@ -140,7 +157,7 @@ def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
     ]
 
 
-def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> WriteResult:
+def _write_once(session: SinkContext, write: SinkWrite, ledger: WriteLog | None) -> WriteResult:
     registry, locator = session.registry(), locate_sink(session, write.ref)
     registry.sink(write.ref.name)  # raises for missing settings before the write is noted
     is_write_only_sink = ledger is not None and is_write_only(session, write.ref)
@@ -192,28 +209,40 @@ def plan_share_writes(
     """
     writes = []
     for target in targets:
-        try:
-            sink_fields = select_values(
-                target,
-                map_keys(target, list(_list_labels(target, share_fields)), SHARE),
-                share_fields,
-                SHARE,
-            )
-        except MisfitError as misfit:
-            raise ReferenceValueError(
-                f"{target.text}: {misfit}",
-                locator=target.text,
-                remedy=Remedy(
-                    "list the fields with --dry-run",
-                    python="name the label of a field that is shared",
-                ),
-            ) from None
+        sink_fields = select_fields(target, map_fields(target, share_fields), share_fields)
         if sink_fields:
             writes.append(SinkWrite(target.fill({}), tuple(sink_fields), target.mode, ""))
     return tuple(merge_writes(writes))
 
 
-def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> tuple[str, ...]:
+def map_fields(
+    target: SinkTarget, known: Sequence[fields.Field], source: SourceWords = SHARE
+) -> list[KeyMapping]:
+    """Map a target's keys to the labels of fields. Raises UsageError."""
+    return map_keys(target, list(_list_labels(target, known)), source)
+
+
+def select_fields(
+    target: SinkTarget,
+    mappings: Sequence[KeyMapping],
+    known: Sequence[fields.Field],
+    source: SourceWords = SHARE,
+) -> list[SinkField]:
+    """Select a target's values. Raises ReferenceValueError if there is not one for each key."""
+    try:
+        return select_values(target, mappings, known, source)
+    except MisfitError as misfit:
+        raise ReferenceValueError(
+            f"{target.text}: {misfit}",
+            locator=target.text,
+            remedy=Remedy(
+                "list the fields with --dry-run",
+                python="name the label of a field that is shared",
+            ),
+        ) from None
+
+
+def describe_plan(session: SinkContext, writes: Sequence[SinkWrite]) -> tuple[str, ...]:
     """Describe the writes in their sinks' words, with the keys."""
     words = describe_writes(session, writes)
     keys = [", ".join(escape_name(key) for key in write.keys if key) for write in writes]

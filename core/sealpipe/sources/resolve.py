@@ -21,7 +21,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Reference
 from sealpipe.secret import Secret
-from sealpipe.sources.select import select, select_values
+from sealpipe.sources.select import select, select_bytes, select_values
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
@@ -115,6 +115,33 @@ def resolve_bytes(
         except PluginError as error:
             results.append(error)
     return results
+
+
+class ReadField(NamedTuple):
+    """A field of any bytes, and whether its source draws another value at each read.
+
+    A generator does, and what ends with a lease; not a person who is asked.
+    """
+
+    field: Field
+    is_drawn: bool
+
+
+def resolve_fields(
+    specs: Sequence[FieldSpec], registry: Callable[[], Registry], cache: Cache
+) -> list[ReadField]:
+    """Resolve references to fields of any bytes. Raises as `resolve`."""
+    resolver = _fetch([spec.ref for spec in specs], registry, cache)
+    read: list[ReadField] = []
+    errors: list[PluginError] = []
+    for number, spec in enumerate(specs):
+        try:
+            read += resolver.read_fields(spec, number, registry())
+        except PluginError as error:
+            errors.append(error)
+    if errors:
+        raise _add_others(errors)
+    return read
 
 
 def _resolve_one(resolver: _Resolver, ref: Reference) -> Secret | None:
@@ -229,6 +256,19 @@ class _Resolver:
             Value(each.label, Secret(each.data), each.choose_type(ref), each.is_secret)
             for each in select_values(document, ref, form=form)
         ]
+
+    def read_fields(self, spec: FieldSpec, number: int, registry: Registry) -> list[ReadField]:
+        """Return the fields of the reference of that number."""
+        locator, form = self.locators[number]
+        document = self._get_document(spec.ref, locator)
+        if document is None:
+            return []
+        capabilities = registry.source_info(spec.ref.name).capabilities
+        is_drawn = document.expires_at is not None or (
+            FRESH in capabilities and ASKS not in capabilities
+        )
+        fields = select_bytes(document, spec.ref, label=spec.label, form=form)
+        return [ReadField(field, is_drawn) for field in fields]
 
     def _select_spec_fields(self, spec: FieldSpec, locator: Locator, form: str) -> list[Field]:
         document = self._get_document(spec.ref, locator)

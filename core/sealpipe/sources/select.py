@@ -84,6 +84,16 @@ def select(
     ]
 
 
+def select_bytes(
+    document: Document, ref: Reference, *, label: str | None = None, form: str = ""
+) -> list[Field]:
+    """Return the fields as `select` does, but of any bytes: no share can hold them."""
+    return [
+        Field(label or each.label, Secret(each.data), each.choose_type(ref))
+        for each in select_values(document, ref, form=form)
+    ]
+
+
 def select_values(document: Document, ref: Reference, *, form: str = "") -> Iterator[SelectedValue]:
     """Yield the values as `select` does, but of any bytes."""
     encoding = ref.param("decode")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sealpipe.api.requests import Submission
 from sealpipe.cancellation import current
@@ -177,11 +177,22 @@ def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger |
     name = _make_name(base_url, short_code)
     if folder is None:
         return _MemoryLedger.open(name)
-    path = make_private_directory(folder) / f"{name}.jsonl"
     head = {"schema": 1, "kind": "request", "base_url": base_url, "short_code": short_code}
+    return open_file(FileLedger, folder / f"{name}.jsonl", head)
+
+
+def open_file(
+    kind: type[AnyFileLedger], path: Path, head: Mapping[str, Any]
+) -> AnyFileLedger | None:
+    """Open and lock a ledger in a file, whose first line is `head`; None if another process has it
+    open.
+
+    Raises StateError.
+    """
+    make_private_directory(path.parent)
     try:
         descriptor = _open_file(path, head)
-        return None if descriptor is None else _FileLedger(path, descriptor, head)
+        return None if descriptor is None else kind(path, descriptor, head)
     except OSError as error:
         raise StateError(f"the record {path} cannot be opened: {error.strerror}") from None
 
@@ -203,7 +214,9 @@ def _open_file(path: Path, head: Mapping[str, Any]) -> int | None:
     return None
 
 
-class _FileLedger(Ledger):
+class FileLedger(Ledger):
+    """A ledger in a file."""
+
     def __init__(self, path: Path, descriptor: int, head: Mapping[str, Any]) -> None:
         super().__init__()
         self.path = path
@@ -278,6 +291,9 @@ class _FileLedger(Ledger):
         # A cancelled call drops its ledger: the lock must not outlive it.
         if getattr(self, "_descriptor", -1) >= 0:
             self._release()
+
+
+AnyFileLedger = TypeVar("AnyFileLedger", bound=FileLedger)
 
 
 class _MemoryLedger(Ledger):

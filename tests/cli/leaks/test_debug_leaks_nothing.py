@@ -62,6 +62,7 @@ CASES: dict[str, list[list[str]]] = {
     ],
     "run": [["run", "-e", "SECRET=env:CANARY_ENV", "--", "true"]],
     "read": [["read", "env:CANARY_ENV"]],
+    "copy": [["copy", "env:CANARY_ENV", "--to", "file:copied"]],
     "batch": [
         ["batch", "run", "batch.toml"],
         ["batch", "run", "--now", "batch.toml"],

@@ -711,6 +711,7 @@ ASKED = {
     "tools": ["tools", "call", "share_stats"],
     "run": ["run", "-e", "X=text:x", "--", "true"],
     "read": ["read", "text:x"],
+    "copy": ["copy", "text:x", "--to", "file:copied"],
     "webhooks": ["webhooks", "verify", "--secret-from", "text:x", "--signature", "text:x"],
 }
 """One command of each that changes something at the service or hands on a secret; others are in the

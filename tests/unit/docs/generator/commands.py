@@ -19,6 +19,7 @@ HOW_TO: Mapping[str, tuple[str, ...]] = {
     "batch": ("tutorial/first-batch.md", "how-to/run-a-batch.md", "reference/batch-file.md"),
     "collect": ("how-to/collect.md",),
     "completion": ("how-to/completion.md",),
+    "copy": ("how-to/copy.md", "reference/sinks.md"),
     "custody": ("how-to/rotate-a-key.md", "how-to/your-own-service.md"),
     "doctor": ("how-to/troubleshoot.md",),
     "mcp": ("how-to/assistants.md", "reference/assistant-tools.md"),

@@ -29,6 +29,7 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "batch run": ("batch-shares", "sealpipe batch run keys.toml"),
     "batch status": ("batch-requests", "sealpipe batch status vendors-2026-q4"),
     "collect": ("collect", "sealpipe collect r.json --dir out"),
+    "copy": ("copy", "sealpipe copy Password=gen:password"),
     "custody new": ("custody", "sealpipe custody new"),
     "custody public-key": ("custody", "sealpipe custody public-key"),
     "doctor": ("doctor", "sealpipe doctor"),

@@ -42,6 +42,7 @@ OWN: Mapping[str, tuple[int, ...]] = {
     "batch worker": PLUGINS,
     "collect": (*CALLING, 6, 11, 13, 14, 15, 16, 17),
     "completion": (),
+    "copy": PLUGINS,
     "custody new": (),
     "custody public-key": (),
     "doctor": (*CALLING, 13, 14),

@@ -58,6 +58,9 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     },
     "collect": {"CODE|LINK|RECEIPT...": "the requests: short codes, collect links or receipts"},
     "completion": {"bash|zsh|fish": "the shell"},
+    "copy": {
+        "[LABEL=]REF...": "the [references](../references.md) of the values, as fields of a share"
+    },
     "doctor": {"[NAME]": "a source, sink, channel or store: only this is checked"},
     "mcp": {
         "TOOL": "an [assistant's tool](../assistant-tools.md)",

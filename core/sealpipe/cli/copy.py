@@ -1,0 +1,106 @@
+"""`sealpipe copy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from sealpipe.cli import render
+from sealpipe.cli.local import find_state_folder, open_context, work_locally
+from sealpipe.copy import steps
+from sealpipe.copy.options import CopyJob, plan_copy
+from sealpipe.copy.steps import CopiedValues, CopyPlan, CopyResult
+from sealpipe.errors import StateError
+from sealpipe.parsing import format_optional_time, format_time
+from sealpipe.policy import LocalContext
+from sealpipe.state.copies import CopyRecord, open_copy_record
+
+
+def copy(**values: Any) -> None:
+    """Run `sealpipe copy`."""
+    job = plan_copy(values["references"], values["to"], values["mode"])
+    context = open_context(values)
+    as_json = values["output"] == "json"
+    if values["dry_run"]:
+        plan = work_locally(context, lambda: steps.plan_dry_run(context, job))
+        _print_plan(plan, as_json=as_json)
+        return
+    result = work_locally(context, partial(_copy, context, job, values))
+    _print_result(result, as_json=as_json)
+
+
+def _copy(context: LocalContext, job: CopyJob, values: dict[str, Any]) -> CopyResult:
+    def open_record(name: str) -> CopyRecord:
+        record = open_copy_record(find_state_folder(values, "copies"), name)
+        if record is None:
+            raise StateError(
+                "the same copy is running in another process", remedy="wait until it has ended"
+            )
+        return record
+
+    return steps.copy(context, job, open_record)
+
+
+def _print_plan(plan: CopyPlan, *, as_json: bool) -> None:
+    if as_json:
+        fields = [{"key": label, "type": kind} for label, kind in plan.labels]
+        targets = [
+            {"target": target, "keys": _list_keys(keys), "description": words}
+            for target, keys, words in plan.writes
+        ]
+        render.print_json(
+            {"dry_run": True, "fields": fields, "targets": targets, "remarks": plan.remarks}
+        )
+        return
+    lines = [f"field {render.escape(label)} ({kind})" for label, kind in plan.labels]
+    lines += [f"would {render.escape(words)}" for _, _, words in plan.writes]
+    lines += [render.escape(remark) for remark in plan.remarks]
+    render.print_lines(lines)
+
+
+def _print_result(result: CopyResult, *, as_json: bool) -> None:
+    for remark in result.remarks:
+        render.print_note(f"sealpipe: {remark}")
+    if result.continued_from is not None:
+        render.print_note(
+            f"finished the copy that began at {format_time(result.continued_from)}, with its "
+            "value; the next one begins anew"
+        )
+    if as_json:
+        render.print_json(
+            {
+                "fields": [{"key": label, "type": kind} for label, kind in result.labels],
+                "stored": [_describe(each) for each in result.written],
+                "continued_from": format_optional_time(result.continued_from),
+            }
+        )
+        return
+    render.print_table(
+        ("TARGET", "STATE"),
+        [(_name(each), _find_state(each)) for each in result.written],
+    )
+
+
+def _describe(written: CopiedValues) -> dict[str, object]:
+    return {
+        "target": written.target,
+        "keys": _list_keys(written.keys),
+        "already": written.already,
+        "known": written.known,
+    }
+
+
+def _name(written: CopiedValues) -> str:
+    keys = ",".join(_list_keys(written.keys))
+    return f"{written.target}#{keys}" if keys else written.target
+
+
+def _find_state(written: CopiedValues) -> str:
+    if written.already:
+        return "already there"
+    return "stored" if written.known else "stored, not read back"
+
+
+def _list_keys(keys: Sequence[str]) -> list[str]:
+    return [key for key in keys if key]

@@ -1,0 +1,1 @@
+"""Copy values from store to store. The service is not called."""

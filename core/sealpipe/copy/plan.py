@@ -1,0 +1,136 @@
+"""Plan the writes of a copy, once its fields are known: which, in which order. No backend is asked.
+
+A value that its source draws anew at each read, such as a new password, must be in one store before
+it is in another: so a store that can be read back is written first, and a rerun reads it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from sealpipe.errors import ReferenceSyntaxError, UsageError
+from sealpipe.plugin import BLIND, Mode, SinkField
+from sealpipe.reference import Key, Reference
+from sealpipe.registry import Registry
+from sealpipe.sinks.targets import COPY, KeyMapping, SinkTarget, escape_name
+from sealpipe.sinks.write import map_fields, select_fields
+from sealpipe.sources.resolve import ReadField
+from sealpipe.wire.fields import Field
+
+Part = tuple[SinkTarget, Sequence[KeyMapping]]
+"""One target, and what it writes."""
+
+
+class PlannedWrite(NamedTuple):
+    """What is written to one document, at once."""
+
+    ref: Reference
+    mode: Mode
+    parts: tuple[Part, ...]
+    keys: tuple[str, ...]
+    is_write_only: bool
+    read_back: Mapping[str, Reference]
+    """Where a rerun reads drawn values, by label: those that no earlier write has."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the record and in messages."""
+        keys = ",".join(escape_name(key) for key in self.keys if key)
+        return f"{self.ref}#{keys}" if keys else str(self.ref)
+
+    def select(self, fields: Sequence[Field]) -> tuple[SinkField, ...]:
+        """Return the values to write. Raises ReferenceValueError."""
+        return tuple(
+            value
+            for target, mappings in self.parts
+            for value in select_fields(target, mappings, fields, COPY)
+        )
+
+
+def plan_writes(
+    registry: Registry, targets: Iterable[SinkTarget], read: Sequence[ReadField]
+) -> tuple[PlannedWrite, ...]:
+    """Plan the writes in their order: first those that a rerun can read drawn values from.
+
+    Raises UsageError and ReferenceValueError: a target does not fit the fields, two contradict each
+    other, or a drawn value is in no store that can be read.
+    """
+    fields = [each.field for each in read]
+    writes = [
+        write
+        for write in (_plan(registry, *group, fields) for group in _group(targets).items())
+        if write.keys
+    ]
+    left = dict.fromkeys(each.field.key for each in read if each.is_drawn)
+    first: list[PlannedWrite] = []
+    others: list[PlannedWrite] = []
+    for write in writes:
+        sources = {
+            label: ref
+            for label, ref in _find_sources(registry, write, fields).items()
+            if label in left
+        }
+        for label in sources:
+            del left[label]
+        (first if sources else others).append(write._replace(read_back=sources))
+    if left:
+        names = ", ".join(map(escape_name, left))
+        raise UsageError(
+            f"no target of {names} can be read back: if the copy were interrupted, a rerun could "
+            "not write the same value",
+            remedy="add a target that can be read: vault:, k8s: or file:, say",
+        )
+    return (*first, *others)
+
+
+def _group(targets: Iterable[SinkTarget]) -> dict[Reference, list[SinkTarget]]:
+    """Group targets by the document that they write to."""
+    groups: dict[Reference, list[SinkTarget]] = {}
+    for target in targets:
+        groups.setdefault(target.fill({}), []).append(target)
+    return groups
+
+
+def _plan(
+    registry: Registry, ref: Reference, targets: Sequence[SinkTarget], fields: Sequence[Field]
+) -> PlannedWrite:
+    parts = tuple((target, map_fields(target, fields, COPY)) for target in targets)
+    is_write_only = BLIND in registry.sink_info(ref.name).capabilities
+    planned = PlannedWrite(ref, targets[0].mode, parts, (), is_write_only, {})
+    keys = tuple(key for key, _ in planned.select(fields))
+    if (
+        len({target.mode for target in targets}) > 1
+        or len(set(keys)) < len(keys)
+        or ("" in keys and len(keys) > 1)
+    ):
+        raise UsageError(
+            f"two targets contradict each other about {ref}", remedy="name each key once"
+        )
+    return planned._replace(keys=keys)
+
+
+def _find_sources(
+    registry: Registry, write: PlannedWrite, fields: Sequence[Field]
+) -> dict[str, Reference]:
+    """Return where the values of a write are read, by label, as they are."""
+    if write.is_write_only:
+        return {}
+    params: tuple[tuple[str, str], ...] | None = None
+    with suppress(ReferenceSyntaxError):  # no source has this name
+        known = registry.source_info(write.ref.name).params
+        params = tuple(pair for pair in write.ref.params if pair[0] in known)
+    if params is None:
+        return {}
+    return {
+        fields[0].key if mapping.label is None else mapping.label: Reference(
+            write.ref.name,
+            write.ref.body,
+            params,
+            (Key(mapping.key),) if mapping.key else None,
+        )
+        for target, mappings in write.parts
+        if target.ref.param("decode") is None and not target.ref.flag("trim")
+        for mapping in mappings
+    }

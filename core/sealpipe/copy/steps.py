@@ -1,0 +1,336 @@
+"""Copy values: read all, then write one store after the other. Safe to run again.
+
+A value that its source draws at each read is in one store before it is in another. The record of
+an unfinished copy, and a marker beside the value, tell a rerun that this store has it: the rerun
+takes it from there. All other stores are written by their content: what is equal stays.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from sealpipe.cancellation import CancelledCallError
+from sealpipe.copy.options import CopyJob
+from sealpipe.copy.plan import PlannedWrite, plan_writes
+from sealpipe.errors import (
+    NOT_TAKEN,
+    Note,
+    PluginError,
+    SealpipeError,
+    SecretNotFoundError,
+    UnknownOutcomeError,
+    UsageError,
+    add_to_remedy,
+)
+from sealpipe.parsing import format_time
+from sealpipe.plugin import Mode, OutgoingAction, WriteResult
+from sealpipe.policy import LocalContext, check_policies, run_under_policy
+from sealpipe.reference import FieldSpec
+from sealpipe.requirements import check_needs
+from sealpipe.sinks.write import SinkWrite, describe_plan, describe_writes, write_to_sink
+from sealpipe.sources.resolve import (
+    Cache,
+    ReadField,
+    collect_remarks,
+    find_earliest_expiry,
+    resolve_fields,
+)
+from sealpipe.state.copies import CopyRecord
+from sealpipe.wire.fields import Field
+
+MAX_AGE: Final = timedelta(hours=23)
+"""An unfinished copy that is older is not gone on with: a new one begins."""
+
+RecordOpener = Callable[[str], CopyRecord]
+"""Opens the record of a copy, by its name."""
+
+
+class CopiedValues(NamedTuple):
+    """What is in one target: `already`, if it was there before; `known`, if it was read back."""
+
+    target: str
+    keys: tuple[str, ...]
+    already: bool
+    known: bool
+
+
+class CopyResult(NamedTuple):
+    """A finished copy. `continued_from` is when an unfinished one began that it has finished."""
+
+    written: tuple[CopiedValues, ...]
+    labels: tuple[tuple[str, str], ...]
+    continued_from: datetime | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class CopyPlan(NamedTuple):
+    """What a copy would do, in its order: the target, its keys, and the sink's words."""
+
+    labels: tuple[tuple[str, str], ...]
+    writes: tuple[tuple[str, tuple[str, ...], str], ...]
+    remarks: tuple[str, ...]
+
+
+class _ReadCopy(NamedTuple):
+    """A copy whose sources have been read."""
+
+    fields: tuple[ReadField, ...]
+    writes: tuple[PlannedWrite, ...]
+    descriptions: tuple[str, ...]
+    action: OutgoingAction
+    remarks: tuple[str, ...]
+
+
+def plan_dry_run(context: LocalContext, job: CopyJob) -> CopyPlan:
+    """Do everything but write, policies included, for `copy --dry-run`."""
+    read = _read(context, job)
+    check_policies(context, lambda: read.action)
+    return CopyPlan(
+        read.action.labels,
+        tuple(
+            (str(write.ref), write.keys, words)
+            for write, words in zip(read.writes, read.descriptions, strict=True)
+        ),
+        read.remarks,
+    )
+
+
+def copy(context: LocalContext, job: CopyJob, open_record: RecordOpener) -> CopyResult:
+    """Copy the values, and confirm each write.
+
+    Policies are asked before anything is read, and again before anything is written. All that can
+    be checked is checked before the first write; the first write that fails ends the copy, and its
+    error says what was written. `open_record` is called only if a rerun needs the record. Raises
+    PluginError, UsageError, PolicyError and StateError.
+    """
+    read = _read(context, job)
+
+    def work(cleared: LocalContext) -> CopyResult:
+        writing = _Writing(cleared, read)
+        if any(write.read_back or write.is_write_only for write in read.writes):
+            return writing.run_with_record(open_record(job.name))
+        return writing.run()
+
+    return run_under_policy(context, read.action, work)
+
+
+def _read(context: LocalContext, job: CopyJob) -> _ReadCopy:
+    """Check the copy, read its sources and plan its writes."""
+    registry = context.registry()
+    action = OutgoingAction(
+        "copy",
+        sources=_identify(context, "source", [each.ref.name for each in job.fields]),
+        sinks=_identify(context, "sink", [each.ref.name for each in job.targets]),
+    )
+    for spec in job.fields:
+        registry.locate(spec.ref)
+    check_policies(context, lambda: action._replace(complete=False))
+    check_needs(context.registry, job.needs)
+    describe_writes(context, [SinkWrite(each.fill({}), (), each.mode, "") for each in job.targets])
+    cache: Cache = {}
+    fields = _read_fields(context, job.fields, cache)
+    writes = plan_writes(registry, job.targets, fields)
+    values = [each.field for each in fields]
+    descriptions = describe_plan(
+        context, [SinkWrite(each.ref, each.select(values), each.mode, "") for each in writes]
+    )
+    labels = tuple((each.field.key, each.field.type) for each in fields)
+    return _ReadCopy(
+        fields, writes, descriptions, action._replace(labels=labels), _list_remarks(cache)
+    )
+
+
+def _identify(context: LocalContext, kind: str, names: Sequence[str]) -> tuple[str, ...]:
+    registry = context.registry()
+    return tuple(dict.fromkeys(registry.identify(kind, name) for name in names))
+
+
+def _read_fields(
+    context: LocalContext, specs: Sequence[FieldSpec], cache: Cache
+) -> tuple[ReadField, ...]:
+    fields = resolve_fields(specs, context.registry, cache)
+    if not fields:
+        raise UsageError(
+            "nothing to copy: all values are optional, and none is there",
+            remedy="give one of them a value, or remove ?optional=1 from one",
+        )
+    for each in fields:
+        if context.gate.owns(each.field.value):
+            raise UsageError(
+                "a value holds sealpipe's own credential, which is never handed on",
+                remedy="check its reference; to hand over a key, create a separate one",
+            )
+    return tuple(fields)
+
+
+def _list_remarks(cache: Cache) -> tuple[str, ...]:
+    expiry = find_earliest_expiry(cache)
+    ends = (
+        ()
+        if expiry is None
+        else (f"{expiry[1]} ends at {format_time(expiry[0])}: no copy outlives it",)
+    )
+    return (*collect_remarks(cache), *ends)
+
+
+class _Writing:
+    """The writes of one copy."""
+
+    def __init__(self, context: LocalContext, read: _ReadCopy) -> None:
+        self._context, self._writes, self._remarks = context, read.writes, read.remarks
+        self._labels = read.action.labels
+        self._fields: list[Field] = [each.field for each in read.fields]
+        self._record: CopyRecord | None = None
+        self._done: list[CopiedValues] = []
+
+    def run(self) -> CopyResult:
+        """Do all writes. The error of the first that fails says what was written before it."""
+        self._check_sinks()
+        for number, write in enumerate(self._writes):
+            try:
+                result = self._write(write)
+            except (PluginError, UsageError) as error:
+                raise self._describe_failure(error, self._writes[number:]) from error.__cause__
+            self._done.append(
+                CopiedValues(str(write.ref), write.keys, result.already, result.known)
+            )
+        return CopyResult(tuple(self._done), self._labels, None, self._remarks)
+
+    def run_with_record(self, record: CopyRecord) -> CopyResult:
+        """Do all writes, and record how far they are until all are done."""
+        self._record = record
+        try:
+            begun_at = self._find_unfinished(record)
+            if begun_at is None:
+                record.begin(f"copy-{secrets.token_hex(12)}")
+            result = self.run()
+        except SealpipeError:
+            if not record.has_writes():
+                record.end()
+            raise
+        else:
+            record.end()
+            return result._replace(continued_from=begun_at)
+        finally:
+            record.close()
+
+    def _find_unfinished(self, record: CopyRecord) -> datetime | None:
+        begun_at = record.begun_at
+        if begun_at is None or not record.has_writes():
+            return None
+        return begun_at if datetime.now(UTC) - begun_at < MAX_AGE else None
+
+    def _check_sinks(self) -> None:
+        """Ask each store whether it can be written, before the first of several is."""
+        if len(self._writes) < 2:
+            return
+        for name in dict.fromkeys(write.ref.name for write in self._writes):
+            health = self._context.registry().check("sink", name)
+            if not health.ok:
+                raise PluginError(
+                    f"the sink {name} cannot be used: {health.detail}",
+                    locator=f"{name}:",
+                    remedy="nothing was written; see `sealpipe doctor`",
+                )
+
+    def _write(self, write: PlannedWrite) -> WriteResult:
+        record = self._record
+        if record is None or not (write.read_back or write.is_write_only):
+            return self._put(write, write.mode, _make_marker())
+        state = record.state(write.name)
+        if write.is_write_only:
+            return self._write_blindly(record, write, state)
+        is_ours = state in ("stored", "creating") and self._take_back(write)
+        if not is_ours:
+            begins = "creating" if self._is_new(write) else "storing"
+            result = self._put_noted(record, write, write.mode, record.marker, begins)
+            if not result.already or not self._take_back(write):
+                return result
+        return self._put_noted(record, write, write.mode, _make_marker(), state or "storing")
+
+    def _write_blindly(self, record: CopyRecord, write: PlannedWrite, state: str) -> WriteResult:
+        """Write to what cannot be read back; what this copy has stored there is written again."""
+        if state == "storing" and write.mode == "create":
+            raise UnknownOutcomeError(
+                f"an earlier run was interrupted while it stored {write.name}: it may be there",
+                locator=str(write.ref),
+                remedy="if you may overwrite the target, run it again with ?mode=replace in the "
+                "target",
+            )
+        mode: Mode = "replace" if state == "stored" and write.mode == "create" else write.mode
+        return self._put_noted(record, write, mode, record.marker, "storing")
+
+    def _is_new(self, write: PlannedWrite) -> bool:
+        """Return whether what is there after an interruption can only be ours."""
+        if write.mode != "create":
+            return False
+        return self._read_back(write) is None
+
+    def _take_back(self, write: PlannedWrite) -> bool:
+        """Take the drawn values that this copy has stored; False if they are not there."""
+        found = self._read_back(write)
+        if found is None:
+            return False
+        self._fields = [found.get(each.key, each) for each in self._fields]
+        return True
+
+    def _read_back(self, write: PlannedWrite) -> Mapping[str, Field] | None:
+        specs = [FieldSpec(label, ref) for label, ref in write.read_back.items()]
+        try:
+            read = resolve_fields(specs, self._context.registry, {})
+        except SecretNotFoundError:
+            return None
+        types = dict(self._labels)
+        return {
+            each.field.key: Field(each.field.key, each.field.value, types[each.field.key])
+            for each in read
+        }
+
+    def _put(self, write: PlannedWrite, mode: Mode, marker: str) -> WriteResult:
+        values = write.select(self._fields)
+        return write_to_sink(self._context, SinkWrite(write.ref, values, mode, marker))
+
+    def _put_noted(
+        self, record: CopyRecord, write: PlannedWrite, mode: Mode, marker: str, begins: str
+    ) -> WriteResult:
+        earlier = record.state(write.name)
+        record.note(write.name, begins)
+        try:
+            result = self._put(write, mode, marker)
+        except (*NOT_TAKEN, CancelledCallError):
+            record.note(write.name, earlier or "not stored")
+            raise
+        record.note(write.name, "stored")
+        return result
+
+    def _describe_failure(
+        self, error: PluginError | UsageError, unfinished: Sequence[PlannedWrite]
+    ) -> SealpipeError:
+        """Return the error with what was written, what was not, and how to go on."""
+        if len(self._writes) < 2:
+            return error
+        is_clear = isinstance(error, NOT_TAKEN)
+        left = unfinished if is_clear else unfinished[1:]
+        states = {
+            "written": [each.name for each in self._writes[: -len(unfinished)]],
+            "not known whether written": [] if is_clear else [unfinished[0].name],
+            "not written": [each.name for each in left],
+        }
+        remedy = error.remedy
+        if states["written"]:
+            remedy = add_to_remedy(
+                remedy, f"{'; ' if remedy else ''}then run the same command again"
+            )
+        described = error.copy_with(remedy=remedy)
+        for state, names in states.items():
+            if names:
+                described.add_note(Note(f"{state}: {', '.join(names)}"))
+        return described
+
+
+def _make_marker() -> str:
+    """Return a marker that no store has: so its content decides."""
+    return f"copy-{secrets.token_hex(6)}"

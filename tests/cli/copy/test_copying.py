@@ -1,0 +1,116 @@
+"""`sealpipe copy` from store to store: policies, the audit log, bytes, and what a rerun does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.terminal import Terminal
+
+ROTATE = (
+    "copy",
+    "Password=gen:password?symbols=0",
+    "--mode",
+    "replace",
+    "--to",
+    "dotenv:app.env#PW=Password",
+    "--to",
+    "file:out/password",
+)
+
+
+def read_password(bare: Terminal) -> str:
+    return (bare.here / "app.env").read_text().strip().removeprefix("PW=")
+
+
+def records(bare: Terminal) -> list[Path]:
+    return [*Path(bare.environ["SEALPIPE_STATE_DIR"]).glob("copies/*")]
+
+
+@pytest.fixture(autouse=True)
+def _state(bare: Terminal) -> None:
+    bare.environ["SEALPIPE_STATE_DIR"] = str(bare.here / "state")
+
+
+def test_a_new_password_is_the_same_everywhere_and_another_the_next_time(bare: Terminal) -> None:
+    (bare.here / "out").mkdir()
+    assert bare.sealpipe(*ROTATE).code == 0
+    first = read_password(bare)
+    assert (bare.here / "out/password").read_text() == first
+    assert records(bare) == []
+    assert bare.sealpipe(*ROTATE).code == 0
+    assert (bare.here / "out/password").read_text() == read_password(bare) != first
+
+
+def test_a_rerun_writes_what_is_missing_with_the_value_of_the_first(bare: Terminal) -> None:
+    failed = bare.sealpipe(*ROTATE)
+    assert failed.code == 14
+    assert "written: dotenv:app.env#PW" in failed.err
+    assert "not written: file:out/password" in failed.err
+    password = read_password(bare)
+    (record,) = records(bare)
+    assert password not in record.read_text()
+    assert record.stat().st_mode & 0o777 == 0o600
+    (bare.here / "out").mkdir()
+    done = bare.sealpipe(*ROTATE)
+    assert (done.code, done.out) == (
+        0,
+        "dotenv:app.env#PW\talready there\nfile:out/password\tstored\n",
+    )
+    assert "finished the copy that began at" in done.err
+    assert (bare.here / "out/password").read_text() == read_password(bare) == password
+    assert records(bare) == []
+
+
+def test_bytes_are_copied_as_they_are(bare: Terminal) -> None:
+    data = bytes(range(256))
+    (bare.here / "key.p12").write_bytes(data)
+    assert bare.sealpipe("copy", "file:key.p12", "--to", "file:copy.p12").code == 0
+    assert (bare.here / "copy.p12").read_bytes() == data
+
+
+def test_policy_and_audit_see_names_and_no_value(bare: Terminal) -> None:
+    bare.environ["SEALPIPE_CONFIG"] = str(
+        bare.file(
+            "config.toml",
+            f'[policy]\nactions = ["copy"]\nsinks = ["file"]\n'
+            f'[audit]\nfile = "{bare.here}/audit.jsonl"\n',
+        )
+    )
+    bare.file("a.env", "TOKEN=canary-of-a-copy\n")
+    assert bare.sealpipe("copy", "dotenv:a.env#TOKEN", "--to", "file:token").code == 0
+    log = (bare.here / "audit.jsonl").read_text()
+    assert "canary-of-a-copy" not in log
+    began, ended = map(json.loads, log.splitlines())
+    seen = {
+        "event": "copy",
+        "labels": ["TOKEN"],
+        "sources": ["dotenv/dotenv"],
+        "sinks": ["file/file"],
+    }
+    assert began.items() >= {**seen, "outcome": "begun"}.items()
+    assert ended.items() >= {**seen, "outcome": "done"}.items()
+    refused = bare.sealpipe("copy", "dotenv:a.env#TOKEN", "--to", "dotenv:b.env#TOKEN")
+    assert refused.code == 2
+    assert "is not allowed" in refused.err
+    assert not (bare.here / "b.env").exists()
+
+
+def test_the_credential_is_not_copied(bare: Terminal) -> None:
+    key = "acme_sk_live_abcdefgh." + "A" * 43
+    bare.environ["SEALPIPE_API_KEY"] = key
+    bare.file("key", key)
+    done = bare.sealpipe("copy", "file:key", "--to", "file:copied")
+    assert done.code == 2
+    assert "sealpipe's own credential" in done.err
+    assert not (bare.here / "copied").exists()
+
+
+def test_a_new_value_needs_a_store_that_can_be_read(bare: Terminal) -> None:
+    (bare.here / "values").mkdir()
+    done = bare.sealpipe("copy", "gen:password", "--to", "dir:values#password")
+    assert done.code == 2
+    assert "can be read back" in done.err
+    assert [*(bare.here / "values").iterdir()] == []
