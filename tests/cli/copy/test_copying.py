@@ -30,7 +30,7 @@ def records(bare: Terminal) -> list[Path]:
 
 
 @pytest.fixture(autouse=True)
-def _state(bare: Terminal) -> None:
+def _state_directory(bare: Terminal) -> None:
     bare.environ["SEALPIPE_STATE_DIR"] = str(bare.here / "state")
 
 
@@ -98,14 +98,12 @@ def test_policy_and_audit_see_names_and_no_value(bare: Terminal) -> None:
     assert not (bare.here / "b.env").exists()
 
 
-def test_the_credential_is_not_copied(bare: Terminal) -> None:
-    key = "acme_sk_live_abcdefgh." + "A" * 43
-    bare.environ["SEALPIPE_API_KEY"] = key
-    bare.file("key", key)
-    done = bare.sealpipe("copy", "file:key", "--to", "file:copied")
+def test_the_credential_is_not_copied(user: Terminal) -> None:
+    user.file("key", user.environ["SEALPIPE_API_KEY"])
+    done = user.sealpipe("copy", "file:key", "--to", "file:copied")
     assert done.code == 2
     assert "sealpipe's own credential" in done.err
-    assert not (bare.here / "copied").exists()
+    assert not (user.here / "copied").exists()
 
 
 def test_a_new_value_needs_a_store_that_can_be_read(bare: Terminal) -> None:
