@@ -13,9 +13,9 @@ Not found are: a quote that is doubled and then escaped twice; an escape whose o
 are escaped; and a value of less than 12 bytes whose first ones make an escape with what is before
 them, such as a backslash or a `%`, if others are spelled, too.
 
-A value has at least four characters, and is searched as a whole and line by line; what is longer
-than 64 bytes, piece by piece. Else common text would count as a find, and much of a stream would
-have to wait for its next bytes.
+A value has at least four characters, and is searched as a whole and line by line, or only as a
+whole if it is no text in any encoding; what is longer than 64 bytes, piece by piece. Else common
+text would count as a find, and much of a stream would have to wait for its next bytes.
 """
 
 from sealpipe.spellings.finder import REACH, Finder, Span, merge_spans, replace_spans

@@ -18,6 +18,7 @@ WIDTH: Final = 64
 """Bytes of a piece of a long value."""
 _REST: Final = 16
 """Minimum bytes of the last piece of a long value: a shorter one might be common text."""
+_CONTROL: Final = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _GO: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _GSON: Final = _GO | {ord(sign): f"\\u{ord(sign):04x}" for sign in "='"}
@@ -42,35 +43,52 @@ def is_searchable(value: bytes) -> bool:
 
 def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
     """Return what is searched for of these values, in pieces of 4 to `width` bytes."""
-    texts = [os.fsdecode(value) for value in values]
-    lines = [
-        line
-        for text in texts
-        for line in (text, *re.split(r"\r\n|[\r\n]", text), *text.splitlines())
-    ]
-    # Line breaks around a value stay in the output: it keeps its lines.
-    bare = dict.fromkeys(
+    found = dict.fromkeys(
         each
-        for line in lines
-        for each in (line.strip("\r\n"), line.strip())
-        if len(each.strip()) >= MIN_LENGTH
+        for value in values
+        for each in (_list_text(value, width) if _is_text(value) else _list_binary(value, width))
     )
-    found = dict.fromkeys(each for text in bare for each in _list_forms(text, width))
     return [each for each in found if len(each.text) >= MIN_LENGTH]
 
 
+def _is_text(value: bytes) -> bool:
+    """Return whether somebody may read it as text, in UTF-8 or in another encoding."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return not _CONTROL.search(value)
+    return True
+
+
+def _list_text(value: bytes, width: int) -> Iterator[Needle]:
+    """Yield a text and each of its lines, and all forms of them."""
+    text = os.fsdecode(value)
+    lines = (text, *re.split(r"\r\n|[\r\n]", text), *text.splitlines())
+    # Line breaks around a value stay in the output: it keeps its lines.
+    bare = dict.fromkeys(each for line in lines for each in (line.strip("\r\n"), line.strip()))
+    for each in bare:
+        if len(each.strip()) >= MIN_LENGTH:
+            yield from _list_forms(each, width)
+
+
 def _list_forms(text: str, width: int) -> Iterator[Needle]:
-    value = os.fsencode(text)
-    wide = (text.encode(each, "surrogatepass") for each in ("utf-16-le", "utf-16-be"))
-    for form in (value, *wide):
-        yield from (Needle(piece) for piece in split(form, width))
+    yield from _list_binary(os.fsencode(text), width)
+    for encoding in ("utf-16-le", "utf-16-be"):
+        wide = text.encode(encoding, "surrogatepass")
+        yield from (Needle(piece) for piece in split(wide, width))
+    for spelled in _list_json(text):
+        yield from list_encoded(spelled, width, hexes=False)
+
+
+def _list_binary(value: bytes, width: int) -> Iterator[Needle]:
+    """Yield bytes as they are, in base64 and in hex."""
+    yield from (Needle(piece) for piece in split(value, width))
     ended = [b2a_base64(value + end, newline=False) for end in (b"", b"\n")]
     whole = [*ended, *(each.rstrip(b"=") for each in ended)]
     yield from (
         Needle(piece, wraps=True) for form in _list_alphabets(whole) for piece in split(form, width)
     )
-    for spelled in (value, *_list_json(text)):
-        yield from list_encoded(spelled, width, hexes=spelled == value)
+    yield from list_encoded(value, width)
 
 
 def list_encoded(value: bytes, width: int = WIDTH, *, hexes: bool = True) -> Iterator[Needle]:

@@ -204,6 +204,18 @@ def test_a_value_without_a_letter_of_ascii_is_found_too() -> None:
         assert redact(finder, f"it is {text}.".encode()) == b"it is ***."
 
 
+def test_what_is_no_text_is_searched_as_a_whole_only() -> None:
+    """Its lines would be short, alike and many: they cost minutes where much is written."""
+    value = bytes(range(256)) * 12
+    assert min(len(each.text) for each in list_needles([value])) >= 16
+    finder = Finder([value])
+    spelled = "".join(f"\\x{byte:02x}" for byte in value).encode()
+    for text in (value, value.hex().encode(), base64.b64encode(value), spelled):
+        assert redact(finder, b"it is " + text + b".") == b"it is ***."
+    latin = "größer\nals ein Wort".encode("latin-1")
+    assert redact(Finder([latin]), b"it is " + latin.splitlines()[0]) == b"it is ***"
+
+
 @pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("as ")])
 @pytest.mark.parametrize("before", range(3))
 def test_json_of_other_programs_is_found_within_base64(name: str, before: int) -> None:
