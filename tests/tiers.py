@@ -38,6 +38,7 @@ REST: Final[Mapping[str, str]] = {
         "four weeks on two machines, with PostgreSQL, mail and OpenBao"
     ),
     "tests/cli/batch/test_simulation.py": "a model's random walks",
+    "tests/cli/collect/test_any_bytes.py::test_the_largest_file_arrives": "a share of 16 MiB",
     "tests/cli/collect/test_hostile_submissions.py": "hundreds of commands",
     "tests/cli/collect/test_model.py": "a model's random walks",
     "tests/cli/collect/test_second_machine.py": "hundreds of commands",

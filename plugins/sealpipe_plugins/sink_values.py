@@ -8,7 +8,9 @@ from typing import Final
 
 from sealpipe.plugin import Locator, ReferenceValueError, SinkField, UnsupportedError
 
-_STORE_AS_BASE64: Final = "ask for it as base64 text and read it with decode=base64"
+_STORE_AS_BASE64: Final = (
+    "give it as base64 text (encode=base64 in its source), and read it with decode=base64"
+)
 
 
 def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
@@ -77,4 +79,4 @@ def _variable_text(value: bytes, what: str) -> str:
     raise UnsupportedError(f"{what} is not UTF-8 text", remedy=_ELSEWHERE)
 
 
-_ELSEWHERE: Final = "ask for it as base64, or use a sink for files or Vault"
+_ELSEWHERE: Final = "give it as base64 text (encode=base64 in its source), or use a sink for files"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import BLIND, SinkInfo
+from sealpipe.plugin import BLIND, TEXT, TEXT_UNDER_KEYS, SinkInfo
 from sealpipe_plugins.sources import (
     AGE,
     AWS,
@@ -46,6 +46,7 @@ SINKS: tuple[SinkInfo, ...] = (
                 "single or double: quote values, which Docker's --env-file does not support (none)"
             )
         },
+        capabilities=(TEXT,),
     ),
     SinkInfo(
         "file",
@@ -64,6 +65,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "aws-sm",
         "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",
         f"{PACKAGE}.aws.secrets_manager_sink:AwsSmSink",
+        capabilities=(TEXT_UNDER_KEYS,),
         **AWS,
     ),
     SinkInfo(
@@ -73,24 +75,28 @@ SINKS: tuple[SinkInfo, ...] = (
             "/path/KEY"
         ),
         f"{PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
+        capabilities=(TEXT,),
         **AWS,
     ),
     SinkInfo(
         "doppler",
         "secrets of a config of Doppler: doppler:PROJECT/CONFIG#NAME=PROMPT",
         f"{PACKAGE}.doppler.sink:DopplerSink",
+        capabilities=(TEXT,),
         **DOPPLER,
     ),
     SinkInfo(
         "azure-kv",
         "Azure Key Vault: azure-kv:VAULT/NAME; #KEY=PROMPT for a JSON object",
         f"{PACKAGE}.azure_key_vault.sink:KeyVaultSink",
+        capabilities=(TEXT,),
         **AZURE_KEY_VAULT,
     ),
     SinkInfo(
         "gcp-sm",
         "Google Secret Manager: gcp-sm:PROJECT/SECRET; #KEY=PROMPT for a JSON object",
         f"{PACKAGE}.gcp.sink:GcpSink",
+        capabilities=(TEXT_UNDER_KEYS,),
         **GCP,
     ),
     SinkInfo(
@@ -104,7 +110,7 @@ SINKS: tuple[SinkInfo, ...] = (
                 "private or all: which repositories see a new secret of an organisation (private)"
             )
         },
-        capabilities=(BLIND,),
+        capabilities=(BLIND, TEXT),
         extra="github",
     ),
     SinkInfo(
@@ -117,11 +123,13 @@ SINKS: tuple[SinkInfo, ...] = (
             "protected": "0: also for unprotected branches (1 for a new one)",
             "masked": "0: do not mask it in job logs (1 for a new one)",
         },
+        capabilities=(TEXT,),
     ),
     SinkInfo(
         "infisical",
         "secrets of a folder of Infisical: infisical:PROJECT/ENVIRONMENT/FOLDER#NAME=PROMPT",
         f"{PACKAGE}.infisical.sink:InfisicalSink",
+        capabilities=(TEXT,),
         **INFISICAL,
     ),
     SinkInfo(
@@ -147,6 +155,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "op",
         "1Password, by service account or Connect: op://Vault/Item#field=PROMPT",
         f"{PACKAGE}.onepassword.sink:make_sink",
+        capabilities=(TEXT,),
         **ONE_PASSWORD,
     ),
     SinkInfo(
@@ -155,6 +164,7 @@ SINKS: tuple[SinkInfo, ...] = (
         f"{PACKAGE}.postgres_role.sink:PostgresRoleSink",
         f"{PACKAGE}.postgres_role.settings:PostgresSettings",
         needs=("psycopg[binary]>=3.3",),
+        capabilities=(TEXT,),
         extra="postgres",
     ),
     SinkInfo(
@@ -165,6 +175,7 @@ SINKS: tuple[SinkInfo, ...] = (
             "mount": "path of the engine, to skip looking it up",
             "namespace": "namespace to store in (the setting's)",
         },
+        capabilities=(TEXT,),
         **VAULT,
     ),
 )

@@ -153,11 +153,8 @@ class TestAwsSmSinkWhole(_InSecretsManager):
         return f"whole/{next(self.numbers)}"
 
     def stored(self, body: str) -> Mapping[str, bytes]:
-        return {
-            "": self.had("secretsmanager", "get_secret_value", SecretId=body)[
-                "SecretString"
-            ].encode()
-        }
+        found = self.had("secretsmanager", "get_secret_value", SecretId=body)
+        return {"": found.get("SecretBinary") or found["SecretString"].encode()}
 
     def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
         self.aws.client("secretsmanager").put_secret_value(SecretId=body, SecretString=value)

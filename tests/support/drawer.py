@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe.plugin import (
+    TEXT,
     Locator,
     Mode,
     Sink,
     SinkField,
     SinkInfo,
+    UnsupportedError,
     WriteConflictError,
     WriteResult,
     hookimpl,
@@ -28,8 +30,18 @@ from sealpipe.plugin import (
 
 @hookimpl
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
-    register(SinkInfo("drawer", "a file in a drawer", "support.drawer:Drawer"))
-    register(SinkInfo("gate", "a drawer behind a gate", "support.drawer:Gate"))
+    text = {"capabilities": (TEXT,)}
+    register(SinkInfo("drawer", "a file in a drawer", "support.drawer:Drawer", **text))
+    register(SinkInfo("gate", "a drawer behind a gate", "support.drawer:Gate", **text))
+
+
+def reveal_texts(fields: Sequence[SinkField]) -> dict[str, str]:
+    """The values by key: JSON holds text only."""
+    try:
+        return {field.key: field.value.reveal() for field in fields}
+    except UnicodeError:
+        pass
+    raise UnsupportedError("a value is not text", remedy="give it as base64 text")
 
 
 _TURN = threading.Lock()
@@ -58,7 +70,7 @@ class Drawer(Sink):
         file = self._file(locator)
         there = json.loads(file.read_text()) if file.exists() else {}
         number = there.get("number", 0)
-        values = {field.key: field.value.reveal() for field in fields}
+        values = reveal_texts(fields)
         if self.wrong == "a value is stripped":
             values = {key: value.strip() for key, value in values.items()}
         if self.wrong == "a value is logged":

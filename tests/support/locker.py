@@ -23,6 +23,7 @@ from sealpipe.plugin import (
     merge_fields,
     parse_retry_after,
 )
+from support.drawer import reveal_texts
 from support.fake_web import Asked, FakeWeb, Reply
 
 
@@ -59,7 +60,7 @@ class Locker(Sink):
     ) -> WriteResult:
         box = self._read(locator)
         there = {key: value.encode() for key, value in box["values"].items()} if box else None
-        wanted = {key: value.reveal().encode() for key, value in fields}
+        wanted = {key: text.encode() for key, text in reveal_texts(fields).items()}
         marked = box.get("label") == marker
         after = merge_fields(there, wanted, mode=mode, marked=marked)
         before = box.get("version", 0)

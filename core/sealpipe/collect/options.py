@@ -161,6 +161,11 @@ class CollectJob:
     """What its caller has listed just now, which spares the first call."""
 
     @property
+    def targets(self) -> list[SinkTarget]:
+        """Where its submissions go."""
+        return [target for target, _ in self.mappings]
+
+    @property
     def prompts(self) -> tuple[Prompt, ...] | None:
         """The request's prompts; None if they are unknown."""
         return None if self.receipt is None else self.receipt.prompts

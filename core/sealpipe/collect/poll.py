@@ -23,7 +23,7 @@ from sealpipe.polling import FATAL, RATE, TRANSIENT, choose_interval
 from sealpipe.reference import parse
 from sealpipe.requirements import check_needs
 from sealpipe.session import Session
-from sealpipe.sinks.write import describe_writes
+from sealpipe.sinks.write import check_targets
 
 
 def collect(
@@ -144,7 +144,7 @@ def _start_collectors(
     if len(plan.needs) > 1:
         check_needs(session.registry, plan.needs)
     for job in plan.jobs:
-        describe_writes(session, plan_sample_writes(job))
+        check_targets(session, job.targets, plan_sample_writes(job))
     collectors: list[RequestCollector] = []
     keys_by_seed: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
     for job in plan.jobs:

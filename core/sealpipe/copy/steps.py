@@ -30,7 +30,7 @@ from sealpipe.plugin import Mode, OutgoingAction, WriteResult
 from sealpipe.policy import LocalContext, check_policies, run_under_policy
 from sealpipe.reference import FieldSpec
 from sealpipe.requirements import check_needs
-from sealpipe.sinks.write import SinkWrite, describe_plan, describe_writes, write_to_sink
+from sealpipe.sinks.write import SinkWrite, check_targets, describe_plan, write_to_sink
 from sealpipe.sources.resolve import (
     Cache,
     ReadField,
@@ -129,7 +129,7 @@ def _read(context: LocalContext, job: CopyJob) -> _ReadCopy:
         registry.locate(spec.ref)
     check_policies(context, lambda: action._replace(complete=False))
     check_needs(context.registry, job.needs)
-    describe_writes(context, [SinkWrite(each.fill({}), (), each.mode, "") for each in job.targets])
+    check_targets(context, job.targets)
     cache: Cache = {}
     fields = _read_fields(context, job.fields, cache)
     writes = plan_writes(registry, job.targets, fields)

@@ -29,7 +29,7 @@ from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.request import create
 from sealpipe.request.options import plan_request
 from sealpipe.session import Session
-from sealpipe.sinks.write import describe_writes
+from sealpipe.sinks.write import check_targets
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire.fields import TYPES
 
@@ -248,7 +248,7 @@ def _check_sink(session: Session, plan: CollectPlan) -> None:
     """
 
     for job in plan.jobs:
-        describe_writes(session, plan_sample_writes(job))
+        check_targets(session, job.targets, plan_sample_writes(job))
 
 
 async def _wait(call: Call, patience: WaitArguments) -> Answer:

@@ -76,6 +76,8 @@ __all__ = [
     "PLAINTEXT_LIMIT",
     "SEGMENTS",
     "SET_SECRET",
+    "TEXT",
+    "TEXT_UNDER_KEYS",
     "AccessDeniedError",
     "BackendAuthError",
     "CIInfo",
@@ -156,6 +158,16 @@ BLIND: Final = "blind"
 earlier run.
 """
 
+TEXT: Final = "text"
+"""The capability of a sink that stores text only: `decode=` in its targets is refused before
+anything is sent.
+"""
+
+TEXT_UNDER_KEYS: Final = "text-under-keys"
+"""The capability of a sink that stores any bytes as a whole value, and only text under a key, such
+as a member of a JSON object.
+"""
+
 SEGMENTS: Final = "segments"
 """The capability of a channel whose target is a path or a URL: a value from `--param` must be one
 plain segment.
@@ -187,7 +199,11 @@ class SourceInfo(NamedTuple):
 
 
 class SinkInfo(NamedTuple):
-    """A sink. `params` maps its own parameters of targets to their help."""
+    """A sink.
+
+    `params` maps its own parameters of targets to their help; `capabilities` may hold BLIND, and
+    TEXT or TEXT_UNDER_KEYS if it does not store every value byte for byte.
+    """
 
     name: str
     summary: str

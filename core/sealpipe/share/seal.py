@@ -91,7 +91,7 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
     if job.targets:
         from sealpipe.sinks import write  # most shares have no target
 
-        write.check_share_targets(session, job.targets)
+        write.check_targets(session, job.targets)
     fields = resolve(job.fields, session.registry, cache)
     if job.targets:
         writes = write.plan_share_writes(job.targets, fields)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, get_args
 
 from sealpipe.errors import PluginError, UsageError, quote_input
 from sealpipe.parsing import ADD_NAME, NAME_PLACEHOLDER
-from sealpipe.plugin import Mode, SinkField
+from sealpipe.plugin import TEXT, TEXT_UNDER_KEYS, Mode, SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import (
     PARAMETERS,
@@ -87,6 +87,20 @@ def parse_targets(
         _parse_target(ref if name is None else _fill_name(ref, name), default, placeholders)
         for ref in refs
     ]
+
+
+def check_decode(target: SinkTarget, capabilities: Collection[str]) -> None:
+    """Raise UsageError if a target decodes values to bytes that its sink cannot hold."""
+    encoding = target.ref.param("decode")
+    if encoding is None:
+        return
+    has_keys = target.ref.selector is not None
+    if TEXT in capabilities or (TEXT_UNDER_KEYS in capabilities and has_keys):
+        where = "" if TEXT in capabilities else " under a key"
+        raise UsageError(
+            f"{target.text}: {target.ref.name} stores only text{where}, and decode= gives bytes",
+            remedy=f"leave decode= out, and read what is stored with ?decode={encoding}",
+        )
 
 
 def _fill_name(ref: Reference, name: str) -> Reference:

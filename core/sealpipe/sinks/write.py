@@ -33,6 +33,7 @@ from sealpipe.sinks.targets import (
     MisfitError,
     SinkTarget,
     SourceWords,
+    check_decode,
     escape_name,
     map_keys,
     parse_targets,
@@ -108,6 +109,23 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
             )
         writes_by_target[target] = write._replace(fields=(*earlier.fields, *write.fields))
     return list(writes_by_target.values())
+
+
+def check_targets(
+    session: SinkContext,
+    targets: Sequence[SinkTarget],
+    writes: Sequence[SinkWrite] | None = None,
+) -> None:
+    """Check that each target is valid for its sink, before anything is read or sent.
+
+    `writes` are samples of what they write; None if their places have no placeholder. Raises
+    PluginError, UsageError.
+    """
+    for target in targets:
+        check_decode(target, session.registry().sink_info(target.ref.name).capabilities)
+    if writes is None:
+        writes = [SinkWrite(target.fill({}), (), target.mode, "") for target in targets]
+    describe_writes(session, writes)
 
 
 def describe_writes(session: SinkContext, writes: Sequence[SinkWrite]) -> list[str]:
@@ -188,16 +206,6 @@ def _write_once(session: SinkContext, write: SinkWrite, ledger: WriteLog | None)
         raise
     ledger.note_write(write.marker, target, "stored")
     return receipt
-
-
-def check_share_targets(session: Session, targets: Sequence[SinkTarget]) -> None:
-    """Check that each target is valid for its sink, before anything is fetched.
-
-    Raises PluginError, UsageError.
-    """
-    describe_writes(
-        session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets]
-    )
 
 
 def plan_share_writes(

@@ -16,7 +16,17 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     WriteConflictError,
 )
-from sealpipe.plugin import BLIND, Locator, Mode, Secret, Sink, SinkField, WriteResult
+from sealpipe.plugin import (
+    BLIND,
+    TEXT,
+    TEXT_UNDER_KEYS,
+    Locator,
+    Mode,
+    Secret,
+    Sink,
+    SinkField,
+    WriteResult,
+)
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import (
@@ -50,6 +60,9 @@ HARD: tuple[str, ...] = (
     "x" * 20_000,
 )
 """Values that must be stored exactly, or refused before anything is stored."""
+
+ANY_BYTES: tuple[bytes, ...] = (b"\xff", bytes(range(256)), b"0\x82\n\x1f\x00\r\n \xfe" * 1000)
+"""Values that are not text: stored exactly by every sink that does not say TEXT."""
 
 
 def _has_http(cls: type[SinkContract]) -> bool:
@@ -100,6 +113,8 @@ class SinkContract(Contract):
     To `create` what exists by now; to `replace` a value that has changed since; to `merge` into
     keys that have changed since (it need not if every key is an entry of its own).
     """
+    bytes_key: ClassVar[str | None] = None
+    """The key under which any bytes can be stored, if it is none of `keys`."""
     hard: ClassVar[tuple[str, ...]] = HARD
     canary: ClassVar[str] = CANARY
     """A value that nothing may show. Override it if the backend refuses such characters."""
@@ -153,7 +168,7 @@ class SinkContract(Contract):
         self,
         registry: Registry,
         body: str,
-        values: Mapping[str, str],
+        values: Mapping[str, str] | Mapping[str, bytes],
         mode: Mode,
         marker: str = "m1",
     ) -> WriteResult:
@@ -190,6 +205,27 @@ class SinkContract(Contract):
             else:
                 assert refused.remedy, "a refusal says what to do next"
                 assert not self._read_target(body)
+
+    def test_any_bytes_are_stored_exactly_or_refused_with_nothing_stored(
+        self, registry: Registry
+    ) -> None:
+        """Refused by a sink that says TEXT, or TEXT_UNDER_KEYS where the value has a key."""
+        key = self.keys[0] if self.bytes_key is None else self.bytes_key
+        capabilities = registry.sink_info(self.name).capabilities
+        is_text = TEXT in capabilities or (TEXT_UNDER_KEYS in capabilities and key != "")
+        for data in ANY_BYTES:
+            body = self.target()
+            if is_text:
+                with pytest.raises(PluginError) as refused:
+                    self.put(registry, body, {key: data}, "create")
+                assert refused.value.remedy, "a refusal says what to do next"
+                assert not self._read_target(body)
+                continue
+            self.put(registry, body, {key: data}, "create")
+            assert dict(self.stored(body)) == {key: data}
+            if not self._is_write_only(registry):
+                assert self.put(registry, body, {key: data}, "create").already
+                assert self.put(registry, body, {key: data}, "replace", marker="m2").already
 
     def test_create_never_replaces(self, registry: Registry) -> None:
         body = self.target()

@@ -36,6 +36,11 @@ def canonical_name(name: str) -> str:
     return _STANDARD.get(name.lower(), name)
 
 
+def is_standard(name: str) -> bool:
+    """Return whether a field is one of KeePass's own."""
+    return name in _STANDARD.values()
+
+
 def is_writable(text: str) -> bool:
     """Return whether XML, and so a database, can hold a text."""
     return _UNWRITABLE.search(text) is None
@@ -99,6 +104,12 @@ def read_file_numbers(entry: Any) -> dict[str, int]:
     return {name: int(number) for name, number in numbers.items() if number.isdecimal()}
 
 
+def list_file_numbers(tree: Any) -> set[int]:
+    """Return the numbers of all binaries that an entry has, or had, as an attachment."""
+    found = (each.get("Ref") or "" for each in _find_root(tree).iterfind(".//Binary/Value"))
+    return {int(number) for number in found if number.isdecimal()}
+
+
 def add_entry(tree: Any, path: str) -> Any:
     """Make an entry without fields, and the groups on its path that are missing.
 
@@ -154,18 +165,29 @@ def set_fields(entry: Any, fields: Mapping[str, str]) -> None:
             time.text = _now()
 
 
+def set_file(entry: Any, name: str, number: int) -> None:
+    """Make a binary of the database the attachment of that name, in place of a field."""
+    for each in (*entry.findall("Binary"), *entry.findall("String")):
+        if each.findtext("Key") == name:
+            entry.remove(each)
+    _add_part(entry, E.Binary(E.Key(name), E.Value(Ref=str(number))))
+
+
 def _set_field(entry: Any, name: str, value: str) -> None:
     for each in entry.findall("String"):
         if each.findtext("Key") == name:
             each.find("Value").text = value
             return
     protection = {} if name in (*_IN_CLEAR, TITLE) else {"Protected": "True"}
-    field = E.String(E.Key(name), E.Value(value, **protection))
+    _add_part(entry, E.String(E.Key(name), E.Value(value, **protection)))
+
+
+def _add_part(entry: Any, part: Any) -> None:
     history = entry.find("History")
     if history is None:
-        entry.append(field)
+        entry.append(part)
     else:
-        history.addprevious(field)
+        history.addprevious(part)
 
 
 def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:

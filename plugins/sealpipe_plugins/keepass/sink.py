@@ -1,5 +1,6 @@
-"""`keepass:GROUP/TITLE#FIELD=PROMPT`: fields of an entry of a KeePass database, with its
-history.
+"""`keepass:GROUP/TITLE#FIELD=PROMPT`: fields of an entry of a KeePass database, with its history.
+
+What a field cannot hold, because it is not text, is the attachment of that name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sealpipe_plugins.keepass import entries
 from sealpipe_plugins.keepass.database import SIZE_LIMIT, Opener, dump, find_entry, parse_path
 from sealpipe_plugins.keepass.settings import KeepassSettings
 from sealpipe_plugins.local import files
-from sealpipe_plugins.sink_values import decode_text, values_by_key
+from sealpipe_plugins.sink_values import values_by_key
 
 _MARKERS_LIMIT: Final = 2000
 _PLACEHOLDER: Final = re.compile(
@@ -77,13 +78,12 @@ class KeepassSink(Sink):
 
         def read() -> Snapshot:
             content = self._read(locator)
-            entry = find_entry(entries.index_entries(self._open(content).tree), path, locator)
+            database = self._open(content)
+            entry = find_entry(entries.index_entries(database.tree), path, locator)
             if entry is None:
                 return Snapshot(None, raw=content)
-            held = entries.read_fields(entry)
-            return Snapshot(
-                _as_values(held, wanted), markers=held.get(entries.MARKER, ""), raw=content
-            )
+            markers = entries.read_fields(entry).get(entries.MARKER, "")
+            return Snapshot(_read_values(database, entry, wanted), markers=markers, raw=content)
 
         def write(snapshot: Snapshot, after: Mapping[str, bytes], _: int) -> str | None:
             markers = add_marker(snapshot.markers, marker, _MARKERS_LIMIT)
@@ -138,20 +138,21 @@ class KeepassSink(Sink):
         """Write the entry; None if others changed the database in between."""
         database = self._open(before)
         self._known = (b"", None)  # about to be changed
-        ids, entry = (
+        ids, files_before = (
             entries.list_ids(database.tree),
-            find_entry(entries.index_entries(database.tree), path, locator),
+            entries.list_file_numbers(database.tree),
         )
+        entry = find_entry(entries.index_entries(database.tree), path, locator)
         if entry is None:
             entry = entries.add_entry(database.tree, path)
         else:
             entries.save_history(database.tree, entry)
-        texts = {key: value.decode() for key, value in after.items()}
-        entries.set_fields(entry, {**texts, entries.MARKER: markers})
+        _set_values(database, entry, after, markers)
+        _remove_files(database, files_before - entries.list_file_numbers(database.tree))
         content = dump(database)
         written = self._opener.open(content)
         stored = find_entry(entries.index_entries(written.tree), path, locator)
-        held = {} if stored is None else _as_values(entries.read_fields(stored), after)
+        held = {} if stored is None else _read_values(written, stored, after)
         if not ids <= entries.list_ids(written.tree) or held != dict(after):
             raise PluginError(
                 f"{locator}: the new database does not hold what was stored, and was discarded",
@@ -164,21 +165,56 @@ class KeepassSink(Sink):
         return ""
 
 
-def _as_values(held: Mapping[str, str], wanted: Collection[str]) -> dict[str, bytes]:
-    """Return the fields of an entry that hold something or are wanted.
+def _read_values(database: Any, entry: Any, wanted: Collection[str]) -> dict[str, bytes]:
+    """Return the fields of an entry that hold something or are wanted, and wanted attachments.
 
-    KeePass gives each entry some empty ones.
+    KeePass gives each entry some empty fields.
     """
+    held, numbers = entries.read_fields(entry), entries.read_file_numbers(entry)
     names = (entries.TITLE, entries.MARKER)
-    return {
+    values = {
         name: value.encode()
         for name, value in held.items()
         if name not in names and (value or name in wanted)
     }
+    found = [name for name in wanted if name in numbers and name not in held]
+    binaries = database.binaries if found else []
+    return values | {
+        name: binaries[numbers[name]] for name in found if numbers[name] < len(binaries)
+    }
+
+
+def _set_values(database: Any, entry: Any, values: Mapping[str, bytes], markers: str) -> None:
+    """Set fields and attachments: what is an attachment already stays one."""
+    held, numbers = entries.read_fields(entry), entries.read_file_numbers(entry)
+    attached = {
+        name: value
+        for name, value in values.items()
+        if not _fits_field(value) or (name in numbers and name not in held)
+    }
+    texts = {name: value.decode() for name, value in values.items() if name not in attached}
+    entries.set_fields(entry, {**texts, entries.MARKER: markers})
+    for name, value in attached.items():
+        entries.set_file(entry, name, database.add_binary(value))
+
+
+def _remove_files(database: Any, numbers: Collection[int]) -> None:
+    """Remove binaries that no entry refers to any more."""
+    count = len(database.binaries) if numbers else 0
+    for number in sorted(numbers, reverse=True):  # those behind it get smaller numbers
+        if number < count:
+            database.delete_binary(number)
+
+
+def _fits_field(value: bytes) -> bool:
+    try:
+        return entries.is_writable(value.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
-    """Return the values by field. A value without a key is the password."""
+    """Return the values by field or attachment. A value without a key is the password."""
     named = [SinkField(entries.canonical_name(key or "Password"), value) for key, value in fields]
     wanted = values_by_key(named, locator)
     for name, value in wanted.items():
@@ -186,7 +222,15 @@ def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, by
             raise ReferenceValueError(
                 f"{locator}: no value can be stored as {name!a}", remedy="name another field"
             )
-        text = decode_text(value, locator)
+        if not _fits_field(value):
+            if entries.is_standard(name):
+                raise UnsupportedError(
+                    f"{locator}: {name} holds text only, and a value is not UTF-8 or has a "
+                    "control character",
+                    remedy="name an attachment, which holds any bytes: #keystore.p12=PROMPT",
+                )
+            continue
+        text = value.decode()
         if _PLACEHOLDER.search(text) or (
             name == "URL" and text.strip().lower().startswith(_PROGRAM)
         ):
@@ -195,11 +239,6 @@ def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, by
                     f"{locator}: a value has a placeholder ({{REF:...}}) or a program "
                     "(cmd://), which KeePass would act on"
                 ),
-                remedy="ask for it as base64 text and read it with decode=base64",
-            )
-        if not entries.is_writable(text):
-            raise UnsupportedError(
-                f"{locator}: a value has a control character, which a KeePass database cannot hold",
-                remedy="ask for it as base64 text and read it with decode=base64",
+                remedy="give it as base64 text and read it with decode=base64",
             )
     return wanted

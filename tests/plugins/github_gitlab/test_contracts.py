@@ -146,7 +146,10 @@ class TestGitLabMasked(WithoutFaults, GitLabVariable):
         return super().put(
             registry,
             body,
-            {key: value.replace(" ", NBSP) for key, value in values.items()},
+            {
+                key: value.replace(" ", NBSP) if isinstance(value, str) else value
+                for key, value in values.items()
+            },
             mode,
             marker,
         )

@@ -71,6 +71,10 @@ class Databases:
         assert len(found) == 1, found
         return found[0]
 
+    def files(self, path: str) -> dict[str, bytes]:
+        """The attachments of an entry by name."""
+        return {each.filename: each.binary for each in self.entry(path).attachments}
+
     def fields(self, path: str) -> Mapping[str, str]:
         """What an entry holds, but its title and empty fields."""
         entry = self.entry(path)

@@ -46,11 +46,13 @@ class TestKeepass(OnDatabase, SourceContract):
 class TestKeepassSink(OnDatabase, SinkContract):
     name = "keepass"
     keys = ("Password", "UserName", "API key")
+    bytes_key = "tls.p12"
 
     def stored(self, body: str) -> Mapping[str, bytes]:
         fields = self.made.fields(body)
         assert fields["sealpipe"].startswith("m")
-        return {name: value.encode() for name, value in fields.items() if name != "sealpipe"}
+        values = {name: value.encode() for name, value in fields.items() if name != "sealpipe"}
+        return values | self.made.files(body)
 
     def rotate(self, body: str, key: str, value: str) -> None:
         assert key == "Password"

@@ -70,7 +70,7 @@ MORE = {
     ),
     "a field twice": holds(ReferenceValueError, "named twice", password="1", Password="2"),
     "no text": holds(UnsupportedError, "holds text only", _=b"\xff"),
-    "a control character": holds(UnsupportedError, "has a control character", _="bell\x07"),
+    "a control character": holds(UnsupportedError, "Password holds text only", _="bell\x07"),
     "a link": Row(
         WriteConflictError, "is a symbolic link", "x", database("link.kdbx"), put={"": CANARY}
     ),

@@ -24,6 +24,7 @@ from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
+from sealpipe_plugins.keepass.entries import read_file_numbers
 from support.backends import at_once, fetched, put, put_by, put_refused, registry, values
 
 VALUE = "canary-in-an-entry-5f1e"
@@ -179,6 +180,47 @@ class TestWriting:
         ]
         assert keepassxc(*words, "Servers/db").splitlines() == ["db", "app", VALUE, ""]
         assert team.file.stat().st_mode & 0o777 == 0o600
+
+    def test_what_is_not_text_is_an_attachment(self, team: Databases, tmp_path: Path) -> None:
+        """A field of that name goes, and KeePassXC exports it byte for byte."""
+        team.add("Vendors/tls", "x", custom={"tls.p12": "", "note": "ours"})
+        for number, data in enumerate((bytes(range(256)), b"\xff" * 100_000, b"bell\x07")):
+            put(
+                team.environ(),
+                "keepass:Vendors/tls",
+                {"tls.p12": data, "user": "app"},
+                "merge",
+                marker=f"m{number}",
+            )
+            assert team.files("Vendors/tls") == {"tls.p12": data}
+            exported = tmp_path / f"exported {number}"
+            keepassxc("attachment-export", "-q", team.file, "Vendors/tls", "tls.p12", exported)
+            assert exported.read_bytes() == data
+            assert values(team.environ(), "keepass:Vendors/tls?encode=hex#tls.p12") == [
+                data.hex().encode()
+            ]
+        assert team.entry("Vendors/tls").get_custom_property("note") == "ours"
+
+    def test_an_attachment_stays_one_whatever_it_gets(self, team: Databases) -> None:
+        team.add("tls", "x", files={"tls.pem": b"old", "other": b"stays"})
+        put(team.environ(), "keepass:tls", {"tls.pem": "new"}, "replace")
+        assert team.files("tls") == {"tls.pem": b"new", "other": b"stays"}
+        assert values(team.environ(), "keepass:tls#tls.pem") == [b"new"]
+
+    def test_what_no_entry_has_any_more_leaves_the_database(self, team: Databases) -> None:
+        """Not before the history has forgotten it; other attachments keep their content."""
+        team.add("first", "x", files={"a": b"of the first"})
+        for number in range(14):
+            put(team.environ(), "keepass:tls", {"f": b"\xff%d" % number}, "replace", f"m{number}")
+        team.add("last", "x", files={"z": b"of the last"})
+        put(team.environ(), "keepass:tls", {"f": b"\xffend"}, "replace", "end")
+        assert team.files("first") == {"a": b"of the first"}
+        assert team.files("last") == {"z": b"of the last"}
+        assert team.files("tls") == {"f": b"\xffend"}
+        binaries, history = team.open().binaries, team.entry("tls").history
+        kept = [read_file_numbers(each._element) for each in history]
+        assert [binaries[each["f"]] for each in kept] == [b"\xff%d" % n for n in range(4, 14)]
+        assert len(binaries) == 13
 
     def test_what_is_made_has_the_time_of_its_making(self, team: Databases) -> None:
         begin = datetime.now(UTC).replace(microsecond=0)

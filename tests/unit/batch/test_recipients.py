@@ -89,6 +89,12 @@ def test_a_sink_refuses_its_target(tmp_path: Path) -> None:
     assert any("did you mean vault" in line and line.startswith("batch.toml:") for line in found)
 
 
+def test_bytes_for_a_sink_of_text_are_refused(tmp_path: Path) -> None:
+    tables = REQUEST + "[collect]\nto = ['vault:x/{name}?decode=base64#x=password']\n"
+    found = checked(tmp_path, tables)
+    assert any("vault stores only text, and decode= gives bytes" in line for line in found)
+
+
 def test_an_unknown_source_or_parameter_is_told_once(tmp_path: Path) -> None:
     tables = SHARE.replace(
         '"Password=env:PASSWORD"', '"a=evn:X", "b=env:X?versoin=1", "c=file:{name}"'

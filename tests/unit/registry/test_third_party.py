@@ -102,7 +102,7 @@ def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
         fetched("env:A?raw=1")
     with pytest.raises(ReferenceSyntaxError, match="parameter 1 is unknown") as caught:
         fetched(f"attic:a?{CANARY}=2")
-    assert "known parameters: decode, filename" in caught.value.remedy
+    assert "known parameters: decode, encode, filename" in caught.value.remedy
     assert CANARY not in f"{caught.value} {caught.value.remedy}"
 
 

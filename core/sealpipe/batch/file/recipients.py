@@ -25,7 +25,7 @@ from sealpipe.plugin import Mode
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.registry import Registry
 from sealpipe.registry.sinks import describe_write
-from sealpipe.sinks.targets import parse_targets
+from sealpipe.sinks.targets import check_decode, parse_targets
 
 _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passcode"}
 """What each option of channels delivers."""
@@ -133,5 +133,6 @@ def _check_sink(
     fill: Callable[[Values], Any], mode: Mode, registry: Registry, cells: Values
 ) -> None:
     (target,) = parse_targets([fill(cells)], mode, PLACEHOLDERS)
+    check_decode(target, registry.sink_info(target.ref.name).capabilities)
     ref = target.fill(dict.fromkeys(PLACEHOLDERS, "sample"))
     describe_write(registry, ref.name, registry.locate(ref, "sink"), target.mode)

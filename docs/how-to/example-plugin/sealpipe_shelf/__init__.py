@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sealpipe.plugin import ChannelInfo, SinkInfo, SourceInfo, hookimpl
+from sealpipe.plugin import TEXT, ChannelInfo, SinkInfo, SourceInfo, hookimpl
 
 SETTINGS = "sealpipe_shelf.shelf:ShelfSettings"
 
@@ -19,7 +19,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
 @hookimpl
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
     about = "an item on a shelf: shelf:NAME#KEY=PROMPT"
-    register(SinkInfo("shelf", about, "sealpipe_shelf.sink:ShelfSink", SETTINGS))
+    factory = "sealpipe_shelf.sink:ShelfSink"
+    register(SinkInfo("shelf", about, factory, SETTINGS, capabilities=(TEXT,)))
 
 
 @hookimpl
