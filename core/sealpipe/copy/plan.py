@@ -14,7 +14,7 @@ from sealpipe.errors import ReferenceSyntaxError, UsageError
 from sealpipe.plugin import BLIND, Mode, SinkField
 from sealpipe.reference import Key, Reference
 from sealpipe.registry import Registry
-from sealpipe.sinks.targets import COPY, KeyMapping, SinkTarget, escape_name
+from sealpipe.sinks.targets import COPY, KeyMapping, SinkTarget, check_bytes, escape_name
 from sealpipe.sinks.write import map_fields, select_fields
 from sealpipe.sources.resolve import ReadField
 from sealpipe.wire.fields import Field
@@ -97,9 +97,11 @@ def _plan(
     registry: Registry, ref: Reference, targets: Sequence[SinkTarget], fields: Sequence[Field]
 ) -> PlannedWrite:
     parts = tuple((target, map_fields(target, fields, COPY)) for target in targets)
-    is_write_only = BLIND in registry.sink_info(ref.name).capabilities
-    planned = PlannedWrite(ref, targets[0].mode, parts, (), is_write_only, {})
-    keys = tuple(key for key, _ in planned.select(fields))
+    capabilities = registry.sink_info(ref.name).capabilities
+    planned = PlannedWrite(ref, targets[0].mode, parts, (), BLIND in capabilities, {})
+    selected = planned.select(fields)
+    check_bytes(ref, capabilities, selected)
+    keys = tuple(key for key, _ in selected)
     if (
         len({target.mode for target in targets}) > 1
         or len(set(keys)) < len(keys)

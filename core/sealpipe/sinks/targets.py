@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, get_args
 
-from sealpipe.errors import PluginError, UsageError, quote_input
+from sealpipe.errors import PluginError, UnsupportedError, UsageError, quote_input
 from sealpipe.parsing import ADD_NAME, NAME_PLACEHOLDER
 from sealpipe.plugin import TEXT, TEXT_UNDER_KEYS, Mode, SinkField
 from sealpipe.prompts import Prompt
@@ -27,7 +27,7 @@ from sealpipe.reference import (
 )
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.secret import Secret, as_secret
-from sealpipe.sources.select import decode_text, trim
+from sealpipe.sources.select import decode_text, is_utf8, trim
 from sealpipe.wire.fields import Field, revealed
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -92,15 +92,33 @@ def parse_targets(
 def check_decode(target: SinkTarget, capabilities: Collection[str]) -> None:
     """Raise UsageError if a target decodes values to bytes that its sink cannot hold."""
     encoding = target.ref.param("decode")
-    if encoding is None:
-        return
-    has_keys = target.ref.selector is not None
-    if TEXT in capabilities or (TEXT_UNDER_KEYS in capabilities and has_keys):
-        where = "" if TEXT in capabilities else " under a key"
+    if encoding is not None and (
+        rule := _find_text_rule(capabilities, has_key=target.ref.selector is not None)
+    ):
         raise UsageError(
-            f"{target.text}: {target.ref.name} stores only text{where}, and decode= gives bytes",
+            f"{target.text}: {target.ref.name} {rule}, and decode= gives bytes",
             remedy=f"leave decode= out, and read what is stored with ?decode={encoding}",
         )
+
+
+def check_bytes(ref: Reference, capabilities: Collection[str], fields: Iterable[SinkField]) -> None:
+    """Raise UnsupportedError for a value of bytes that a sink cannot hold."""
+    for key, value in fields:
+        rule = _find_text_rule(capabilities, has_key=key != "")
+        if rule and not is_utf8(value.reveal_bytes()):
+            what = f"the value for {escape_name(key)}" if key else "the value"
+            raise UnsupportedError(
+                f"{ref}: {ref.name} {rule}, and {what} is not UTF-8",
+                locator=str(ref),
+                remedy="add ?encode=base64 to its source, and read it with ?decode=base64",
+            )
+
+
+def _find_text_rule(capabilities: Collection[str], *, has_key: bool) -> str:
+    """Return in which case a sink stores only text, if this is one."""
+    if TEXT in capabilities:
+        return "stores only text"
+    return "stores only text under a key" if TEXT_UNDER_KEYS in capabilities and has_key else ""
 
 
 def _fill_name(ref: Reference, name: str) -> Reference:

@@ -76,7 +76,8 @@ def select(
     """Return the fields in the order of the selector; none if all are optional and missing.
 
     `form` is the source's format, for a reference that names none. `decode=` applies to the
-    document if that is parsed, else to each value; `trim=` and, last, `encode=` to each value.
+    document if the reference names its format, else to each value; `trim=` and, last, `encode=` to
+    each value.
     """
     return [
         _make_field(label or each.label, each, ref)
@@ -102,10 +103,9 @@ def select_values(document: Document, ref: Reference, *, form: str = "") -> Iter
     if form:
         if isinstance(content, Mapping):
             _refuse(f"{ref} is already a map", "leave format= out", ref)
-        content = _parse(
-            decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref)
-        )
-        encoding = None
+        if encoding and ref.param("format"):
+            content, encoding = decode_text(content, encoding, str(ref)), None
+        content = _parse(content, form, str(ref))
     elif document.format and not isinstance(content, Mapping):
         content = _parse(content, document.format, str(ref))
     for raw in _select_raw(content, ref):

@@ -71,6 +71,23 @@ def test_bytes_are_copied_as_they_are(bare: Terminal) -> None:
     assert (bare.here / "copy.p12").read_bytes() == data
 
 
+def test_bytes_for_a_store_of_text_are_refused_before_anything_is_written(bare: Terminal) -> None:
+    (bare.here / "key.p12").write_bytes(bytes(range(256)))
+    words = ("--to", "file:copy.p12", "--to", "dotenv:x#KEYSTORE=key.p12")
+    done = bare.sealpipe("copy", "file:key.p12", *words)
+    assert done.code == 14
+    assert "dotenv:x: dotenv stores only text, and the value for KEYSTORE is not UTF-8" in done.err
+    assert "add ?encode=base64 to its source" in done.err
+    assert [each.name for each in bare.here.iterdir() if each.is_file()] == ["key.p12"]
+    words = ("--to", "file:copy.p12?decode=base64", "--to", "dotenv:x#KEYSTORE=key.p12")
+    assert bare.sealpipe("copy", "file:key.p12?encode=base64", *words).code == 0
+    assert (bare.here / "copy.p12").read_bytes() == bytes(range(256))
+    shown = bare.sealpipe("read", "dotenv:x?decode=base64&encode=hex#KEYSTORE")
+    assert shown.out.strip() == bytes(range(256)).hex()
+    refused = bare.sealpipe("copy", "file:key.p12", "--to", "dotenv:y?decode=hex#K=key.p12")
+    assert refused.code == 2
+
+
 def test_policy_and_audit_see_names_and_no_value(bare: Terminal) -> None:
     bare.environ["SEALPIPE_CONFIG"] = str(
         bare.file(

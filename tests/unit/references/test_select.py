@@ -198,9 +198,17 @@ def test_what_cannot_be_decoded_is_refused_without_being_shown(how: str, text: s
     assert CANARY not in f"{error} {error.remedy} {error.__context__!r}"
 
 
-def test_decode_applies_to_the_document_where_a_format_is_read() -> None:
+def test_decode_applies_to_the_document_whose_format_the_reference_names() -> None:
     coded = base64.b64encode(b'{"pw": "aGk="}')
     assert pairs(coded, "env:A?decode=base64&format=json#pw") == [("pw", b"aGk=")]
+
+
+def test_decode_applies_to_each_value_of_a_source_that_reads_a_format() -> None:
+    """What was stored there as base64 is read so: `dotenv:app.env?decode=base64#KEY`."""
+    assert pairs(b"A=aGk=\nB=x!\n", "dotenv:f?decode=base64#A", form="dotenv") == [("A", b"hi")]
+    coded = base64.b64encode(b"A=aGk=")
+    named = "dotenv:f?decode=base64&format=dotenv#A"
+    assert pairs(coded, named, form="dotenv") == [("A", b"aGk=")]
 
 
 def test_what_is_too_large_only_in_its_encoding_is_told_so() -> None:
