@@ -104,6 +104,10 @@ with socket.socket(socket.AF_UNIX) as server:
     client.wait()
 """,
     "psqlrc": "\\! ./evil\n",
+    "evil.R": "system('./evil')\n",
+    "Renviron": "R_PROFILE_USER={here}/evil.R\n",
+    "hgrc": "[hooks]\npre-version = {here}/evil\n",
+    "wgetrc": "use_askpass = {here}/evil\n",
     "help.sql": "\\?\n",
     "edit.sql": "\\e\n",
     "x.go": "package main\nfunc main() {}\n",
@@ -145,6 +149,7 @@ PROGRAMS = frozenset({
     "cargo", "erl", "g++", "gcc", "gem", "git", "go", "iconv", "irb", "java", "javac", "less",
     "lesskey", "lua", "make", "mvn", "node", "npm", "openssl", "perl", "php", "psql", "rsync",
     "ruby", "rustup", "script", "ssh", "ssh-add", "ssh-agent", "ssh-keygen", "tar", "vim", "zsh",
+    "hg", "R", "wget",
 })  # fmt: skip
 
 
@@ -365,6 +370,14 @@ PROOFS: Mapping[str, Proof] = {
     "PSQL_EDITOR": Proof("./evil", f"{AT_PSQL} -f edit.sql"),
     "PSQL_PAGER": Proof("./evil", typed("", f"{AT_PSQL} -f help.sql"), {"PAGER": "true"}),
     "VIMINIT": Proof(":call system('./evil')", "vim -c q"),
+    "EXINIT": Proof(":call system('./evil')", "vim -c q"),
+    "R_PROFILE": Proof("{here}/evil.R", "R --no-save -e 1"),
+    "R_PROFILE_USER": Proof("{here}/evil.R", "R --no-save -e 1"),
+    "R_ENVIRON": Proof("{here}/Renviron", "R --no-save -e 1"),
+    "R_ENVIRON_USER": Proof("{here}/Renviron", "R --no-save -e 1"),
+    "HGRCPATH": Proof("{here}/hgrc", "hg version"),
+    "HGEDITOR": Proof("{here}/evil", "hg init hg; cd hg; : > a; hg add a; hg commit -u x"),
+    "WGETRC": Proof("{here}/wgetrc", "wget --tries=1 http://127.0.0.1:1/"),
     "OPENSSL_CONF": Proof("{here}/openssl.cnf", "openssl rand 1"),
     "OPENSSL_ENGINES": Proof("{here}/modules", "openssl engine zz"),
     "OPENSSL_MODULES": Proof("{here}/modules", "openssl list -providers -provider zz"),
@@ -390,6 +403,10 @@ NOT_SHOWN: Mapping[str, str] = {
     "DOTNET_STARTUP_HOOKS": "a class that the .NET SDK would compile",
     "RUSTUP_DIST_SERVER": "rustup installs what that server has",
     "RUSTUP_UPDATE_ROOT": "rustup replaces itself with what that server has",
+    "VIMRUNTIME": "vim loads its scripts from there, and waits for a person without them",
+    "HGMERGE": "as HGEDITOR, for the conflicts of a merge",
+    "SCREENRC": "screen starts what it names, and goes on until it is stopped",
+    "SYSSCREENRC": "as SCREENRC",
     "SEALPIPE_*": "ours",
 }
 
@@ -462,7 +479,7 @@ def test_a_value_under_this_name_would_run_code(
 ) -> None:
     """It runs with the name and does not without it, so it is the name."""
     proof = PROOFS[name]
-    for each in sorted(PROGRAMS & set(re.findall(r"[a-z+-]+", proof.command))):
+    for each in sorted(PROGRAMS & set(re.findall(r"[A-Za-z+-]+", proof.command))):
         find_program(each)
     library = request.getfixturevalue("compiled") if name in LOADING else None
     java_class = request.getfixturevalue("java_class") if "Evil" in proof.command else None
