@@ -253,7 +253,8 @@ def _find_prompt(
             return prompt
     raise UsageError(
         f"{target.text}: the {source.container} has no {source.part} {quote_input(name)}",
-        remedy=f"its {source.part}s are " + ", ".join(_describe_prompt(each) for each in prompts),
+        remedy=f"its {source.part}s are {', '.join(_describe_prompt(each) for each in prompts)}; "
+        f"to store one under another name: #KEY={source.part.upper()}",
     )
 
 
