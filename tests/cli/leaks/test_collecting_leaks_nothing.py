@@ -18,7 +18,7 @@ from cli.leaks.canaries import Canaries, canary, leaks
 from sealpipe import Client, SealpipeError, Secret
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, keys, sealed_box
-from sealpipe.wire.encoding import decode_base64url, encode_base64url
+from sealpipe.wire.encoding import decode_base64url, encode_base64, encode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.faults import reset_after, says
@@ -125,11 +125,13 @@ def test_in_ci_it_is_on_stdout_only_with_leave(
     assert leaks(asked.canaries, watched, len(faulty.received()), None, None) == []
 
 
+DECODED = "a file that came as base64"
 STORED = {
     "files": ["--to", "file:out/pw#staging_password", "--to", "file:out/key#key"],
     "a folder": ["--dir", "out/all"],
     "files, and then it ends": ["--to", "file:out/pw#staging_password", "--after", "expire"],
     "files, as JSON": ["--to", "file:out/pw#staging_password", "--output", "json"],
+    DECODED: ["--pick", "newest", "--to", "file:out/pw?decode=base64#staging_password"],
 }
 
 
@@ -138,8 +140,11 @@ def test_with_a_target_it_is_in_its_place_and_nowhere_else(
     bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     asked = Asked(bare, service, faulty.base_url)
+    if name == DECODED:
+        asked.answer(*(encode_base64(value.encode()) for value in asked.typed))
     watched = asked.watch(*STORED[name])
-    assert watched.done.code == 0, watched.done
+    # The first submission, which is not base64, is unreadable.
+    assert watched.done.code == (13 if name == DECODED else 0), watched.done
     in_place = {place for place, data in watched.places() if place.startswith(PLACE)}
     assert any(asked.typed[0].encode() in watched.streams[place] for place in in_place)
     for place in in_place:

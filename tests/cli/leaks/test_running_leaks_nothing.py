@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -127,6 +128,20 @@ def test_secrets_in_files_are_in_them_alone_and_they_are_gone(canaries: Canaries
         "TOKEN": canaries.values["passcode"].encode(),
         "PIPED": canaries.values["stdin"].encode(),
     }
+    assert leaks(canaries, watched, 0, None, None) == []
+
+
+def test_what_is_encoded_for_a_file_is_in_it_alone(canaries: Canaries) -> None:
+    data = canaries.values["passcode"].encode() + b"\xff"
+    (canaries.user.here / "key.der").write_bytes(data)
+    canaries.user.file("key.b64", b64encode(data).decode())
+    place = canaries.user.here / "runtime"
+    place.mkdir(0o700)
+    words = ("--file", "KEY=file:key.der?encode=base64", "--", "sh", "-c", 'cmp "$KEY" key.b64')
+    watched = canaries.watch("run", *words, environ={"XDG_RUNTIME_DIR": str(place)})
+    assert watched.done.code == 0, watched.done
+    files = [name for name in watched.streams if Path(name).parent.parent.name == place.name]
+    assert [bytes(watched.streams.pop(name)) for name in files] == [b64encode(data)]
     assert leaks(canaries, watched, 0, None, None) == []
 
 
