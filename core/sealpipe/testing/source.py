@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import abstractmethod
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe.plugin import Document
-from sealpipe.reference import parse
+from sealpipe.reference import Key, Reference, parse
 from sealpipe.registry import Registry
 from sealpipe.sources.select import select
 from sealpipe.testing.contract import (
@@ -39,6 +40,7 @@ from sealpipe.wire.fields import revealed
 
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
+ANY_BYTES = b"\xff\xfe\x00" + bytes(range(256))
 LARGE = 64 * 1024
 
 
@@ -113,6 +115,20 @@ class SourceContract(Contract):
     def test_bytes_come_back_exactly_up_to_64_kib(self, registry: Registry) -> None:
         for data in (bytes(range(256)), b"\xff\xfe\x00", b"\x00", os.urandom(self.largest)):
             assert self.value(registry, data) == data
+
+    def test_what_is_fetched_is_handed_on_as_base64(self, registry: Registry) -> None:
+        """Bytes that are no text, where the backend can hold them."""
+        form = registry.source_info(self.name).format
+        data = ANY_BYTES if "binary" in self.holds and not form else b"some text"
+        is_map = form != "" or self.holds.isdisjoint({"text", "binary"})
+        ref = parse(f"{self.name}:{self.put({'key': data} if is_map else data)}")
+        selector = (Key("key"),) if is_map else None
+        ref = Reference(ref.name, ref.body, (*ref.params, ("encode", "base64")), selector)
+        locator = registry.locate(ref)
+        document = registry.fetch({self.name: [locator]})[locator]
+        assert isinstance(document, Document), document
+        (field,) = select(document, ref, form=form)
+        assert b64decode(revealed(field), validate=True) == data
 
     @applies_if(lambda cls: "map" in cls.holds)
     def test_a_map_comes_back_with_all_its_keys_however_odd(self, registry: Registry) -> None:
