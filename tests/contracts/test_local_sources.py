@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from sealpipe.plugin import Document
+from sealpipe.reference import parse
 from sealpipe.registry import Registry
+from sealpipe.sources.select import select
 from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import CANARY
 from sealpipe.testing.source import Content
+from sealpipe.wire.fields import revealed
 from support.terminal import readable
 
 
@@ -108,3 +112,9 @@ class TestDotenv(TestFile):
     name = "dotenv"
     # It hands the file to the core, which reads it as dotenv.
     holds = frozenset({"text", "binary", "empty"})
+
+    def test_what_is_fetched_is_handed_on_as_base64(self, registry: Registry) -> None:
+        document = self.get(registry, self.put(b"key='some text'"))
+        assert isinstance(document, Document)
+        (field,) = select(document, parse("dotenv:f?encode=base64#key"), form="dotenv")
+        assert revealed(field) == "c29tZSB0ZXh0"

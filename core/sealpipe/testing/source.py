@@ -118,16 +118,15 @@ class SourceContract(Contract):
 
     def test_what_is_fetched_is_handed_on_as_base64(self, registry: Registry) -> None:
         """Bytes that are no text, where the backend can hold them."""
-        form = registry.source_info(self.name).format
-        data = ANY_BYTES if "binary" in self.holds and not form else b"some text"
-        is_map = form != "" or self.holds.isdisjoint({"text", "binary"})
+        data = ANY_BYTES if "binary" in self.holds else b"some text"
+        is_map = self.holds.isdisjoint({"text", "binary"})
         ref = parse(f"{self.name}:{self.put({'key': data} if is_map else data)}")
         selector = (Key("key"),) if is_map else None
         ref = Reference(ref.name, ref.body, (*ref.params, ("encode", "base64")), selector)
         locator = registry.locate(ref)
         document = registry.fetch({self.name: [locator]})[locator]
         assert isinstance(document, Document), document
-        (field,) = select(document, ref, form=form)
+        (field,) = select(document, ref)
         assert b64decode(revealed(field), validate=True) == data
 
     @applies_if(lambda cls: "map" in cls.holds)
