@@ -70,6 +70,9 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_stdio.py": "starts servers",
     "tests/plugins/precommit/test_scanners.py::test_a_scanner_finds": _SERVERS,
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
+    "tests/unit/copy/test_pairs_of_failures.py::test_a_rerun_that_fails_too": (
+        "every pair of failures of every pair of stores"
+    ),
     "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
     "tests/cli/scenarios/test_scenarios.py::test_scenario[smoke]": "a process for each command",

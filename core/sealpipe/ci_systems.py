@@ -61,6 +61,8 @@ class Job(NamedTuple):
     oidc: str = ""
     oidc_setup: str = ""
     audience: str = ""
+    pipeline: tuple[str, ...] = ()
+    """Variables that together identify a run, and stay as they are if its job is repeated."""
 
 
 class CISystem(NamedTuple):
@@ -87,6 +89,7 @@ _ACTIONS: Final = Job(
         "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
     ),
     audience="any",
+    pipeline=("GITHUB_REPOSITORY", "GITHUB_RUN_ID"),
 )
 _AZURE: Final = Job(
     ("SYSTEM_COLLECTIONURI", "SYSTEM_TEAMPROJECT", "BUILD_BUILDID", "SYSTEM_JOBID"),
@@ -99,6 +102,7 @@ _AZURE: Final = Job(
         "give the step `env: SYSTEM_ACCESSTOKEN: $(System.AccessToken)`, and set service_connection"
     ),
     audience="only `api://AzureADTokenExchange`, which Azure chooses",
+    pipeline=("SYSTEM_COLLECTIONURI", "BUILD_BUILDID"),
 )
 _BITBUCKET: Final = Job(
     ("BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_UUID"),
@@ -109,6 +113,7 @@ _BITBUCKET: Final = Job(
     oidc="BITBUCKET_STEP_OIDC_TOKEN",
     oidc_setup="give the step `oidc: true`",
     audience="list it in the step: `oidc: {audiences: [...]}`",
+    pipeline=("BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER"),
 )
 _BUILDKITE: Final = Job(
     ("BUILDKITE_BUILD_ID", "BUILDKITE_JOB_ID"),
@@ -122,6 +127,7 @@ _BUILDKITE: Final = Job(
         "run sealpipe where buildkite-agent is on PATH (a job in a container has to mount it)"
     ),
     audience="any",
+    pipeline=("BUILDKITE_BUILD_ID",),
 )
 _CIRCLECI: Final = Job(
     ("CIRCLE_WORKFLOW_ID", "CIRCLE_BUILD_NUM"),
@@ -143,6 +149,7 @@ _GITLAB: Final = Job(
     oidc="VAULT_ID_TOKEN",
     oidc_setup="add `id_tokens: {VAULT_ID_TOKEN: {aud: ...}}` to the job",
     audience="set it as `aud` where the job declares the token",
+    pipeline=("CI_PROJECT_PATH", "CI_PIPELINE_ID"),
 )
 _JENKINS: Final = Job(
     ("JENKINS_URL", "JOB_NAME", "BUILD_NUMBER"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,9 +13,9 @@ from sealpipe.copy import steps
 from sealpipe.copy.options import CopyJob, plan_copy
 from sealpipe.copy.steps import CopiedValues, CopyPlan, CopyResult
 from sealpipe.errors import StateError
-from sealpipe.parsing import format_optional_time, format_time
 from sealpipe.policy import LocalContext
 from sealpipe.state.copies import CopyRecord, open_copy_record
+from sealpipe.state.files import identify_pipeline
 
 
 def copy(**values: Any) -> None:
@@ -39,7 +40,7 @@ def _copy(context: LocalContext, job: CopyJob, values: dict[str, Any]) -> CopyRe
             )
         return record
 
-    return steps.copy(context, job, open_record)
+    return steps.copy(context, job, open_record, identify_pipeline(os.environ))
 
 
 def _print_plan(plan: CopyPlan, *, as_json: bool) -> None:
@@ -60,19 +61,19 @@ def _print_plan(plan: CopyPlan, *, as_json: bool) -> None:
 
 
 def _print_result(result: CopyResult, *, as_json: bool) -> None:
-    for remark in result.remarks:
+    for remark in () if result.taken_back else result.remarks:
         render.print_note(f"sealpipe: {remark}")
-    if result.continued_from is not None:
+    if result.taken_back:
         render.print_note(
-            f"finished the copy that began at {format_time(result.continued_from)}, with its "
-            "value; the next one begins anew"
+            "no new value was made: an earlier run of this copy had stored one in "
+            f"{render.escape(', '.join(result.taken_back))}"
         )
     if as_json:
         render.print_json(
             {
                 "fields": [{"key": label, "type": kind} for label, kind in result.labels],
                 "stored": [_describe(each) for each in result.written],
-                "continued_from": format_optional_time(result.continued_from),
+                "taken_back": result.taken_back,
             }
         )
         return

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
 from sealpipe.plugin import BLIND, Mode, SinkField
-from sealpipe.reference import Key, Reference
+from sealpipe.reference import Everything, Key, Reference
 from sealpipe.registry import Registry
 from sealpipe.sinks.targets import COPY, KeyMapping, SinkTarget, check_bytes, escape_name
 from sealpipe.sinks.write import map_fields, select_fields
@@ -33,12 +34,19 @@ class PlannedWrite(NamedTuple):
     is_write_only: bool
     read_back: Mapping[str, Reference]
     """Where a rerun reads drawn values, by label: those that no earlier write has."""
+    document: Reference | None
+    """All that the document holds, as the source of the same name reads it; None if none does."""
 
     @property
     def name(self) -> str:
         """Its name in the record and in messages."""
         keys = ",".join(escape_name(key) for key in self.keys if key)
         return f"{self.ref}#{keys}" if keys else str(self.ref)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether its document has keys."""
+        return self.keys != ("",)
 
     def select(self, fields: Sequence[Field]) -> tuple[SinkField, ...]:
         """Return the values to write. Raises ReferenceValueError."""
@@ -68,9 +76,7 @@ def plan_writes(
     others: list[PlannedWrite] = []
     for write in writes:
         sources = {
-            label: ref
-            for label, ref in _find_sources(registry, write, fields).items()
-            if label in left
+            label: ref for label, ref in _list_read_back(write, fields).items() if label in left
         }
         for label in sources:
             del left[label]
@@ -98,7 +104,7 @@ def _plan(
 ) -> PlannedWrite:
     parts = tuple((target, map_fields(target, fields, COPY)) for target in targets)
     capabilities = registry.sink_info(ref.name).capabilities
-    planned = PlannedWrite(ref, targets[0].mode, parts, (), BLIND in capabilities, {})
+    planned = PlannedWrite(ref, targets[0].mode, parts, (), BLIND in capabilities, {}, None)
     selected = planned.select(fields)
     check_bytes(ref, capabilities, selected)
     keys = tuple(key for key, _ in selected)
@@ -110,27 +116,31 @@ def _plan(
         raise UsageError(
             f"two targets contradict each other about {ref}", remedy="name each key once"
         )
-    return planned._replace(keys=keys)
+    planned = planned._replace(keys=keys)
+    source = None if planned.is_write_only else _find_source(registry, ref)
+    if source is None:
+        return planned
+    everything = (Everything(),) if planned.has_keys else None
+    return planned._replace(document=replace(source, selector=everything))
 
 
-def _find_sources(
-    registry: Registry, write: PlannedWrite, fields: Sequence[Field]
-) -> dict[str, Reference]:
-    """Return where the values of a write are read, by label, as they are."""
-    if write.is_write_only:
-        return {}
+def _find_source(registry: Registry, ref: Reference) -> Reference | None:
+    """Return how the source of the same name reads a target; None without one."""
     params: tuple[tuple[str, str], ...] | None = None
     with suppress(ReferenceSyntaxError):  # no source has this name
-        known = registry.source_info(write.ref.name).params
-        params = tuple(pair for pair in write.ref.params if pair[0] in known)
-    if params is None:
+        known = registry.source_info(ref.name).params
+        params = tuple(pair for pair in ref.params if pair[0] in known)
+    return None if params is None else Reference(ref.name, ref.body, params)
+
+
+def _list_read_back(write: PlannedWrite, fields: Sequence[Field]) -> dict[str, Reference]:
+    """Return where the values of a write are read, by label, as they are."""
+    document = write.document
+    if document is None:
         return {}
     return {
-        fields[0].key if mapping.label is None else mapping.label: Reference(
-            write.ref.name,
-            write.ref.body,
-            params,
-            (Key(mapping.key),) if mapping.key else None,
+        fields[0].key if mapping.label is None else mapping.label: replace(
+            document, selector=(Key(mapping.key),) if mapping.key else None
         )
         for target, mappings in write.parts
         if target.ref.param("decode") is None and not target.ref.flag("trim")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from sealpipe.cancellation import CancelledCallError
@@ -26,7 +27,7 @@ from sealpipe.errors import (
     add_to_remedy,
 )
 from sealpipe.parsing import format_time
-from sealpipe.plugin import Mode, OutgoingAction, WriteResult
+from sealpipe.plugin import Locator, Mode, OutgoingAction, WriteResult
 from sealpipe.policy import LocalContext, check_policies, run_under_policy
 from sealpipe.reference import FieldSpec
 from sealpipe.requirements import check_needs
@@ -58,11 +59,15 @@ class CopiedValues(NamedTuple):
 
 
 class CopyResult(NamedTuple):
-    """A finished copy. `continued_from` is when an unfinished one began that it has finished."""
+    """A finished copy.
+
+    `taken_back` are the targets that an earlier run of it has written, and where its new values
+    were read instead of drawing others.
+    """
 
     written: tuple[CopiedValues, ...]
     labels: tuple[tuple[str, str], ...]
-    continued_from: datetime | None = None
+    taken_back: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -87,7 +92,6 @@ class _ReadCopy(NamedTuple):
 def plan_dry_run(context: LocalContext, job: CopyJob) -> CopyPlan:
     """Do everything but write, policies included, for `copy --dry-run`."""
     read = _read(context, job)
-    check_policies(context, lambda: read.action)
     return CopyPlan(
         read.action.labels,
         tuple(
@@ -98,20 +102,23 @@ def plan_dry_run(context: LocalContext, job: CopyJob) -> CopyPlan:
     )
 
 
-def copy(context: LocalContext, job: CopyJob, open_record: RecordOpener) -> CopyResult:
+def copy(
+    context: LocalContext, job: CopyJob, open_record: RecordOpener, run: str = ""
+) -> CopyResult:
     """Copy the values, and confirm each write.
 
     Policies are asked before anything is read, and again before anything is written. All that can
     be checked is checked before the first write; the first write that fails ends the copy, and its
-    error says what was written. `open_record` is called only if a rerun needs the record. Raises
-    PluginError, UsageError, PolicyError and StateError.
+    error says what was written. `open_record` is called only if a rerun needs the record. `run`
+    is the CI run that a repeated job still belongs to: it makes the marker, so that a rerun on
+    another machine knows it. Raises PluginError, UsageError, PolicyError and StateError.
     """
     read = _read(context, job)
 
     def work(cleared: LocalContext) -> CopyResult:
         writing = _Writing(cleared, read)
         if any(write.read_back or write.is_write_only for write in read.writes):
-            return writing.run_with_record(open_record(job.name))
+            return writing.run_with_record(open_record(job.name), _make_copy_marker(job, run))
         return writing.run()
 
     return run_under_policy(context, read.action, work)
@@ -138,9 +145,12 @@ def _read(context: LocalContext, job: CopyJob) -> _ReadCopy:
         context, [SinkWrite(each.ref, each.select(values), each.mode, "") for each in writes]
     )
     labels = tuple((each.field.key, each.field.type) for each in fields)
-    return _ReadCopy(
-        fields, writes, descriptions, action._replace(labels=labels), _list_remarks(cache)
-    )
+    action = action._replace(labels=labels)
+    read_back = [each.ref.name for each in writes if each.read_back]
+    sources = (*action.sources, *_identify(context, "source", read_back))
+    # A rerun may hand on what these stores have.
+    check_policies(context, lambda: action._replace(sources=tuple(dict.fromkeys(sources))))
+    return _ReadCopy(fields, writes, descriptions, action, _list_remarks(cache))
 
 
 def _identify(context: LocalContext, kind: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -185,6 +195,7 @@ class _Writing:
         self._fields: list[Field] = [each.field for each in read.fields]
         self._record: CopyRecord | None = None
         self._done: list[CopiedValues] = []
+        self._taken_back: list[str] = []
 
     def run(self) -> CopyResult:
         """Do all writes. The error of the first that fails says what was written before it."""
@@ -197,15 +208,17 @@ class _Writing:
             self._done.append(
                 CopiedValues(str(write.ref), write.keys, result.already, result.known)
             )
-        return CopyResult(tuple(self._done), self._labels, None, self._remarks)
+        return CopyResult(tuple(self._done), self._labels, tuple(self._taken_back), self._remarks)
 
-    def run_with_record(self, record: CopyRecord) -> CopyResult:
-        """Do all writes, and record how far they are until all are done."""
+    def run_with_record(self, record: CopyRecord, marker: str) -> CopyResult:
+        """Do all writes, and record how far they are until all are done.
+
+        An unfinished copy goes on with its own marker.
+        """
         self._record = record
         try:
-            begun_at = self._find_unfinished(record)
-            if begun_at is None:
-                record.begin(f"copy-{secrets.token_hex(12)}")
+            if not _is_unfinished(record):
+                record.begin(marker)
             result = self.run()
         except SealpipeError:
             if not record.has_writes():
@@ -213,15 +226,9 @@ class _Writing:
             raise
         else:
             record.end()
-            return result._replace(continued_from=begun_at)
+            return result
         finally:
             record.close()
-
-    def _find_unfinished(self, record: CopyRecord) -> datetime | None:
-        begun_at = record.begun_at
-        if begun_at is None or not record.has_writes():
-            return None
-        return begun_at if datetime.now(UTC) - begun_at < MAX_AGE else None
 
     def _check_sinks(self) -> None:
         """Ask each store whether it can be written, before the first of several is."""
@@ -239,17 +246,39 @@ class _Writing:
     def _write(self, write: PlannedWrite) -> WriteResult:
         record = self._record
         if record is None or not (write.read_back or write.is_write_only):
-            return self._put(write, write.mode, _make_marker())
+            return self._write_by_content(write)
         state = record.state(write.name)
         if write.is_write_only:
             return self._write_blindly(record, write, state)
-        is_ours = state in ("stored", "creating") and self._take_back(write)
-        if not is_ours:
+        if state not in ("stored", "creating") or not self._take_back(write):
             begins = "creating" if self._is_new(write) else "storing"
             result = self._put_noted(record, write, write.mode, record.marker, begins)
             if not result.already or not self._take_back(write):
                 return result
-        return self._put_noted(record, write, write.mode, _make_marker(), state or "storing")
+        result = self._write_by_content(write)
+        record.note(write.name, "stored")
+        return result
+
+    def _write_by_content(self, write: PlannedWrite) -> WriteResult:
+        """Write unless all is there, and nothing that would go: then not even a marker changes."""
+        if self._has_values(write):
+            return WriteResult(Locator(write.ref.name, write.ref.body), already=True)
+        return self._put(write, write.mode, f"copy-{secrets.token_hex(6)}")
+
+    def _has_values(self, write: PlannedWrite) -> bool:
+        """Return whether the source of the same name finds the values there; False if unknown."""
+        if write.document is None:
+            return False
+        values = write.select(self._fields)
+        try:
+            read = resolve_fields([FieldSpec(None, write.document)], self._context.registry, {})
+        except SealpipeError:  # the sink says it better
+            return False
+        found = {each.field.key if write.has_keys else "": each.field.value for each in read}
+        wanted = dict(values)
+        if write.mode == "merge":
+            found = {key: value for key, value in found.items() if key in wanted}
+        return found == wanted
 
     def _write_blindly(self, record: CopyRecord, write: PlannedWrite, state: str) -> WriteResult:
         """Write to what cannot be read back; what this copy has stored there is written again."""
@@ -275,6 +304,7 @@ class _Writing:
         if found is None:
             return False
         self._fields = [found.get(each.key, each) for each in self._fields]
+        self._taken_back.append(write.name)
         return True
 
     def _read_back(self, write: PlannedWrite) -> Mapping[str, Field] | None:
@@ -331,6 +361,15 @@ class _Writing:
         return described
 
 
-def _make_marker() -> str:
-    """Return a marker that no store has: so its content decides."""
-    return f"copy-{secrets.token_hex(6)}"
+def _is_unfinished(record: CopyRecord) -> bool:
+    """Return whether an earlier run, not too long ago, has begun to write."""
+    begun_at = record.begun_at
+    is_recent = begun_at is not None and datetime.now(UTC) - begun_at < MAX_AGE
+    return is_recent and record.has_writes()
+
+
+def _make_copy_marker(job: CopyJob, run: str) -> str:
+    if not run:
+        return f"copy-{secrets.token_hex(12)}"
+    text = f"{run} {job.name}"
+    return f"copy-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"

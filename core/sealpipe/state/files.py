@@ -53,6 +53,17 @@ def identify_run(environ: Mapping[str, str]) -> str:
     return "/".join(environ.get(name, "") for name in system.job.run)
 
 
+def identify_pipeline(environ: Mapping[str, str]) -> str:
+    """Return the CI run that a repeated job still belongs to, as one line.
+
+    Empty outside CI, or if the system does not say.
+    """
+    system = detect_ci_system(environ)
+    names = () if system is None else system.job.pipeline
+    values = [environ.get(name, "") for name in names]
+    return "/".join([system.name, *values]) if system is not None and values and all(values) else ""
+
+
 def make_private_directory(path: Path) -> Path:
     """Create the folder (0700) if it is missing.
 

@@ -201,7 +201,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "generators": Figure(
         _places(find_generators, "core"), 0, 0, "write a function, or say Iterator if it is one"
     ),
-    "imports in functions": Figure(_places(find_inner_imports, "core"), 141, 150, _TOP),
+    "imports in functions": Figure(_places(find_inner_imports, "core"), 142, 150, _TOP),
     "TYPE_CHECKING blocks": Figure(_places(find_type_only_blocks, *_PRODUCT), 45, None, _TOP),
     "edited error texts": Figure(
         _places(find_edited_errors, *_PRODUCT),
