@@ -192,7 +192,7 @@ class Scenario:
             return
         sync(store, definition)
         # Whoever waits for a test does not wait half a minute for each worker that is dead.
-        loop.SWEEP_SECONDS = postgres_queue.HEARTBEAT_SECONDS = 0.5
+        loop.TICK_SECONDS = postgres_queue.HEARTBEAT_SECONDS = 0.5
         postgres_queue.STALLED_SECONDS = 2.0
         worker.Worker(machines.session(self._loft), store, threads=3).run(2.0)
 

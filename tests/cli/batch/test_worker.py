@@ -222,7 +222,7 @@ def test_a_source_that_hangs_does_not_hold_a_worker_that_is_stopped(
 ) -> None:
     world = shared_world
     monkeypatch.setattr(loop, "GRACE_SECONDS", 0.5)
-    monkeypatch.setattr(loop, "SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.1)
     hangs, go_on, is_over = threading.Event(), threading.Event(), threading.Event()
     fetch = pigeons.Seeds.fetch
 
@@ -281,7 +281,7 @@ def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
     shared_world: BatchWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = shared_world
-    monkeypatch.setattr(loop, "SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.1)
     store = world.open_store()
     worker = Worker(world.session(), store, threads=1)
     thread = threading.Thread(target=worker.run, args=(PATIENCE,))

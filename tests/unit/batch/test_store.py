@@ -197,6 +197,19 @@ def test_a_row_that_was_given_back_without_a_database_is_due_after_the_next_hear
     assert again.id == row.id
 
 
+def test_the_rows_of_a_dead_worker_are_free_though_the_clock_was_set_back(
+    in_postgres: Place,
+) -> None:
+    store, other = in_postgres.store(), in_postgres.store()
+    batch = add_rows(store, 1)
+    row = take(store, batch)
+    in_postgres.change(
+        "UPDATE procrastinate_workers SET last_heartbeat = now() + interval '1 hour'"
+    )
+    other.reconcile([batch])
+    assert take(other, batch).id == row.id
+
+
 def test_a_worker_that_was_thought_dead_goes_on_with_other_rows(in_postgres: Place) -> None:
     store, other = in_postgres.store(), in_postgres.store()
     batch = add_rows(store, 2)

@@ -33,9 +33,10 @@ _ADD_WORKER = "INSERT INTO procrastinate_workers DEFAULT VALUES RETURNING id"
 _BEAT = "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = :worker RETURNING id"
 _REMOVE_WORKER = "DELETE FROM procrastinate_workers WHERE id = :worker"
 _REMOVE_DEAD_WORKERS = (
-    "DELETE FROM procrastinate_workers WHERE last_heartbeat < now() - "
-    "CAST(:seconds AS double precision) * interval '1 second'"
+    "DELETE FROM procrastinate_workers WHERE abs(extract(epoch FROM last_heartbeat - now())) "
+    "> CAST(:seconds AS double precision)"
 )
+"""A heartbeat of later than now is from before the database's clock was set back."""
 _REMOVE_DEAD_JOBS = (
     "DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = {job_task} "
     "AND worker_id IS NULL RETURNING id"

@@ -17,7 +17,7 @@ from sealpipe.batch.steps.states import Step
 from sealpipe.cancellation import Cancellation, make_current
 
 MAX_THREADS: Final = 8
-SWEEP_SECONDS: float = 15.0
+TICK_SECONDS: float = 15.0
 """Between two calls of `on_tick`."""
 OUTAGE_SECONDS: float = 30.0
 """Seconds that a database is waited for that does not answer: longer than a restart takes."""
@@ -108,7 +108,7 @@ class Loop:
         self._waits = waits
         self._on_tick = on_tick
         self._ticking = threading.Lock()
-        self._ticks_at = time.monotonic() + SWEEP_SECONDS
+        self._ticks_at = time.monotonic() + TICK_SECONDS
         self._outage = Outage() if outage is None else outage
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -175,7 +175,7 @@ class Loop:
             return
         try:
             self._on_tick()
-            self._ticks_at = time.monotonic() + SWEEP_SECONDS
+            self._ticks_at = time.monotonic() + TICK_SECONDS
         finally:
             self._ticking.release()
 

@@ -134,7 +134,7 @@ class Worker:
         self._tell()
 
     def _is_time_to_refresh(self) -> bool:
-        return time.monotonic() - self._refreshed_at >= loop.SWEEP_SECONDS
+        return time.monotonic() - self._refreshed_at >= loop.TICK_SECONDS
 
     def _refresh(self) -> None:
         """Open batches that are new or have changed, and forget those that are gone.
