@@ -56,6 +56,9 @@ def launch(folder: Path) -> Chrome:
         "Browser.grantPermissions",
         {"permissions": ["clipboardSanitizedWrite", "clipboardReadWrite"]},
     )
+    # What the preferences say is not yet so for the first download.
+    behavior = {"behavior": "allow", "downloadPath": str(downloads)}
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", behavior)
     driver.get("about:blank")  # the browser's own first page asks for a good deal
     return driver
 
