@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,9 @@ def copy(**values: Any) -> None:
         _print_plan(plan, as_json=as_json)
         return
     result = work_locally(context, partial(_copy, context, job, values))
-    _print_result(result, as_json=as_json)
+    with closing(result):
+        _print_result(result, as_json=as_json)
+        result.finish()  # a rerun of one that was killed before this makes no new value
 
 
 def _copy(context: LocalContext, job: CopyJob, values: dict[str, Any]) -> CopyResult:
@@ -63,6 +66,8 @@ def _print_plan(plan: CopyPlan, *, as_json: bool) -> None:
 def _print_result(result: CopyResult, *, as_json: bool) -> None:
     for remark in () if result.taken_back else result.remarks:
         render.print_note(f"sealpipe: {remark}")
+    for warning in result.warnings:
+        render.print_note(f"sealpipe: {warning}")
     if result.taken_back:
         render.print_note(
             "no new value was made: an earlier run of this copy had stored one in "

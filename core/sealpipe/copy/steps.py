@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -58,8 +59,9 @@ class CopiedValues(NamedTuple):
     known: bool
 
 
-class CopyResult(NamedTuple):
-    """A finished copy.
+@dataclass(slots=True)
+class CopyResult:
+    """A copy whose writes are done. `finish` it when that is told.
 
     `taken_back` are the targets that an earlier run of it has written, and where its new values
     were read instead of drawing others.
@@ -67,8 +69,21 @@ class CopyResult(NamedTuple):
 
     written: tuple[CopiedValues, ...]
     labels: tuple[tuple[str, str], ...]
-    taken_back: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    taken_back: tuple[str, ...]
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    record: CopyRecord | None = None
+
+    def finish(self) -> None:
+        """End its record: from now on the same copy is a new one. Raises StateError."""
+        record, self.record = self.record, None
+        if record is not None:
+            record.end()
+
+    def close(self) -> None:
+        """Keep its record if it is not finished, and unlock it."""
+        if self.record is not None:
+            self.record.close()
 
 
 class CopyPlan(NamedTuple):
@@ -211,7 +226,7 @@ class _Writing:
         return CopyResult(tuple(self._done), self._labels, tuple(self._taken_back), self._remarks)
 
     def run_with_record(self, record: CopyRecord, marker: str) -> CopyResult:
-        """Do all writes, and record how far they are until all are done.
+        """Do all writes, and record how far they are.
 
         An unfinished copy goes on with its own marker.
         """
@@ -220,15 +235,13 @@ class _Writing:
             if not _is_unfinished(record):
                 record.begin(marker)
             result = self.run()
-        except SealpipeError:
-            if not record.has_writes():
+        except BaseException as error:
+            if isinstance(error, SealpipeError) and not record.has_writes():
                 record.end()
-            raise
-        else:
-            record.end()
-            return result
-        finally:
             record.close()
+            raise
+        result.record = record
+        return result
 
     def _check_sinks(self) -> None:
         """Ask each store whether it can be written, before the first of several is."""

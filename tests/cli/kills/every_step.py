@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.kills.collecting import Sweep as CollectSweep
+from cli.kills.copying import Copying
 from cli.kills.delivering import Delivering, Reminding
 from cli.kills.expiring import Expiring, ExpiringByName
 from cli.kills.requesting import KEYS, Asking
@@ -258,4 +259,18 @@ def expire(service: RunningService, place: Path, *, by_name: bool = False) -> li
     again = {each.again for each in found}
     assert again == {(0,), (9, 0)}, f"no second DELETE follows within the hour: {again}"
     assert len(found) >= (11 if by_name else 8)
+    return found
+
+
+COPIES = ("over old values", "of new ones", "into one that nobody can read back")
+
+
+def copy(kind: str, service: RunningService, place: Path) -> list[Any]:
+    """One new value in both stores, and no second one."""
+    with ExitStack() as stack:
+        hub = stack.enter_context(FakeGitHub()) if kind == COPIES[2] else None
+        sweep = Copying(service, hub, is_new=kind == COPIES[1])
+        found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
+    assert len(found) >= 10
+    assert {bool(each.second) for each in found} == {False, True}
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.kills import every_step
-from cli.kills.every_step import REQUESTS, SHARES, UNREADABLE
+from cli.kills.every_step import COPIES, REQUESTS, SHARES, UNREADABLE
 from cli.reached import assert_reached
 from sealpipe_rehearsal.running_service import RunningService
 
@@ -78,3 +78,10 @@ def test_one_delete_at_most_and_every_submission_kept(
     service: RunningService, tmp_path: Path, *, is_update: bool
 ) -> None:
     assert_reached("expire", every_step.expire(service, tmp_path), is_update=is_update)
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_one_new_value_in_both_stores(
+    kind: str, service: RunningService, tmp_path: Path, *, is_update: bool
+) -> None:
+    assert_reached(f"copy, {kind}", every_step.copy(kind, service, tmp_path), is_update=is_update)

@@ -50,7 +50,9 @@ class Machine:
         self._context = Impatient((), lambda: registry, CustodyGate())
 
     def copy(self, mode: Mode = "replace", run: str = "") -> CopyResult:
-        return copy(self._context, self._plan(mode), self._open, run)
+        result = copy(self._context, self._plan(mode), self._open, run)
+        result.finish()
+        return result
 
     def ends(self, mode: Mode = "replace", run: str = "") -> str:
         """Copy, and return how that ended: empty, the name of an error, or `killed`."""
