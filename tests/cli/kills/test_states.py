@@ -98,5 +98,6 @@ def test_every_list_is_that_of_a_sweep() -> None:
         f"batch of {kind}, {story}" for kind in KINDS for story in ("creating", "reminding")
     }
     batches |= {f"batch of requests, collecting{how}" for how in ("", " by hand")} | {"batch, news"}
-    titles = batches | shares | requests | sent | collected
+    copied = {f"copy, {kind}" for kind in every_step.COPIES}
+    titles = batches | shares | requests | sent | collected | copied
     assert {path.name for path in reached.LISTS.iterdir()} == set(map(name_list, titles))
