@@ -57,9 +57,14 @@ linkcheck_timeout = 20
 SEARCHED = {
     "collect now": ["how-to/collect", "how-to/run-a-batch"],
     "revoke": ["how-to/a-stolen-key", "how-to/rotate-a-key"],
-    "onboarding": ["how-to/send-a-link", "how-to/request-secrets", "how-to/adopt"],
-    "break-glass": ["how-to/send-a-link"],
-    "break glass": ["how-to/send-a-link"],
+    "onboarding": ["how-to/onboarding-forty-contractors", "how-to/send-a-link", "how-to/adopt"],
+    "forty contractors": ["how-to/onboarding-forty-contractors"],
+    "vendor rotation": ["how-to/vendor-rotation"],
+    "break-glass": ["how-to/break-glass"],
+    "break glass": ["how-to/break-glass"],
+    "rotate a secret": ["how-to/rotate-a-secret"],
+    "terraform outputs": ["how-to/terraform-outputs"],
+    "evidence audit": ["how-to/evidence-for-an-audit"],
     "vault": ["products/vault"],
 }
 """What people search for, and the pages that it leads to first."""

@@ -65,6 +65,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,
     "tests/e2e/tutorials/test_tutorials.py": "follows whole tutorials, with all that they install",
+    "tests/e2e/jobs/": "whole jobs, with OpenBao, mail, nginx and PostgreSQL",
     "tests/e2e/recipes/": "runs whole pipelines, and OpenBao",
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/mcp/test_stdio.py": "starts servers",

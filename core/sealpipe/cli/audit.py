@@ -27,9 +27,7 @@ def send(**values: Any) -> None:
     if values["output"] == "json":
         render.print_json({"logs": [{"file": str(file), "lines": lines} for file, lines in sent]})
         return
-    render.print_lines(
-        [f"{file}: {lines} line{'' if lines == 1 else 's'} sent" for file, lines in sent]
-    )
+    render.print_lines([f"{file}: {render.count(lines, 'line')} sent" for file, lines in sent])
 
 
 def verify(log: str, head: str | None, key: str | None, *, collected: bool, **values: Any) -> None:
@@ -102,11 +100,19 @@ def _print_chains(description: dict[str, Any], found: Any, output: str) -> None:
         return
     machines = len({each.machine for each in chains})
     summary = (
-        f"{found.lines} lines, {found.repeated} of them repeated, of {len(chains)} chains on "
-        f"{machines} machines; none changed, missing or added"
+        f"{render.count(found.lines, 'line')}, {found.repeated} repeated, of "
+        f"{render.count(len(chains), 'chain')} on {render.count(machines, 'machine')}; none "
+        "changed, missing or added"
     )
     rows = [
-        (each.machine, each.stream, f"{len(each.lines)} lines", each.first, each.last, each.head)
+        (
+            each.machine,
+            each.stream,
+            render.count(len(each.lines), "line"),
+            each.first,
+            each.last,
+            each.head,
+        )
         for each in chains
     ]
     render.print_lines([summary, *("\t".join(row) for row in rows)])

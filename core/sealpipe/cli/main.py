@@ -228,12 +228,11 @@ def _print_audit_heads() -> None:
 
     Stored elsewhere, a head can prove that the log is complete.
     """
-    if "sealpipe.registry.policies" in sys.modules:
-        from sealpipe.registry.policies import get_audit_heads, get_unsent_audit
-
-        for file, head in get_audit_heads().items():
+    policies = sys.modules.get("sealpipe.registry.policies")
+    if policies is not None:
+        for file, head in policies.get_audit_heads().items():
             render.print_note(f"audit: {render.escape(str(file))} head {head}")
-        for file, why in get_unsent_audit().items():
+        for file, why in policies.get_unsent_audit().items():
             render.print_note(
                 f"audit: {render.escape(str(file))} is not sent yet: {why}; the next command or "
                 "`sealpipe audit send` sends it"

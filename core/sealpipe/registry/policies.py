@@ -110,7 +110,8 @@ def send_audit(
     """
     for hook in hooks:
         if hook.name == "audit":
-            send = partial(import_module(AUDIT_MODULE).send, hook.table, make_context(hook.name))
+            module = import_module("sealpipe_plugins.audit.webhook")
+            send = partial(module.send, hook.table, make_context(hook.name))
             sent: tuple[Path, int] | None = call_plugin("audit", send)
             if sent is not None:
                 yield sent

@@ -66,8 +66,8 @@ def verify(file: Path, key: bytes | None, head: str | None = None) -> Verificati
     result = Verification(key is not None)
     with file.open("rb") as stream:
         for number, line in _read_lines(stream):
-            result.lines = number
             if line:
+                result.lines += 1
                 _add_line(result, number, line, key)
     for chain in result.chains.values():
         for number, what in _find_breaks(chain):

@@ -74,43 +74,12 @@ def _send_new(file: Path, webhook: Webhook, context: Context) -> None:
     try:
         for _ in send_lines(file, webhook, context, now + _SENDING_SECONDS[webhook.required]):
             pass
-    except (OSError, PluginError) as error:
-        failure = _name_failure(file, error)
+    except PluginError as error:
+        if webhook.required:
+            raise
+        unsent[file], _retry_at[file] = error.message, time.monotonic() + _RETRY_AFTER
     else:
         unsent.pop(file, None)
-        return
-    if webhook.required:
-        raise failure
-    unsent[file], _retry_at[file] = failure.message, time.monotonic() + _RETRY_AFTER
-
-
-def send(config: Mapping[str, Any], context: Context) -> tuple[Path, int] | None:
-    """Send what was not sent: returns the log and the number of lines; None without a webhook.
-
-    Raises PluginError.
-    """
-    settings = read_settings(config)
-    if settings.webhook is None:
-        return None
-    from sealpipe_plugins.audit.webhook import send_lines  # an HTTP client
-
-    try:
-        return settings.file, sum(send_lines(settings.file, settings.webhook, context))
-    except FileNotFoundError:
-        return settings.file, 0  # nothing has been logged
-    except OSError as error:
-        failure = _name_failure(settings.file, error)
-    raise failure
-
-
-def _name_failure(file: Path, error: OSError | PluginError) -> PluginError:
-    if isinstance(error, PluginError):
-        return error
-    return PluginError(
-        f"the audit log {file} cannot be sent: {error.strerror}: {error.filename or file}",
-        locator="audit:",
-        remedy=f"let who runs sealpipe read {file}, and write {file}.sent",
-    )
 
 
 def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str:

@@ -13,20 +13,21 @@ import math
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from sealpipe.plugin import (
     BackendAuthError,
     Context,
     NotConfiguredError,
+    PluginError,
     Secret,
     UnavailableError,
 )
 from sealpipe_plugins.audit.chain import MAX_LINE, parse_line, sha256_hex
-from sealpipe_plugins.audit.settings import Webhook
+from sealpipe_plugins.audit.settings import Webhook, read_settings
 from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import Refusals, require_success
 
@@ -50,14 +51,40 @@ _REFUSALS: Final[Refusals] = {
 }
 
 
+def send(config: Mapping[str, Any], context: Context) -> tuple[Path, int] | None:
+    """Send what was not sent: returns the log and the number of lines; None without a webhook.
+
+    Raises PluginError.
+    """
+    settings = read_settings(config)
+    if settings.webhook is None:
+        return None
+    if not settings.file.exists():
+        return settings.file, 0  # nothing has been logged
+    return settings.file, sum(send_lines(settings.file, settings.webhook, context))
+
+
 def send_lines(
     file: Path, webhook: Webhook, context: Context, end: float = math.inf
 ) -> Iterator[int]:
     """Send what `file` has and the webhook has not, in several POSTs if it is much.
 
     Yields the number of lines in each. `end` is in seconds of the monotonic clock. Raises
-    PluginError, and OSError for a file: what the webhook has accepted stays sent.
+    PluginError: what the webhook has accepted stays sent.
     """
+    try:
+        yield from _send_batches(file, _make_endpoint(webhook, context), context, end)
+        return
+    except OSError as error:
+        failure = PluginError(
+            f"the audit log {file} cannot be sent: {error.strerror}: {error.filename or file}",
+            locator="audit:",
+            remedy=f"let who runs sealpipe read {file}, and write {file}.sent",
+        )
+    raise failure
+
+
+def _make_endpoint(webhook: Webhook, context: Context) -> Endpoint:
     headers: dict[str, str | Secret] = {
         "content-type": "application/x-ndjson",
         # A connection that is kept may be closed when the next line is sent, minutes later.
@@ -65,7 +92,7 @@ def send_lines(
     }
     if webhook.authorization is not None:
         headers["authorization"] = webhook.authorization
-    endpoint = Endpoint(
+    return Endpoint(
         context,
         "the audit's webhook",
         webhook.url,
@@ -74,6 +101,9 @@ def send_lines(
         hidden=True,
         limit=_MAX_REPLY,
     )
+
+
+def _send_batches(file: Path, endpoint: Endpoint, context: Context, end: float) -> Iterator[int]:
     with file.open("rb") as log:
         has_more = True
         while has_more:

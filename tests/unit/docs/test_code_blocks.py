@@ -77,7 +77,7 @@ CHECKS: dict[str, Callable[[str], object]] = {
 }
 SHELL: dict[str, Callable[[str], str]] = {"sh": str, "console": commands_of}
 """bash reads these, all of them in one process."""
-OTHERS = {"dockerfile", "groovy", "hcl", "kotlin", "sql", "text"}
+OTHERS = {"dockerfile", "groovy", "hcl", "kotlin", "nginx", "sql", "text"}
 """Their syntax is not read here: the pages show files that other tests run, or parts of them."""
 
 

@@ -351,7 +351,7 @@ def test_commands_send_the_log_and_verify_finds_it_whole(
     key = machine.table["key"]
     done = user.sealpipe("audit", "verify", "--collected", str(stored), "--key", key, **config)
     assert done.code == 0, done
-    assert done.out.startswith("2 lines, 0 of them repeated, of 1 chains on 1 machines; none")
+    assert done.out.startswith("2 lines, 0 repeated, of 1 chain on 1 machine; none")
     words = ("--collected", str(stored), "--key", key, "--output", "json")
     told = json.loads(user.sealpipe("audit", "verify", *words, **config).out)
     assert [each["lines"] for each in told["chains"]] == [2]

@@ -195,9 +195,18 @@ def test_a_wide_table_is_a_list_of_its_rows_on_a_phone_and_stays_a_table(browser
 SEARCHES = {
     "collect now": {"how-to/collect.html", "how-to/run-a-batch.html"},
     "revoke": {"how-to/a-stolen-key.html", "how-to/rotate-a-key.html"},
-    "onboarding": {"how-to/send-a-link.html", "how-to/request-secrets.html", "how-to/adopt.html"},
-    "break-glass": {"how-to/send-a-link.html"},
-    "Break glass": {"how-to/send-a-link.html"},
+    "onboarding": {
+        "how-to/onboarding-forty-contractors.html",
+        "how-to/send-a-link.html",
+        "how-to/adopt.html",
+    },
+    "forty contractors": {"how-to/onboarding-forty-contractors.html"},
+    "vendor rotation": {"how-to/vendor-rotation.html"},
+    "break-glass": {"how-to/break-glass.html"},
+    "Break glass": {"how-to/break-glass.html"},
+    "rotate a secret": {"how-to/rotate-a-secret.html"},
+    "terraform outputs": {"how-to/terraform-outputs.html"},
+    "evidence audit": {"how-to/evidence-for-an-audit.html"},
     "vault": {"products/vault.html"},
 }
 
