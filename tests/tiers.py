@@ -37,6 +37,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/batch/test_scene.py": (
         "four weeks on two machines, with PostgreSQL, mail and OpenBao"
     ),
+    "tests/cli/batch/test_figures.py": _PROCESSES,
     "tests/cli/batch/test_simulation.py": "a model's random walks",
     "tests/cli/collect/test_any_bytes.py::test_the_largest_file_arrives": "a share of 16 MiB",
     "tests/cli/collect/test_hostile_submissions.py": "hundreds of commands",
