@@ -8,6 +8,7 @@ megabytes.
 
 from __future__ import annotations
 
+import binascii
 import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,6 @@ from sealpipe.wire.encoding import (
     PLAINTEXT_LIMIT,
     decode_base64,
     decode_base64url,
-    encode_base64,
     encode_base64url,
 )
 from sealpipe.wire.fields import Field
@@ -323,17 +323,19 @@ def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
     )
 
 
-_ENCODERS: Final[Mapping[str, Callable[[bytes], str]]] = {
-    "base64": encode_base64,
-    "base64url": encode_base64url,
-    "hex": bytes.hex,
+_ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "base64": lambda data: binascii.b2a_base64(data, newline=False),
+    "base64url": lambda data: encode_base64url(data).encode(),
+    "hex": binascii.hexlify,
 }
+"""Bytes from bytes: text would be one more copy of a large value."""
 
 
-def encode_value(value: bytes | str, encoding: str, where: str) -> str:
+def encode_value(value: bytes | str, encoding: str, where: str) -> bytes:
     """Return the bytes of a value as one line of base64, base64url (without padding) or hex.
 
-    `decode_text` accepts it. Raises PluginError for half a surrogate pair, which has no bytes.
+    In ASCII; `decode_text` accepts it. Raises PluginError for half a surrogate pair, which has no
+    bytes.
     """
     if isinstance(value, str) and not is_utf8(value):
         raise _make_text_error(value, where)
