@@ -52,6 +52,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/server/test_operating.py": _SERVERS,
     "tests/cli/server/test_proxies.py": _SERVERS,
     "tests/cli/server/test_stopping.py": _SERVERS,
+    "tests/cli/copy/test_each_store.py": _SERVERS,
     "tests/cli/deliver/test_foreign_channels.py": "installs third-party plugins",
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
     "tests/mcp/test_ending.py": "servers that are ended, each a process",
@@ -98,6 +99,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/leaks/test_assistants_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_batches_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_collecting_leaks_nothing.py": _STRACE,
+    "tests/cli/leaks/test_copying_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_debug_leaks_nothing.py::test_no_command_tells_a_secret": (
         "each command, with all it names"
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from sealpipe.errors import (
     NOT_TAKEN,
     Note,
     PluginError,
+    ReferenceValueError,
     SealpipeError,
     SecretNotFoundError,
     UnknownOutcomeError,
@@ -323,14 +324,27 @@ class _Writing:
     def _read_back(self, write: PlannedWrite) -> Mapping[str, Field] | None:
         specs = [FieldSpec(label, ref) for label, ref in write.read_back.items()]
         try:
-            read = resolve_fields(specs, self._context.registry, {})
-        except SecretNotFoundError:
+            read = self._resolve(specs)
+        except ReferenceValueError:
+            if len(write.keys) > 1:
+                raise
+            # A store of one value takes it under any key, and has none.
+            read = self._resolve(
+                [replace(each, ref=replace(each.ref, selector=None)) for each in specs]
+            )
+        if read is None:
             return None
         types = dict(self._labels)
         return {
             each.field.key: Field(each.field.key, each.field.value, types[each.field.key])
             for each in read
         }
+
+    def _resolve(self, specs: Sequence[FieldSpec]) -> list[ReadField] | None:
+        try:
+            return resolve_fields(specs, self._context.registry, {})
+        except SecretNotFoundError:
+            return None
 
     def _put(self, write: PlannedWrite, mode: Mode, marker: str) -> WriteResult:
         values = write.select(self._fields)
