@@ -41,7 +41,9 @@ def test_what_is_copied_into_a_store_is_there(name: str, job: Job, into: Into, g
     before = place.writes(group)
     again = job.run(*words, "--mode", "replace")
     assert again.code == 0, again
-    assert place.blind or place.writes(group) == before
+    # Nobody reads a secret of GitHub; no source reads a variable of GitLab, which gets a marker.
+    if name not in ("github-secret", "gitlab-variable"):
+        assert place.writes(group) == before
 
 
 @pytest.mark.parametrize("name", READABLE)
