@@ -4,6 +4,7 @@ real Vault, a real mail server and the rehearsal service.
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
@@ -19,7 +20,10 @@ import pytest
 import trustme
 
 from e2e.jobs.job_pages import JobPage
+from plugins.postgres_role.conftest import Roles, roles
 from sealpipe_rehearsal.running_service import RunningService
+from support.fake_web import Reply
+from support.kubernetes import TOKEN, Cluster, cluster, kmock_url
 from support.mailbox import Mailbox
 from support.openbao import Bao, dev_server
 from support.own_service import wait_for
@@ -27,7 +31,7 @@ from support.parts import program, shebang
 from support.ports import free_port
 from support.terminal import PATIENCE, Terminal, bare, extended, one_service, opened, service, user
 
-__all__ = ["bare", "extended", "one_service", "service", "user"]
+__all__ = ["bare", "cluster", "extended", "kmock_url", "one_service", "roles", "service", "user"]
 
 CANARY = "canary-of-the-emergency"
 
@@ -292,3 +296,52 @@ def test_evidence_for_an_audit(user: Terminal, extended: RunningService, tmp_pat
     assert page.is_run
     sent = (folder / "sealpipe.jsonl").read_bytes()
     assert sent.replace(b"\n\n", b"\n") == log.read_bytes()
+
+
+def test_rotate_a_secret_in_vault_kubernetes_and_a_postgresql_role(
+    bare: Terminal, bao: Bao, cluster: Cluster, roles: Roles
+) -> None:
+    page = JobPage("rotate-a-secret", bare)
+    bao.call("POST", "secret/data/app/db", {"data": {"user": "app", "password": "old"}})
+    cluster.secret("prod", "app-db", {"host": b"db", "password": b"old"})
+    roles.create("app", password="old")
+    bare.environ |= {
+        "VAULT_ADDR": bao.addr,
+        "VAULT_TOKEN": bao.root,
+        "SEALPIPE_PLUGIN_K8S__SERVER": cluster.base_url,
+        "SEALPIPE_PLUGIN_K8S__TOKEN": TOKEN,
+        **roles.environ(),
+    }
+
+    def places() -> tuple[str, str]:
+        data = bao.call("GET", "secret/data/app/db")["data"]
+        secret = cluster.read("prod", "app-db")["data"]
+        assert data["user"] == "app"
+        assert base64.b64decode(secret["host"]) == b"db"
+        return data["password"], base64.b64decode(secret["password"]).decode()
+
+    done = page.run()
+    assert done.code == 0, done
+    assert places() == ("old", "old")
+    done = page.run()
+    assert done.code == 0, done
+    first, second = places()
+    assert first == second != "old"
+    assert roles.accepts("app", first)
+    assert not roles.accepts("app", "old")
+    assert first not in done.out + done.err
+
+    cluster.rule = lambda asked: Reply(403) if asked.method == "PATCH" else None
+    stopped = page.run(2)
+    assert stopped.code == 14, stopped
+    assert "written: vault:secret/app/db" in stopped.err
+    assert "not written: k8s:prod/app-db" in stopped.err
+    third, old = places()
+    assert third != old == first
+    assert roles.accepts("app", first)
+    cluster.rule = lambda _: None
+    done = page.run()
+    assert done.code == 0, done
+    assert places() == (third, third)
+    assert roles.accepts("app", third)
+    assert page.is_run
