@@ -60,5 +60,5 @@ def move_clock(seconds: float) -> None:
     """Set the clock to so many seconds after that of the machine."""
     clock = Path(os.environ[_FILE])
     part = clock.with_suffix(".part")
-    part.write_text(f"+{seconds:.3f}\n")
+    part.write_text(f"{seconds:+.3f}\n")
     part.rename(clock)  # who reads it meanwhile reads the one or the other

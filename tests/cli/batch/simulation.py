@@ -44,6 +44,7 @@ before-expiry = "1d"
 to = ["nest:{name}#password=Password"]
 after = "expire"
 """
+HOUR = 3600.0
 REMINDERS = (3.0, 7.0, 29.0)
 EXPIRY = 30.0
 
@@ -111,7 +112,10 @@ def predict(vendor: Vendor, runs: Sequence[float]) -> End:
 def play(
     world: BatchWorld, vendors: Sequence[Vendor], runs: Sequence[float], *, threads: int = 1
 ) -> dict[str, End]:
-    """Let the engine do it: how each row ended."""
+    """Let the engine do it: how each row ended.
+
+    After each run the clock is set back by an hour, where nothing is due.
+    """
     path = world.write(
         FILE, [{"name": each.name, "to": f"{each.name}.example"} for each in vendors]
     )
@@ -125,6 +129,11 @@ def play(
             world.submit(code, data="AA==" if vendor.junk else None)
         world.wait(day * DAY - world.elapsed)
         world.run(path, threads=threads)
+        sent = len(world.loft.messages)
+        world.wait(-HOUR)
+        world.run(path, threads=threads)
+        assert len(world.loft.messages) == sent
+        world.wait(HOUR)
     states = world.states(path)
     return {
         each.name: End(
