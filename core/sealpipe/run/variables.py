@@ -201,7 +201,8 @@ def check_holdable(name: str, value: bytes) -> None:
         )
     if b"\0" in value:
         raise UsageError(
-            f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE
+            f"the value of {name} has a NUL byte, which no variable can hold",
+            remedy=f"{_IN_A_FILE}; or add ?encode=base64, for the base64 of the value",
         )
 
 

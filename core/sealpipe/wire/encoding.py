@@ -191,7 +191,9 @@ def _slices_of_bytes(value: bytes) -> Iterator[bytes]:
         piece = value[start : start + SLICE]
         if not _is_utf8(decoder, piece, final=start + SLICE >= len(value)):
             raise FieldError(
-                "not-utf8", "the value is not UTF-8 text", remedy="say how to decode it"
+                "not-utf8",
+                "the value is not UTF-8 text",
+                remedy="a share holds text: give bytes as base64",
             )
         yield piece
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import signal
@@ -23,6 +24,11 @@ from support.terminal import PATIENCE, Terminal
 from support.typing_person import Person
 
 BINARY = bytes(range(256)) * 9
+PRINTS_SIZES = """\
+import os
+value, same, data = (os.environ[name] for name in ("HEX", "SAME", "BYTES"))
+print(len(value), open(same).read() == value, os.stat(data).st_size)
+"""
 WORDS = ("run", "--file", "CERT=file:bundle.p12", "--")
 
 
@@ -53,6 +59,20 @@ def test_the_command_finds_the_bytes_in_a_private_file_that_is_gone_afterwards(
     assert Path(path).parent.parent == place
     assert (bare.here / "copy").read_bytes() == BINARY
     assert left(place) == []
+
+
+@pytest.mark.usefixtures("place")
+def test_encode_gives_text_and_decode_the_bytes_to_variables_and_files_alike(
+    bare: Terminal,
+) -> None:
+    bare.file("bundle.b64", base64.encodebytes(BINARY))
+    words = ("-e", "HEX=file:bundle.p12?encode=hex", "--file", "SAME=file:bundle.p12?encode=hex")
+    words += ("--file", "BYTES=file:bundle.b64?decode=base64")
+    done = bare.sealpipe("run", *words, "--", sys.executable, "-c", PRINTS_SIZES)
+    assert (done.code, done.out) == (0, f"{len(BINARY) * 2} True {len(BINARY)}\n"), done
+    done = bare.sealpipe("run", "-e", "BYTES=file:bundle.p12", "--", "true")
+    assert done.code == 2
+    assert "give the command a file: --file NAME=REF; or add ?encode=base64" in done.err
 
 
 @pytest.mark.usefixtures("place")
