@@ -1,7 +1,8 @@
 """Plugins for copies: stores of every kind, in memory, that fail when and how a test says.
 
-`marked` keeps a marker beside the values, in the same write; `late` in a second one; `plain` keeps
-none; `proven` is read by nobody, but knows whether a value is its own; `blind` not even that.
+`marked` keeps a marker beside the values, in the same write; `late` in a second one; `apart` writes
+one key after the other, each with its marker; `plain` keeps none; `proven` is read by nobody, but
+knows whether a value is its own; `blind` not even that.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from sealpipe.plugin import (
 
 KINDS = ("marked", "late", "plain", "proven", "blind")
 READABLE = ("marked", "late", "plain")
+"""`apart` is tested by itself: it differs only where it has several keys."""
 
 
 class KilledError(BaseException):
@@ -80,7 +82,7 @@ class World:
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(SourceInfo("drawn", "another value each time", _name(Drawn), capabilities=(FRESH,)))
     register(SourceInfo("given", "a value that stays", _name(Given)))
-    for kind in READABLE:
+    for kind in (*READABLE, "apart"):
         register(SourceInfo(kind, "a store", _name(Store)))
 
 
@@ -89,6 +91,7 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
     for kind in KINDS:
         capabilities = (BLIND,) if kind == "blind" else ()
         register(SinkInfo(kind, "a store", _name(Shelf), capabilities=capabilities))
+    register(SinkInfo("apart", "a store", _name(Drawers)))
 
 
 def _name(kind: type[Any]) -> str:
@@ -156,3 +159,25 @@ class Shelf(Sink):
             case "killed after":
                 raise KilledError
         return WriteResult(locator, known=kind != "blind", already=after is None)
+
+
+class Drawers(Sink):
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        return f"{mode} {locator.body}"
+
+    def put(
+        self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str
+    ) -> WriteResult:
+        store, is_written = f"{locator.name}:{locator.body}", False
+        there = World.values.setdefault(store, {})
+        for key, value in fields:
+            marks = World.markers.setdefault(f"{store}#{key}", [])
+            before = {key: there[key]} if key in there else None
+            wanted = {key: value.reveal_bytes()}
+            if merge_fields(before, wanted, mode=mode, marked=marker in marks) is not None:
+                there |= wanted
+                is_written = True
+            marks.append(marker)
+            if World.fails(store, "killed between"):
+                raise KilledError
+        return WriteResult(locator, already=not is_written)

@@ -267,17 +267,28 @@ class _Writing:
         if state not in ("stored", "creating") or not self._take_back(write):
             begins = "creating" if self._is_new(write) else "storing"
             result = self._put_noted(record, write, write.mode, record.marker, begins)
-            if not result.already or not self._take_back(write):
+            if not result.already:
+                return self._even_out(write) if len(write.read_back) > 1 else result
+            if not self._take_back(write):
                 return result
         result = self._write_by_content(write)
         record.note(write.name, "stored")
         return result
 
+    def _even_out(self, write: PlannedWrite) -> WriteResult:
+        """Write all new values again, by their content.
+
+        A store that writes one key after the other leaves those as they are that an interrupted run
+        has marked. No other store has their values yet, and whatever is there is of this copy.
+        """
+        mode: Mode = "replace" if write.mode == "create" else write.mode
+        return self._put(write, mode, _draw_marker())._replace(already=False)
+
     def _write_by_content(self, write: PlannedWrite) -> WriteResult:
         """Write unless all is there, and nothing that would go: then not even a marker changes."""
         if self._has_values(write):
             return WriteResult(Locator(write.ref.name, write.ref.body), already=True)
-        return self._put(write, write.mode, f"copy-{secrets.token_hex(6)}")
+        return self._put(write, write.mode, _draw_marker())
 
     def _has_values(self, write: PlannedWrite) -> bool:
         """Return whether the source of the same name finds the values there; False if unknown."""
@@ -393,6 +404,11 @@ def _is_unfinished(record: CopyRecord) -> bool:
     begun_at = record.begun_at
     is_recent = begun_at is not None and datetime.now(UTC) - begun_at < MAX_AGE
     return is_recent and record.has_writes()
+
+
+def _draw_marker() -> str:
+    """Return a marker that no store has: so the content decides."""
+    return f"copy-{secrets.token_hex(6)}"
 
 
 def _make_copy_marker(job: CopyJob, run: str) -> str:

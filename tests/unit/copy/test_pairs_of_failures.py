@@ -42,10 +42,13 @@ class Impatient(LocalContext):
 
 
 class Machine:
-    """A machine that copies one value into some stores, again and again."""
+    """A machine that copies a value, or one for each letter of `labels`, into some stores."""
 
-    def __init__(self, folder: Path, *stores: str, source: str = "drawn:") -> None:
+    def __init__(
+        self, folder: Path, *stores: str, source: str = "drawn:", labels: str = "k"
+    ) -> None:
         self.folder, self._stores, self._source = folder, stores, source
+        self._labels = labels
         registry = Registry(environ={}, built_in=["support.copy_stores"])
         self._context = Impatient((), lambda: registry, CustodyGate())
 
@@ -65,8 +68,12 @@ class Machine:
         return ""
 
     def _plan(self, mode: Mode) -> CopyJob:
-        to = [f"{store}#k=Password" for store in self._stores]
-        return plan_copy([parse_field(f"Password={self._source}")], to, mode)
+        to = [
+            f"{store}#{','.join(f'{label}={label}' for label in self._labels)}"
+            for store in self._stores
+        ]
+        fields = [parse_field(f"{label}={self._source}") for label in self._labels]
+        return plan_copy(fields, to, mode)
 
     def _open(self, name: str) -> CopyRecord:
         record = open_copy_record(self.folder, name)
@@ -235,3 +242,17 @@ def test_an_unfinished_copy_of_long_ago_is_not_gone_on_with(
     monkeypatch.setattr("sealpipe.copy.steps.MAX_AGE", timedelta(0))
     assert machine.copy().taken_back == ()
     assert found("marked:a", "plain:b") == [b"drawn-2"] * 2
+
+
+@pytest.mark.parametrize("mode", ["replace", "create"])
+@pytest.mark.parametrize("again", ["one", "two"])
+def test_a_store_that_was_killed_between_two_keys_has_the_values_of_the_others(
+    tmp_path: Path, again: str, mode: Mode
+) -> None:
+    stores = ("apart:a", "plain:b")
+    World.failures[:] = [Failure("apart:a", "killed between")]
+    assert Machine(tmp_path / "one", *stores, labels="kl").ends(mode, "run") == "killed"
+    assert len(World.values["apart:a"]) == 1
+    Machine(tmp_path / again, *stores, labels="kl").copy(mode, "run")
+    assert World.values["apart:a"] == World.values["plain:b"]
+    assert len(World.values["plain:b"]) == 2
