@@ -150,6 +150,12 @@ class KeepassSink(Sink):
         _set_values(database, entry, after, markers)
         _remove_files(database, files_before - entries.list_file_numbers(database.tree))
         content = dump(database)
+        if len(content) > SIZE_LIMIT:
+            raise UnsupportedError(
+                f"{locator}: the database would be larger than {SIZE_LIMIT // 1024 // 1024} MiB, "
+                "which sealpipe reads at most",
+                remedy="let the history of its entries have fewer items, or store it elsewhere",
+            )
         written = self._opener.open(content)
         stored = find_entry(entries.index_entries(written.tree), path, locator)
         held = {} if stored is None else _read_values(written, stored, after)

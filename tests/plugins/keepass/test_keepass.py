@@ -4,6 +4,7 @@ is written here.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,16 @@ class TestWriting:
                 data.hex().encode()
             ]
         assert team.entry("Vendors/tls").get_custom_property("note") == "ours"
+
+    def test_no_database_becomes_larger_than_is_read(
+        self, team: Databases, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sealpipe_plugins.keepass.sink.SIZE_LIMIT", 50_000)
+        put(team.environ(), "keepass:a", {"f": os.urandom(30_000)})
+        before = team.file.read_bytes()
+        values, words = {"f": os.urandom(30_000)}, "the database would be larger than"
+        put_refused(team.environ(), "keepass:b", values, UnsupportedError, words)
+        assert team.file.read_bytes() == before
 
     def test_an_attachment_stays_one_whatever_it_gets(self, team: Databases) -> None:
         team.add("tls", "x", files={"tls.pem": b"old", "other": b"stays"})
