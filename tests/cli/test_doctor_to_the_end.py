@@ -271,6 +271,12 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
         ("[audit]\nfile = '/nowhere/at/all/log'\n", "audit", "the directory does not exist"),
         ("[audit]\nfile = 'c4nary'\n", "audit", "its file is not an absolute path"),
         ("[audit]\nfil = '/tmp/c4nary'\n", "audit", "its file is not an absolute path"),
+        ("[audit]\nfile = '/tmp/x'\nkey = 'c4nary'\n", "audit", "write file:/PATH or env:NAME"),
+        (
+            "[audit]\nfile = '/tmp/x'\nwebhook.url = 'http://c4nary.example/'\n",
+            "audit",
+            "the audit's webhook must be an https address",
+        ),
     ],
 )
 def test_what_is_set_for_plugins_is_looked_at_too(
@@ -281,6 +287,16 @@ def test_what_is_set_for_plugins_is_looked_at_too(
     assert rows(done)[check][0] == "fail"
     assert says in rows(done)[check][1]
     assert rows(done)[LAST][0] == "ok"
+    assert "c4nary" not in done.out + done.err
+
+
+def test_where_the_audit_log_is_sent_is_reported_without_its_token(user: Terminal) -> None:
+    url = "https://logs.example/c4nary?token=c4nary"
+    content = f"[audit]\nfile = '{user.here}/log'\n[audit.webhook]\nurl = '{url}'\n"
+    done = doctor(user, SEALPIPE_CONFIG=str(user.file("c.toml", content)))
+    state, detail = rows(done)["audit"]
+    assert state == "ok"
+    assert detail.startswith(f"active ({user.here}/log, sent to logs.example)")
     assert "c4nary" not in done.out + done.err
 
 

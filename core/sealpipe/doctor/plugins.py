@@ -25,6 +25,7 @@ from sealpipe.plugin.backends import NOT_CONTACTED
 from sealpipe.plugin.context import name_variable
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import InstalledPlugin
+from sealpipe.registry.policies import describe_audit
 from sealpipe.registry.safe_calls import format_install_command
 from sealpipe.registry.stores import PolicyHook, find_unknown_variables
 
@@ -174,7 +175,7 @@ def check_policies(
 
 
 def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[Finding]:
-    """Check one hook. Only the built-in policy is called: it reads nothing but its rules."""
+    """Check one hook. Only built-in ones are called: they read nothing but their settings."""
     if hook.name == "policy":
         # A refusal is fine: the policy could read its rules.
         with suppress(PolicyError):
@@ -193,7 +194,8 @@ def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[
             SettingError(detail, remedy="create the directory, or name another file in [audit]"),
         )
         return
-    yield report_ok(check, f"active{f' ({file})' if isinstance(file, str) else ''}")
+    shown = describe_audit(hook.table) if hook.name == "audit" else file
+    yield report_ok(check, f"active{f' ({shown})' if isinstance(shown, str) else ''}")
 
 
 def _group_by_backend(plugins: list[InstalledPlugin]) -> dict[str, list[InstalledPlugin]]:

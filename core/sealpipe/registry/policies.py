@@ -100,6 +100,17 @@ def get_unsent_audit() -> Mapping[Path, str]:
     return unsent
 
 
+def describe_audit(table: Mapping[str, Any]) -> str:
+    """Return which log a table of `[audit]` is about, and the host that gets its lines.
+
+    Raises PluginError for a wrong setting, or a key or token that cannot be read.
+    """
+    module = import_module("sealpipe_plugins.audit.settings")
+    settings = call_plugin("audit", partial(module.read_settings, table))
+    webhook = settings.webhook
+    return f"{settings.file}{'' if webhook is None else f', sent to {webhook.host}'}"
+
+
 def send_audit(
     hooks: Sequence[PolicyHook], make_context: Callable[[str], Context]
 ) -> Iterator[tuple[Path, int]]:

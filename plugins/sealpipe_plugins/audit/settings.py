@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
-from sealpipe.plugin import NotConfiguredError, Secret
+from sealpipe.plugin import NotConfiguredError, Secret, is_cleartext
 
 _KNOWN: Final = ("file", "required", "key", "webhook")
 _WEBHOOK_KNOWN: Final = ("url", "token", "required")
@@ -21,6 +22,11 @@ class Webhook(NamedTuple):
     url: Secret
     authorization: Secret | None
     required: bool
+
+    @property
+    def host(self) -> str:
+        """Its host, which is no secret."""
+        return urlsplit(self.url.reveal()).hostname or ""
 
 
 class Settings(NamedTuple):
@@ -59,8 +65,21 @@ def _read_webhook(table: object) -> Webhook:
             remedy="correct [audit.webhook]",
         )
     _refuse_unknown(table, "audit.webhook", _WEBHOOK_KNOWN)
+    _check_url(url)
     token = _read_token(table["token"]) if "token" in table else None
     return Webhook(Secret(url), token, required)
+
+
+def _check_url(url: str) -> None:
+    remedy = "write `url` in [audit.webhook] as https://host/path; http:// is only for loopback"
+    try:
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
+    except ValueError:
+        scheme, host = "", None
+    if not host or scheme not in ("http", "https"):
+        raise NotConfiguredError("the audit's webhook has no valid address", remedy=remedy)
+    if is_cleartext(scheme, host):
+        raise NotConfiguredError("the audit's webhook must be an https address", remedy=remedy)
 
 
 def _read_token(reference: object) -> Secret:

@@ -331,6 +331,9 @@ def test_rotate_a_secret_in_vault_kubernetes_and_a_postgresql_role(
     assert not roles.accepts("app", "old")
     assert first not in done.out + done.err
 
+    for wrong in ("PGPASSWORD", "SEALPIPE_PLUGIN_K8S__TOKEN"):
+        assert page.run(2, **{wrong: "wrong"}).code == 14
+        assert places() == (first, first)
     cluster.rule = lambda asked: Reply(403) if asked.method == "PATCH" else None
     stopped = page.run(2)
     assert stopped.code == 14, stopped

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +178,30 @@ def test_a_command_is_held_for_two_seconds_at_most() -> None:
     assert LIMITS == {False: 2.0, True: 10.0}
 
 
+def test_one_that_answers_a_byte_at_a_time_holds_nobody(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer, "_SENDING_SECONDS", {False: 0.5, True: 0.5})
+    machine = Machine(tmp_path / "one", collector)
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        line, _ = listener.accept()
+        with line, suppress(OSError):
+            line.sendall(b"HTTP/1.1 200 OK\r\nX-Filler: ")
+            while not ended.wait(0.05):
+                line.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        machine.table["webhook"]["url"] = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        thread = threading.Thread(target=drip, args=(listener,), daemon=True)
+        thread.start()
+        machine.note()
+        assert "did not respond in time" in observer.unsent[machine.log]
+        ended.set()
+        thread.join()
+
+
 def test_a_lost_answer_sends_lines_once_more_which_is_no_break(
     machine: Machine, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +347,8 @@ def test_how_far_it_is_is_never_written_through_a_symbolic_link(
         ({"url": "https://x.example", "token": "Bearer x"}, "write file:/PATH or env:NAME"),
         ({"url": "https://x.example", "token": "env:NOT_SET_ANYWHERE"}, "is empty, or not set"),
         ("https://x.example", "needs `url`"),
+        ({"url": "https://["}, "no valid address"),
+        ({"url": "logs.example.com/x"}, "no valid address"),
     ],
 )
 def test_a_wrong_setting_lets_nothing_happen(machine: Machine, webhook: Any, says: str) -> None:
