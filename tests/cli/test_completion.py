@@ -83,6 +83,8 @@ def answer(terminal: Terminal, line: str, **environ: str | None) -> tuple[str, l
             ["Root password=prod-vault:", "Root password=prompt:"],
         ),
         ("sealpipe share prod", "open", ["prod-vault:"]),
+        ("sealpipe copy DB=prod", "open", ["DB=prod-vault:"]),
+        ("sealpipe copy text:x --to prod", "open", ["prod-vault:"]),
         ("sealpipe share env:A DB=dot", "open", ["DB=dotenv:"]),
         ("sealpipe share --field=DB=dot", "open", ["--field=DB=dotenv:"]),
         ("sealpipe share -f vault:", "open", []),

@@ -171,7 +171,7 @@ def _find_completion(path: list[str], parameter: click.Parameter) -> Completion 
         return _complete_entry
     if path == ["doctor"]:
         return _complete_name
-    if path == ["share"]:
+    if path in (["share"], ["copy"]):
         return _BY_METAVAR["[LABEL[:TYPE]=]REF"]
     kind = _KINDS.get(path[0]) if path else None
     if kind and metavar.startswith("CODE"):

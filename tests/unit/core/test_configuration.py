@@ -11,7 +11,7 @@ from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.config import Config
 from sealpipe.minting import mint
-from sealpipe.state.files import find_state_directory, identify_run
+from sealpipe.state.files import find_state_directory, identify_pipeline, identify_run
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 
@@ -255,6 +255,52 @@ def test_each_part_of_a_run_tells_it_from_others(system: str) -> None:
     indicators = {variable.partition("=")[0] for variable in detected.indicators}
     for name in environ.keys() - (indicators - {"BITBUCKET_BUILD_NUMBER", "BUILD_NUMBER"}):
         assert identify_run({**environ, name: "another"}) != run, name
+
+
+REPEATED = {
+    "github": (
+        {"GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"},
+        {"GITHUB_RUN_ATTEMPT": "2", "GITHUB_JOB": "x"},
+        "github/o/r/7",
+    ),
+    "gitlab": (
+        {"CI_PROJECT_PATH": "g/p", "CI_PIPELINE_ID": "70"},
+        {"CI_JOB_ID": "10"},
+        "gitlab/g/p/70",
+    ),
+    "azure": (
+        {"SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/", "BUILD_BUILDID": "17"},
+        {"SYSTEM_JOBID": "2"},
+        "azure/https://dev.azure.com/acme//17",
+    ),
+    "buildkite": ({"BUILDKITE_BUILD_ID": "b1"}, {"BUILDKITE_JOB_ID": "j2"}, "buildkite/b1"),
+    "bitbucket": (
+        {"BITBUCKET_REPO_FULL_NAME": "o/r", "BITBUCKET_BUILD_NUMBER": "4"},
+        {"BITBUCKET_STEP_UUID": "{t}"},
+        "bitbucket/o/r/4",
+    ),
+}
+"""What names the run of a job, what a repeated job has another value of, and what the run is called
+then.
+"""
+
+
+@pytest.mark.parametrize("system", REPEATED)
+def test_a_repeated_job_belongs_to_the_same_run(system: str) -> None:
+    parts, others, run = REPEATED[system]
+    environ = {**RUNS[system][0], **parts}
+    assert identify_pipeline(environ) == run
+    assert identify_pipeline({**environ, **others}) == run
+    for name in parts.keys() - {"BITBUCKET_BUILD_NUMBER"}:
+        assert identify_pipeline({**environ, name: "another"}) != run
+        assert identify_pipeline({**environ, name: ""}) == ""
+
+
+@pytest.mark.parametrize("environ", [{}, {"CI": "true"}, RUNS["jenkins"][0]])
+def test_elsewhere_nothing_says_to_which_run_a_repeated_job_belongs(
+    environ: dict[str, str],
+) -> None:
+    assert identify_pipeline(environ) == ""
 
 
 # -- Client.from_settings() ---------------------------------------------------------------------
