@@ -20,7 +20,6 @@ import pytest
 import trustme
 
 from e2e.jobs.job_pages import JobPage
-from plugins.postgres_role.conftest import Roles, roles
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Reply
 from support.kubernetes import TOKEN, Cluster, cluster, kmock_url
@@ -29,6 +28,7 @@ from support.openbao import Bao, dev_server
 from support.own_service import wait_for
 from support.parts import program, shebang
 from support.ports import free_port
+from support.roles import Roles, roles
 from support.terminal import PATIENCE, Terminal, bare, extended, one_service, opened, service, user
 
 __all__ = ["bare", "cluster", "extended", "kmock_url", "one_service", "roles", "service", "user"]

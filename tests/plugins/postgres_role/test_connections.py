@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import trustme
 
-from plugins.postgres_role.conftest import ADMIN_PASSWORD, ELSEWHERE, THERE, Roles, Sinks
+from plugins.postgres_role.conftest import Sinks
 from sealpipe.errors import (
     BackendAuthError,
     NotConfiguredError,
@@ -28,6 +28,7 @@ from sealpipe_plugins.postgres_role.parameters import make_parameters
 from sealpipe_plugins.postgres_role.settings import PostgresSettings
 from support.leaks import Detector, exposed
 from support.ports import silent_port
+from support.roles import ADMIN_PASSWORD, ELSEWHERE, THERE, Roles
 
 DETECTOR = Detector({"of the administrator": ADMIN_PASSWORD.encode()})
 PROD = "SEALPIPE_STORE__PROD__"

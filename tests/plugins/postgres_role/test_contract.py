@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from plugins.postgres_role.conftest import ADMIN_PASSWORD, Roles
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
+from support.roles import ADMIN_PASSWORD, Roles
 
 
 class TestPostgresRole(SinkContract):

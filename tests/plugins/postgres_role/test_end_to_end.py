@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from plugins.postgres_role.conftest import ADMIN_PASSWORD, THERE, Roles
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -25,6 +24,7 @@ from support.failures import Row, Table
 from support.job import Job
 from support.leaks import Detector
 from support.ports import silent_port
+from support.roles import ADMIN_PASSWORD, THERE, Roles
 from support.storing import asked_at_once
 from support.strace import watch
 from support.terminal import Terminal, opened

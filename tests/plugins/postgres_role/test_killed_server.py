@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from plugins.postgres_role.conftest import Roles, Sinks
+from plugins.postgres_role.conftest import Sinks
 from sealpipe.errors import UnavailableError, UnknownOutcomeError
 from support.parts import Postgres, run_postgres
 from support.ports import free_port
+from support.roles import Roles
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plugins.postgres_role.conftest import ADMIN_PASSWORD, Roles, Sinks
+from plugins.postgres_role.conftest import Sinks
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
@@ -24,6 +24,7 @@ from sealpipe.errors import (
 from sealpipe_plugins.confirm import has_marker
 from sealpipe_plugins.postgres_role.role import Role, append_marker
 from support.leaks import Detector
+from support.roles import ADMIN_PASSWORD, Roles
 
 
 def test_a_client_gets_in_with_the_new_password_only(
