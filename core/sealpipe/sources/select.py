@@ -383,6 +383,6 @@ def _make_text_error(value: bytes | str, where: str) -> PluginError:
     else:
         remedy = (
             "a share holds text: add ?encode=base64, and tell the recipient to decode it "
-            "(base64 -d)"
+            "(`base64 -d`)"
         )
     return PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

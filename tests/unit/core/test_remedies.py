@@ -40,7 +40,7 @@ OPTION = re.compile(r"(?:^|\s)--?[a-z]")
 COMMAND = re.compile(r"`[^`]*`")
 """A whole command: a program can have it run, or a person can."""
 COMMAND_LINE_ONLY = re.compile(
-    r"(cli|mcp|batch|run|doctor|testing)/|(lookup|share/sealed_link)\.py"
+    r"(cli|copy|mcp|batch|run|doctor|testing)/|(lookup|share/sealed_link)\.py"
 )
 """Modules that no method of a client uses, or only with words of a command line."""
 
