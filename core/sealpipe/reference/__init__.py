@@ -60,7 +60,7 @@ __all__ = [
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "decode": "encoding of the value at the source: base64, base64url or hex",
-    "encode": "encoding in which to hand the value on, text or not: base64, base64url or hex",
+    "encode": "encoding of what is handed on, whatever its bytes: base64, base64url or hex",
     "trim": "1: remove white space from both ends of the value",
     "optional": "1: skip the field if the value is missing or empty",
     "format": "read the document as json, yaml or dotenv, so that a selector can take from it",
