@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from socket import gethostname
 from typing import Any, Final
 
@@ -87,7 +86,7 @@ def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str
     with _open_locked(file) as descriptor:
         size = os.fstat(descriptor).st_size
         previous, torn = _read_last(descriptor, size)
-        link, line = chain.make_link(event, previous, torn, key, token_hex(8))
+        link, line = chain.make_link(event, previous, torn, key, os.urandom(8).hex())
         # A truncated line, or a complete one without a newline, first gets its newline.
         separator = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
         try:

@@ -127,6 +127,7 @@ def test_break_glass(
     equipped: Terminal, service: RunningService, mailbox: Mailbox, bao: Bao
 ) -> None:
     page = JobPage("break-glass", equipped)
+    program("jq")
     bao.call("POST", "secret/data/infra/root", {"data": {"password": CANARY}})
     log = equipped.here / "audit.jsonl"
     equipped.environ["SEALPIPE_CONFIG"] = str(
@@ -137,9 +138,8 @@ def test_break_glass(
     (mail,) = [each.body() for each in mailbox.received if "lead@example.com" in each.recipients]
     watch = page.run(2)
     assert (watch.code, watch.out) == (0, ""), watch
-    passcode = next(
-        word for word in mail.split() if _opens(service, link, word)
-    )  # the one word of the mail that is it
+    (passcode,) = [line for line in mail.splitlines() if line and " " not in line]
+    assert opened(service, link, passcode) == {"Password": CANARY}
     watch = page.run(2)
     assert watch.code == 1
     assert "was opened, or its share has ended (exit code 0)" in watch.out
@@ -151,14 +151,6 @@ def test_break_glass(
     assert passcode not in log.read_text()
     assert CANARY not in log.read_text()
     assert page.is_run
-
-
-def _opens(service: RunningService, link: str, passcode: str) -> bool:
-    """Whether a word of the passcode's mail opens the share: not tried for those that cannot be."""
-    if not re.fullmatch(r"[A-Za-z0-9-]{12,}", passcode):
-        return False
-    assert opened(service, link, passcode) == {"Password": CANARY}
-    return True
 
 
 OUTPUTS = {
@@ -254,6 +246,7 @@ def _answers(port: int) -> bool:
 def test_evidence_for_an_audit(user: Terminal, extended: RunningService, tmp_path: Path) -> None:
     user.at(extended, scopes=("shares:read", "shares:write", "audit:read"))
     page = JobPage("evidence-for-an-audit", user)
+    program("jq")
     authority, folder = trustme.CA(), tmp_path / "nginx"
     folder.mkdir()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
