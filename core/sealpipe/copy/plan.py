@@ -6,13 +6,13 @@ it is in another: so a store that can be read back is written first, and a rerun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.plugin import BLIND, Mode, SinkField
+from sealpipe.plugin import BLIND, Locator, Mode, SinkField
 from sealpipe.reference import Everything, Key, Reference
 from sealpipe.registry import Registry
 from sealpipe.sinks.targets import COPY, KeyMapping, SinkTarget, check_bytes, escape_name
@@ -48,6 +48,12 @@ class PlannedWrite(NamedTuple):
         """Whether its document has keys."""
         return self.keys != ("",)
 
+    def list_labels(self, fields: Sequence[Field]) -> Iterator[str]:
+        """Yield the labels of the values that it writes."""
+        for _, mappings in self.parts:
+            for mapping in mappings:
+                yield fields[0].key if mapping.label is None else mapping.label
+
     def select(self, fields: Sequence[Field]) -> tuple[SinkField, ...]:
         """Return the values to write. Raises ReferenceValueError."""
         return tuple(
@@ -71,24 +77,36 @@ def plan_writes(
         for write in (_plan(registry, *group, fields) for group in _group(targets).items())
         if write.keys
     ]
-    left = dict.fromkeys(each.field.key for each in read if each.is_drawn)
+    left = _group_drawn(read, {label for write in writes for label in write.list_labels(fields)})
     first: list[PlannedWrite] = []
     others: list[PlannedWrite] = []
     for write in writes:
-        sources = {
-            label: ref for label, ref in _list_read_back(write, fields).items() if label in left
-        }
-        for label in sources:
-            del left[label]
-        (first if sources else others).append(write._replace(read_back=sources))
+        sources = _list_read_back(write, fields)
+        taken = [labels for labels in left if labels <= sources.keys()]
+        left = [labels for labels in left if labels not in taken]
+        read_back = {label: sources[label] for labels in taken for label in sorted(labels)}
+        (first if read_back else others).append(write._replace(read_back=read_back))
     if left:
-        names = ", ".join(map(escape_name, left))
+        names = " and ".join(map(escape_name, sorted(left[0])))
+        together, all_of_them = (" together", " and has them all") if len(left[0]) > 1 else ("", "")
         raise UsageError(
-            f"no target of {names} can be read back: if the copy were interrupted, a rerun could "
-            "not write the same value",
-            remedy="add a target that can be read: vault:, k8s: or file:, say",
+            f"no target of {names} can be read back{together}: if the copy were interrupted, a "
+            "rerun could not write the same value",
+            remedy=f"add a target that can be read{all_of_them}: vault: or k8s:, say",
         )
     return (*first, *others)
+
+
+def _group_drawn(read: Iterable[ReadField], stored: Collection[str]) -> list[frozenset[str]]:
+    """Return the labels of drawn values that are stored, those of one document together.
+
+    They belong together, such as the two halves of a key pair.
+    """
+    groups: dict[Locator, set[str]] = {}
+    for each in read:
+        if each.drawn_from is not None and each.field.key in stored:
+            groups.setdefault(each.drawn_from, set()).add(each.field.key)
+    return [frozenset(labels) for labels in groups.values()]
 
 
 def _group(targets: Iterable[SinkTarget]) -> dict[Reference, list[SinkTarget]]:

@@ -118,13 +118,13 @@ def resolve_bytes(
 
 
 class ReadField(NamedTuple):
-    """A field of any bytes, and whether its source draws another value at each read.
+    """A field of any bytes, and its document, if its source draws another one at each read.
 
     A generator does, and what ends with a lease; not a person who is asked.
     """
 
     field: Field
-    is_drawn: bool
+    drawn_from: Locator | None
 
 
 def resolve_fields(
@@ -268,7 +268,7 @@ class _Resolver:
             FRESH in capabilities and ASKS not in capabilities
         )
         fields = select_bytes(document, spec.ref, label=spec.label, form=form)
-        return [ReadField(field, is_drawn) for field in fields]
+        return [ReadField(field, locator if is_drawn else None) for field in fields]
 
     def _select_spec_fields(self, spec: FieldSpec, locator: Locator, form: str) -> list[Field]:
         document = self._get_document(spec.ref, locator)

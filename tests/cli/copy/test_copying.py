@@ -131,3 +131,18 @@ def test_a_new_value_needs_a_store_that_can_be_read(bare: Terminal) -> None:
     assert done.code == 2
     assert "can be read back" in done.err
     assert [*(bare.here / "values").iterdir()] == []
+
+
+def test_what_no_target_takes_of_a_new_key_pair_needs_no_store(bare: Terminal) -> None:
+    done = bare.sealpipe("copy", "gen:ssh#*", "--to", "file:id#private")
+    assert done.code == 0, done
+    assert (bare.here / "id").read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+
+
+def test_the_halves_of_a_new_key_pair_need_one_store_that_has_both(bare: Terminal) -> None:
+    """Else a rerun could take one of the first pair, and the other of a second one."""
+    to = ("--to", "file:id#private", "--to", "file:id.pub#public")
+    done = bare.sealpipe("copy", "gen:ssh#private,public", *to)
+    assert done.code == 2
+    assert "no target of private and public can be read back together" in done.err
+    assert not (bare.here / "id").exists()
