@@ -36,6 +36,7 @@ _MAX_BODY: Final = 2 * MAX_LINE
 _MAX_SECONDS: Final = 30.0
 """Seconds that a POST may take, with the wait for other processes that send."""
 _MAX_REPLY: Final = 64 * 1024
+_POSITION_LENGTH: Final = 160
 _DIGESTED: Final = 128
 """How many bytes before a position tell that it is this log's: a line's mark and more."""
 
@@ -192,7 +193,8 @@ def _read_offset(position: int, log: BinaryIO) -> int:
 
 def _write_offset(position: int, log: BinaryIO, offset: int) -> None:
     members = {"offset": offset, "before": _digest_before(log, offset)}
-    content = json.dumps(members).encode() + b"\n"
+    # Always as long: a kill before the last step leaves nothing of the position before.
+    content = json.dumps(members).encode().ljust(_POSITION_LENGTH - 1) + b"\n"
     os.pwrite(position, content, 0)
     os.ftruncate(position, len(content))
 
