@@ -164,7 +164,6 @@ def measure_memory(site: Site, code: Path, options: argparse.Namespace) -> Figur
         for rows in (options.many // 10, options.many):
             _, peak = Batch(site, code, database, rows).run()
             yield f"memory of {rows:,} rows, {database}, MB", peak / 1e6
-        control_client.reset(site.service.origin)
 
 
 def measure_rate(site: Site, code: Path, options: argparse.Namespace) -> Figures:

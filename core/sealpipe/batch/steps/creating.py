@@ -142,7 +142,7 @@ def note_created(work: RowWork, created: Share | SecureRequest, **known: Any) ->
         key_id=work.session.credential.key_id,
         created_at=work.now(),
         expires_at=to_microseconds(created.expires_at),
-        is_expiry_known=created.expiry_known,
+        is_expiry_unknown=not created.expiry_known,
         **known,
     )
     return StepResult(

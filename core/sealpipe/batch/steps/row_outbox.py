@@ -3,9 +3,9 @@
 What a row has sent, and a request's ledger, as effects in the batch's database.
 
 Shares, requests, deliveries and collecting use it as they use files (`sealpipe.state.files`). Every
-name begins with the row's generation: `1/create`, `1/message/0`, `1/store/MARKER/TARGET`,
-`1/expire`, `1/submission/IDENTITY`. Another worker that was faster shows as a ConflictError, before
-anything is sent.
+name begins with the row's generation: `1/create`, `1/message/0`, `1/remind/2/0`,
+`1/store/MARKER/TARGET`, `1/expire`, `1/submission/IDENTITY`. Another worker that was faster shows
+as a ConflictError, before anything is sent.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from sealpipe.batch.database.records import SECOND, Batch, Effect, Row, make_conflict_error
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
+from sealpipe.delivery.send import DeliveryState
 from sealpipe.errors import StateError
 from sealpipe.state.entry import (
     MAX_RESEND_AGE,
@@ -35,6 +36,11 @@ _NoteState = Literal["sending", "done", "failed"]
 _DELIVERY_STATES: Final[Mapping[str, _NoteState]] = {
     "sending": "sending",
     "sent": "done",
+    "failed": "failed",
+}
+_STATES_OF_DELIVERIES: Final[Mapping[str, DeliveryState]] = {
+    "sending": "sending",
+    "done": "sent",
     "failed": "failed",
 }
 _WRITE_STATES: Final[Mapping[str, _NoteState]] = {
@@ -154,12 +160,12 @@ class RowOutbox:
         )
         entry.response, entry.is_stored = content.get("response"), content.get("stored", False)
         entry.key = content.get("key", entry.key)
-        deliveries: dict[str, str] = {state: name for name, state in _DELIVERY_STATES.items()}
         writes: dict[str, str] = {state: name for name, state in _WRITE_STATES.items()}
         targets = f"store/{get_marker(entry.meta)}/"
         for name, effect in known.items():
             if name.startswith("message/"):
-                entry.deliveries[int(name.removeprefix("message/"))] = deliveries[effect.state]
+                number = int(name.removeprefix("message/"))
+                entry.deliveries[number] = _STATES_OF_DELIVERIES[effect.state]
             elif name.startswith(targets):
                 entry.write_states[name.removeprefix(targets)] = writes[effect.state]
         return entry
@@ -249,6 +255,29 @@ class RowEntry(Entry):
             case _:  # a new key, or that all targets are written
                 self.content |= event
                 self.effects.amend("create", self.content)
+
+
+class ReminderEntry:
+    """A reminder of one generation of a row: its messages, as those of an entry are.
+
+    `number` is in the names of their effects: `1/remind/2/0`.
+    """
+
+    def __init__(self, store: BatchStore, batch: Batch, row: Row, number: str) -> None:
+        self.id = row.id
+        self.commands = list_commands(batch, row)
+        self._effects = _RowEffects(store, row)
+        self._known = self._effects.load()
+        self._prefix = f"remind/{number}"
+
+    def read_state(self, number: int) -> DeliveryState:
+        """Return the state of a message when the entry was opened."""
+        known = self._known.get(f"{self._prefix}/{number}")
+        return "pending" if known is None else _STATES_OF_DELIVERIES[known.state]
+
+    def note_delivery(self, number: int, state: str) -> None:
+        """Record the state of a message. Raises ConflictError if another worker has begun it."""
+        self._effects.note(f"{self._prefix}/{number}", _DELIVERY_STATES[state], {})
 
 
 class RowLedger(Ledger):

@@ -101,7 +101,7 @@ def find_view(work: RowWork) -> View:
     """Find out whether the share was opened, by the access log or the active shares."""
     now, progress = work.now(), work.progress
     # before the log is read, which then has all that it will have
-    is_over = _is_over(progress, now) if progress.is_expiry_known else has_ended(work)
+    is_over = has_ended(work) if progress.is_expiry_unknown else _is_over(progress, now)
     log = fetch_log(work.session, progress.short_code)
     created_at = None if progress.created_at is None else to_datetime(progress.created_at)
     opened = was_opened(log, created_at)
@@ -114,7 +114,7 @@ def find_view(work: RowWork) -> View:
     opened = judge_ended(
         work.session,
         progress.short_code,
-        is_over=not progress.is_expiry_known
+        is_over=progress.is_expiry_unknown
         or _is_over(progress, now + MARGIN // timedelta(microseconds=1)),
         is_used_up_by_opening=is_used_up_by_opening,
     )

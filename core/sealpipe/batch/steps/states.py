@@ -117,8 +117,8 @@ class Progress:
     created_at: int | None = None
     expires_at: int | None = None
     """When the link stops working; None for never, or if the service did not say."""
-    is_expiry_known: bool = True
-    """Whether the service said when the link stops working, or that it does not."""
+    is_expiry_unknown: bool = False
+    """Whether the service did not say when the link stops working, nor that it does not."""
     delivered_at: int | None = None
     touched_at: int | None = None
     """When the recipient last got a message, or else when the link was there to be used."""
