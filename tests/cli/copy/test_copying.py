@@ -117,6 +117,20 @@ def test_policy_and_audit_see_names_and_no_value(bare: Terminal) -> None:
     assert not (bare.here / "b.env").exists()
 
 
+def test_a_policy_of_sources_has_to_allow_the_store_that_a_rerun_would_read(
+    bare: Terminal,
+) -> None:
+    """Else a rerun, or a made-up record of one, could hand on what that store has."""
+    (bare.here / "out").mkdir()
+    config = bare.file("config.toml", '[policy]\nsources = ["gen"]\n')
+    refused = bare.sealpipe(*ROTATE, SEALPIPE_CONFIG=str(config))
+    assert refused.code == 2
+    assert "dotenv" in refused.err
+    assert [*(bare.here / "out").iterdir()] == []
+    bare.file("config.toml", '[policy]\nsources = ["gen", "dotenv"]\n')
+    assert bare.sealpipe(*ROTATE, SEALPIPE_CONFIG=str(config)).code == 0
+
+
 def test_the_credential_is_not_copied(user: Terminal) -> None:
     user.file("key", user.environ["SEALPIPE_API_KEY"])
     done = user.sealpipe("copy", "file:key", "--to", "file:copied")
