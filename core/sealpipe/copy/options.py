@@ -28,7 +28,7 @@ class CopyJob(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its record on this machine: the same for the same references and targets.
+        """Its name, the same for the same references and targets.
 
         The mode is no part of it: a rerun may have another.
         """

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from sealpipe.cancellation import CancelledCallError
@@ -134,7 +135,8 @@ def copy(
     def work(cleared: LocalContext) -> CopyResult:
         writing = _Writing(cleared, read)
         if any(write.read_back or write.is_write_only for write in read.writes):
-            return writing.run_with_record(open_record(job.name), _make_copy_marker(job, run))
+            record = open_record(_name_record(cleared, job))
+            return writing.run_with_record(record, _make_copy_marker(job, run))
         return writing.run()
 
     return run_under_policy(context, read.action, work)
@@ -406,6 +408,17 @@ def _is_unfinished(record: CopyRecord) -> bool:
     return is_recent and record.has_writes()
 
 
+def _name_record(context: LocalContext, job: CopyJob) -> str:
+    """Return the name of the record on this machine.
+
+    The same command elsewhere is another copy: in another folder, where files have the same names,
+    or with other settings of its stores.
+    """
+    registry = context.registry()
+    settings = (repr(registry.settings("sink", each.ref.name)) for each in job.targets)
+    return _digest(job.name, str(Path.cwd()), *settings)[:32]
+
+
 def _draw_marker() -> str:
     """Return a marker that no store has: so the content decides."""
     return f"copy-{secrets.token_hex(6)}"
@@ -414,5 +427,8 @@ def _draw_marker() -> str:
 def _make_copy_marker(job: CopyJob, run: str) -> str:
     if not run:
         return f"copy-{secrets.token_hex(12)}"
-    text = f"{run} {job.name}"
-    return f"copy-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+    return f"copy-{_digest(run, job.name)[:24]}"
+
+
+def _digest(*texts: str) -> str:
+    return sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()

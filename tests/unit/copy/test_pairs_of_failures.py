@@ -233,6 +233,17 @@ def test_what_is_there_already_is_not_touched(tmp_path: Path, kind: str) -> None
     assert (writes, markers) == (World.writes, World.markers)
 
 
+def test_the_same_command_in_another_folder_is_another_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path / "state", "plain:a", "plain:b")
+    World.failures[:] = [Failure("plain:b", "refused")]
+    machine.ends()
+    monkeypatch.chdir(tmp_path)
+    assert machine.copy().taken_back == ()
+    assert found("plain:a", "plain:b") == [b"drawn-2"] * 2
+
+
 def test_an_unfinished_copy_of_long_ago_is_not_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
