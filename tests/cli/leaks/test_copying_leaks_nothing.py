@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.leaks.test_storing_leaks_nothing import found_in
+from cli.leaks.stored import found_in
 from support.commands import SEALPIPE
 from support.job import Job
 from support.storing import MARK, NAMES, Given, Into
