@@ -15,6 +15,7 @@ from sealpipe.batch.engine.plan import read_plan
 from sealpipe.errors import SealpipeError
 from sealpipe.mcp import call_limit
 from sealpipe.mcp.tool_policy_file import load_policy
+from sealpipe.state.copies import open_copy_record
 from sealpipe.state.creations import Creation, find_creation, list_creations, note_creation
 from sealpipe.state.ledger import open_ledger
 from sealpipe.state.receipt import read_receipt, read_share_receipt
@@ -35,6 +36,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
         "hourly.json",
         lambda path: call_limit.count_left(path.parent, "share_secret", 5),
     ),
+    "the record of a copy": ("abc.jsonl", lambda path: open_copy_record(path.parent, "abc")),
     "a policy for assistants": ("policy.toml", lambda path: load_policy(path, {})),
 }
 

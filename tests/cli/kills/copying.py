@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.outside import State, look
+from cli.sweep import MATTER
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_github import FakeGitHub, InGitHub
 from support.job import Job
@@ -61,16 +62,20 @@ class Copying:
     hub: FakeGitHub | None = None
     is_new: bool = False
     """Whether neither store has a value before, and none may be replaced."""
+    job: type[Job] = InProcess
+    signal: str = "SIGKILL"
 
     def points(self, place: Path) -> list[Point]:
         """The steps of a copy that nobody disturbs, then one beyond."""
         job = self._set_up(place)
-        return job.steps(place / "trace", lambda under: self._copy(job, under))
+        return job.steps(
+            place / "trace", lambda under: self._copy(job, under), str(job.state), MATTER
+        )
 
     def kill_at(self, point: Point, place: Path) -> Killed:
         """Copy, killed at that point; look; copy again; and look."""
         job = self._set_up(place)
-        killed = self._copy(job, job.killing(point, place / "log"))
+        killed = self._copy(job, job.killing(point, place / "log", self.signal))
         second = self._read_second(job)
         there = [f"github-secret: {second}"] if self.hub and second else []
         state = look(job, killed, there)
@@ -79,7 +84,7 @@ class Copying:
         return self._find(job, point, killed, self._copy(job), second, state)
 
     def _set_up(self, place: Path) -> Job:
-        job = InProcess(place, self.service)
+        job = self.job(place, self.service)
         if self.hub is not None:
             job.terminal.environ |= InGitHub(self.hub).environ()
             self.hub.vaults.places["acme", "app"].opened.clear()

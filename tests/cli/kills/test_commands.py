@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from cli.kills.collecting import Sweep as CollectSweep
+from cli.kills.copying import Copying
 from cli.kills.delivering import Delivering
 from cli.kills.requesting import KEYS, Asking
 from cli.rotating import Rotating
@@ -94,3 +95,10 @@ def test_collect_at_a_request_to_the_service_or_to_vault(
     calls = sweep.calls(tmp_path / "counted")
     assert {call.text.partition(":")[0] for call in calls[:-1]} == {"service", "vault"}
     assert kill_at(sweep.kill_at, calls, tmp_path)[0].code == -9
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGKILL", -9), ("SIGTERM", 143)])
+def test_copy(signal: str, code: int, service: RunningService, tmp_path: Path) -> None:
+    sweep = Copying(service, job=Job, signal=signal)
+    found = kill_at(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)
+    assert found[0].code == code
