@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from e2e.browser.chrome import Browser
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe.wire.fields import Field
 from support.job import Job, client_of
@@ -16,6 +17,25 @@ SEED = bytes(range(32))
 FRAGMENT = link.encode_fragment(SEED)
 PROMPTS = (("User name", "text"), ("Password", "password"))
 FORM = {"User name": "bob", "Password": "hünter2"}
+SENT = "Sent, and only they can read it"
+"""What the page says once a submission has arrived."""
+
+
+def fill(browser: Browser, name: str, text: str) -> None:
+    """Put text into a control as a paste would, whatever keys it would take to type it."""
+    control = browser.named(name, "input, textarea")
+    browser.run(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+        control,
+        text,
+    )
+
+
+def form(browser: Browser, link: str) -> None:
+    """Open a collect link up to its form."""
+    browser.open(link)
+    browser.press("Open the form")
+    browser.says("Seal and send")
 
 
 @dataclass

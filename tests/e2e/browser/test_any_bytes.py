@@ -17,11 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from cryptography.x509.oid import NameOID
 
+from e2e.browser.asked import SENT, fill, form
 from e2e.browser.chrome import Browser
-from e2e.browser.test_recipient_page import opened
-from e2e.browser.test_submitter_page import SENT, fill, form
-from plugins.keepass.databases import Databases
 from support.job import Job, client_of
+from support.kubernetes import Cluster, InKubernetes, emulator
 from support.openbao import Bao, dev_server
 
 PASSPHRASE = "hünter2"
@@ -47,6 +46,12 @@ def bundle() -> bytes:
 def bao() -> Iterator[Bao]:
     with dev_server() as bao:
         yield bao
+
+
+@pytest.fixture
+def kubernetes() -> Iterator[InKubernetes]:
+    with emulator() as url, Cluster(url) as cluster:
+        yield InKubernetes(cluster)
 
 
 def save_and_decode(browser: Browser, name: str, folder: Path) -> bytes:
@@ -75,7 +80,8 @@ def test_a_bundle_goes_to_a_recipient(
     login = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root}
     done = job.run("share", f"Keystore={ref}", then, **login)
     assert done.code == 0, done
-    opened(browser, done.out.strip())
+    browser.open(done.out.strip())
+    browser.one("#open").click()
     browser.says("base64 -d acme.p12.b64 > acme.p12")
     received = save_and_decode(browser, "acme.p12.b64", tmp_path)
     assert received == bundle
@@ -85,10 +91,9 @@ def test_a_bundle_goes_to_a_recipient(
 
 
 def test_a_bundle_goes_from_a_vendor_into_keystores(
-    browser: Browser, job: Job, bao: Bao, bundle: bytes, tmp_path: Path
+    browser: Browser, job: Job, bao: Bao, bundle: bytes, kubernetes: InKubernetes
 ) -> None:
-    """A file, an attachment of KeePass, and base64 in Vault, which is read as the file."""
-    team = Databases(tmp_path)
+    """A file, a key of a Kubernetes Secret, and base64 in Vault, which is read as the file."""
     with client_of(job) as client:
         prompts = ["keystore=Keystore in base64:multiline", "passphrase=Its passphrase"]
         made = client.request(prompts, title="Keystore")
@@ -100,15 +105,15 @@ def test_a_bundle_goes_from_a_vendor_into_keystores(
     browser.says(SENT)
     targets = (
         "file:acme.p12?decode=base64#keystore",
-        "keepass:Vendors/acme?decode=base64&mode=merge#acme.p12=keystore",
+        "k8s:prod/acme?decode=base64#acme.p12=keystore",
         "vault:secret/vendor/acme?trim=1#bundle=keystore,passphrase",
     )
-    login = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root} | team.environ()
+    login = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root} | dict(kubernetes.environ())
     words = [word for target in targets for word in ("--to", target)]
     done = job.run("collect", "r.json", *words, "--after", "expire", **login)
     assert done.code == 0, done
     assert (job.terminal.here / "acme.p12").read_bytes() == bundle
-    assert team.files("Vendors/acme") == {"acme.p12": bundle}
+    assert kubernetes.there("acme") == {"acme.p12": bundle}
     ref = "vault:secret/vendor/acme?decode=base64#bundle"
     words = ["run", "--file", f"BUNDLE={ref}", "--", "sh", "-c", 'cmp "$BUNDLE" acme.p12']
     done = job.run(*words, **login)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from e2e.browser.asked import FORM, FRAGMENT, SEED, ask
+from e2e.browser.asked import FORM, FRAGMENT, SEED, SENT, ask, fill, form
 from e2e.browser.chrome import Browser
 from sealpipe.wire.fields import TYPES
 from sealpipe_rehearsal.control_client import send_request
@@ -20,7 +20,6 @@ from sealpipe_rehearsal.server import start
 from support.hostile import NASTY
 from support.job import Job, client_of
 
-SENT = "Sent, and only they can read it"
 TYPED = {
     "text": "bôb",
     "password": "p\"\\'<b>&amp;é\u00a0 ",
@@ -32,22 +31,6 @@ TYPED = {
     "qr": "WIFI:T:WPA;S:x;P:y;;",
     "other": "of a type that nobody knows",
 }
-
-
-def fill(browser: Browser, name: str, text: str) -> None:
-    """Put text into a control as a paste would, whatever keys it would take to type it."""
-    control = browser.named(name, "input, textarea")
-    browser.run(
-        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
-        control,
-        text,
-    )
-
-
-def form(browser: Browser, link: str) -> None:
-    browser.open(link)
-    browser.press("Open the form")
-    browser.says("Seal and send")
 
 
 def answer(browser: Browser, link: str) -> None:
