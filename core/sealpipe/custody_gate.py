@@ -194,10 +194,11 @@ def _decode_head(content: str | bytes) -> list[bytes]:
     """Return what the beginning of a long value encodes, if it is one line of base64 or hex."""
     if _ENCODED.match(_to_ascii(content[:_SMALL]), 0) is None:
         return []
-    head = _to_ascii(content[:_LARGE])
+    head = _to_ascii(content[:_LARGE]).rstrip(b"=\r\n")
     meanings = []
-    with suppress(binascii.Error):
-        meanings.append(binascii.a2b_base64(head.translate(_TO_STANDARD)[: len(head) // 4 * 4]))
+    with suppress(binascii.Error):  # a last character alone is no byte; padding may be left out
+        whole = head[:-1] if len(head) % 4 == 1 else head
+        meanings.append(binascii.a2b_base64(whole.translate(_TO_STANDARD) + b"=" * 2))
     if _HEX.match(head, 0) is not None:
         with suppress(binascii.Error):
             meanings.append(binascii.unhexlify(head[: len(head) // 2 * 2]))

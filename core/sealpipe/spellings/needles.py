@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 MIN_LENGTH: Final = 4
@@ -18,7 +20,9 @@ WIDTH: Final = 64
 """Bytes of a piece of a long value."""
 _REST: Final = 16
 """Minimum bytes of the last piece of a long value: a shorter one might be common text."""
-_CONTROL: Final = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
+_MOST_CONTROLS: Final = 32
+"""A text without a known encoding has at most one control character in so many bytes, or one."""
 _TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _GO: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _GSON: Final = _GO | {ord(sign): f"\\u{ord(sign):04x}" for sign in "='"}
@@ -43,21 +47,28 @@ def is_searchable(value: bytes) -> bool:
 
 def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
     """Return what is searched for of these values, in pieces of 4 to `width` bytes."""
-    found = dict.fromkeys(
-        each
-        for value in values
-        for each in (_list_text(value, width) if _is_text(value) else _list_binary(value, width))
-    )
+    found = dict.fromkeys(each for value in values for each in _list_value(value, width))
     return [each for each in found if len(each.text) >= MIN_LENGTH]
 
 
-def _is_text(value: bytes) -> bool:
-    """Return whether somebody may read it as text, in UTF-8 or in another encoding."""
-    try:
+def _list_value(value: bytes, width: int) -> Iterator[Needle]:
+    text = _read_text(value)
+    if text is not None:
+        yield from _list_text(text, width)
+    if text != value:
+        yield from _list_binary(value, width)
+
+
+def _read_text(value: bytes) -> bytes | None:
+    """Return what somebody may read as text: in UTF-8, or as it is; None if nobody can."""
+    with suppress(UnicodeDecodeError):
+        if value.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return value.decode("utf-16").encode(errors="surrogatepass")
+    with suppress(UnicodeDecodeError):
         value.decode()
-    except UnicodeDecodeError:
-        return not _CONTROL.search(value)
-    return True
+        return value
+    controls = len(value) - len(value.translate(None, _CONTROLS))
+    return value if controls <= max(1, len(value) // _MOST_CONTROLS) else None
 
 
 def _list_text(value: bytes, width: int) -> Iterator[Needle]:

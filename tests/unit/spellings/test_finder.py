@@ -212,8 +212,20 @@ def test_what_is_no_text_is_searched_as_a_whole_only() -> None:
     spelled = "".join(f"\\x{byte:02x}" for byte in value).encode()
     for text in (value, value.hex().encode(), base64.b64encode(value), spelled):
         assert redact(finder, b"it is " + text + b".") == b"it is ***."
-    latin = "größer\nals ein Wort".encode("latin-1")
-    assert redact(Finder([latin]), b"it is " + latin.splitlines()[0]) == b"it is ***"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "größer\nals ein Wort".encode("latin-1"),
+        b"gr\xf6\xdfer\r\nals ein Wort\r\n\x1a",
+        "größer\nals ein Wort\n".encode("utf-16"),
+        "größer\nals ein Wort\n\0\1\2".encode(),
+    ],
+)
+def test_a_text_of_another_encoding_is_searched_line_by_line(text: bytes) -> None:
+    for line in ("als ein Wort".encode(each) for each in ("ascii", "utf-16-le")):
+        assert redact(Finder([text]), b"it is " + line + b".") == b"it is ***."
 
 
 @pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("as ")])
