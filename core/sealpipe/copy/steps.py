@@ -267,14 +267,25 @@ class _Writing:
         if write.is_write_only:
             return self._write_blindly(record, write, state)
         if state not in ("stored", "creating") or not self._take_back(write):
-            begins = "creating" if self._is_new(write) else "storing"
-            result = self._put_noted(record, write, write.mode, record.marker, begins)
+            result = self._write_first(record, write)
             if not result.already:
                 return self._even_out(write) if len(write.read_back) > 1 else result
             if not self._take_back(write):
                 return result
         result = self._write_by_content(write)
         record.note(write.name, "stored")
+        return result
+
+    def _write_first(self, record: CopyRecord, write: PlannedWrite) -> WriteResult:
+        """Write where a rerun has to read the new values; PluginError if it could not.
+
+        `creating` is noted where nothing is: what is there after an interruption can only be ours.
+        """
+        is_there = self._read_back(write) is not None
+        begins = "creating" if write.mode == "create" and not is_there else "storing"
+        result = self._put_noted(record, write, write.mode, record.marker, begins)
+        if not is_there:  # before a second store has them
+            self._read_back(write)
         return result
 
     def _even_out(self, write: PlannedWrite) -> WriteResult:
@@ -319,12 +330,6 @@ class _Writing:
         mode: Mode = "replace" if state == "stored" and write.mode == "create" else write.mode
         return self._put_noted(record, write, mode, record.marker, "storing")
 
-    def _is_new(self, write: PlannedWrite) -> bool:
-        """Return whether what is there after an interruption can only be ours."""
-        if write.mode != "create":
-            return False
-        return self._read_back(write) is None
-
     def _take_back(self, write: PlannedWrite) -> bool:
         """Take the drawn values that this copy has stored; False if they are not there."""
         found = self._read_back(write)
@@ -338,9 +343,12 @@ class _Writing:
         specs = [FieldSpec(label, ref) for label, ref in write.read_back.items()]
         try:
             read = self._resolve(specs)
-        except ReferenceValueError:
-            if len(write.keys) > 1:
-                raise
+        except ReferenceValueError as error:
+            if len(write.keys) > 1 or not write.has_keys:
+                raise error.copy_with(
+                    message=f"{write.name} cannot be read back: {error.message}",
+                    remedy=f"name the key in the target: #KEY={next(iter(write.read_back))}",
+                ) from error.__cause__
             # A store of one value takes it under any key, and has none.
             read = self._resolve(
                 [replace(each, ref=replace(each.ref, selector=None)) for each in specs]
@@ -382,13 +390,16 @@ class _Writing:
         """Return the error with what was written, what was not, and how to go on."""
         if len(self._writes) < 2:
             return error
-        is_clear = isinstance(error, NOT_TAKEN)
-        left = unfinished if is_clear else unfinished[1:]
-        states = {
+        failed, *rest = [each.name for each in unfinished]
+        is_stored = self._record is not None and self._record.state(failed) == "stored"
+        states: dict[str, list[str]] = {
             "written": [each.name for each in self._writes[: -len(unfinished)]],
-            "not known whether written": [] if is_clear else [unfinished[0].name],
-            "not written": [each.name for each in left],
+            "not known whether written": [],
+            "not written": [],
         }
+        kind = "not written" if isinstance(error, NOT_TAKEN) else "not known whether written"
+        states["written" if is_stored else kind].append(failed)
+        states["not written"] += rest
         remedy = error.remedy
         if states["written"]:
             remedy = add_to_remedy(

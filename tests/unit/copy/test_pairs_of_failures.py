@@ -19,6 +19,7 @@ from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import (
     Note,
     PluginError,
+    ReferenceValueError,
     SealpipeError,
     UnknownOutcomeError,
     WriteConflictError,
@@ -50,10 +51,10 @@ class Machine:
         self.folder, self._stores, self._source = folder, stores, source
         self._labels = labels
         registry = Registry(environ={}, built_in=["support.copy_stores"])
-        self._context = Impatient((), lambda: registry, CustodyGate())
+        self.context = Impatient((), lambda: registry, CustodyGate())
 
     def copy(self, mode: Mode = "replace", run: str = "") -> CopyResult:
-        result = copy(self._context, self._plan(mode), self._open, run)
+        result = copy(self.context, self._plan(mode), self.open, run)
         result.finish()
         return result
 
@@ -75,7 +76,7 @@ class Machine:
         fields = [parse_field(f"{label}={self._source}") for label in self._labels]
         return plan_copy(fields, to, mode)
 
-    def _open(self, name: str) -> CopyRecord:
+    def open(self, name: str) -> CopyRecord:
         record = open_copy_record(self.folder, name)
         assert record is not None
         return record
@@ -231,6 +232,20 @@ def test_what_is_there_already_is_not_touched(tmp_path: Path, kind: str) -> None
     writes, markers = [*World.writes], {store: [*each] for store, each in World.markers.items()}
     assert machine.copy().written[0].already
     assert (writes, markers) == (World.writes, World.markers)
+
+
+def test_a_store_that_a_rerun_could_not_read_is_noticed_before_a_second_one_has_the_value(
+    tmp_path: Path,
+) -> None:
+    """Without a key, `marked` stores what its source reads as a map."""
+    machine = Machine(tmp_path, "marked:a", "plain:b")
+    fields = [parse_field("P=drawn:")]
+    job = plan_copy(fields, ["marked:a", "plain:b#k=P"], "replace")
+    for _ in range(2):
+        with pytest.raises(ReferenceValueError, match="marked:a cannot be read back") as caught:
+            copy(machine.context, job, machine.open)
+        assert Note.on(caught.value) == ["written: marked:a", "not written: plain:b#k"]
+    assert found("plain:b") == [None]
 
 
 def test_the_same_command_in_another_folder_is_another_copy(
