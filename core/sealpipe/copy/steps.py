@@ -8,7 +8,7 @@ takes it from there. All other stores are written by their content: what is equa
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -34,6 +34,7 @@ from sealpipe.plugin import Locator, Mode, OutgoingAction, WriteResult
 from sealpipe.policy import LocalContext, check_policies, run_under_policy
 from sealpipe.reference import FieldSpec
 from sealpipe.requirements import check_needs
+from sealpipe.secret import Secret
 from sealpipe.sinks.write import SinkWrite, check_targets, describe_plan, write_to_sink
 from sealpipe.sources.resolve import (
     Cache,
@@ -159,9 +160,10 @@ def _read(context: LocalContext, job: CopyJob) -> _ReadCopy:
     fields = _read_fields(context, job.fields, cache)
     writes = plan_writes(registry, job.targets, fields)
     values = [each.field for each in fields]
-    descriptions = describe_plan(
-        context, [SinkWrite(each.ref, each.select(values), each.mode, "") for each in writes]
-    )
+    planned = [SinkWrite(each.ref, each.select(values), each.mode, "") for each in writes]
+    # As they will be written: a target may decode them.
+    _refuse_credential(context, (value for write in planned for _, value in write.fields))
+    descriptions = describe_plan(context, planned)
     labels = tuple((each.field.key, each.field.type) for each in fields)
     action = action._replace(labels=labels)
     read_back = [each.ref.name for each in writes if each.read_back]
@@ -185,13 +187,15 @@ def _read_fields(
             "nothing to copy: all values are optional, and none is there",
             remedy="give one of them a value, or remove ?optional=1 from one",
         )
-    for each in fields:
-        if context.gate.owns(each.field.value):
-            raise UsageError(
-                "a value holds sealpipe's own credential, which is never handed on",
-                remedy="check its reference; to hand over a key, create a separate one",
-            )
     return tuple(fields)
+
+
+def _refuse_credential(context: LocalContext, values: Iterable[Secret]) -> None:
+    if any(map(context.gate.owns, values)):
+        raise UsageError(
+            "a value holds sealpipe's own credential, which is never handed on",
+            remedy="check its reference; to hand over a key, create a separate one",
+        )
 
 
 def _list_remarks(cache: Cache) -> tuple[str, ...]:

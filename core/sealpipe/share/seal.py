@@ -104,7 +104,11 @@ def seal_share(job: ShareJob, session: Session) -> SealedShare:
     session.check_clear(
         *(str(member) for each in fields for member in _list_members_in_clear(each))
     )
-    session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
+    # As a target decodes them.
+    stored = (value for each in writes for _, value in each.fields)
+    session.check_own(
+        *(each.value for each in fields), *stored, "" if passcode is None else passcode
+    )
     expires_at, expiry_notes = bound_expiry(job.expires_at, cache)
     sealed = _seal(job, expires_at, fields, passcode, session)
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -160,3 +161,24 @@ def test_the_halves_of_a_new_key_pair_need_one_store_that_has_both(bare: Termina
     assert done.code == 2
     assert "no target of private and public can be read back together" in done.err
     assert not (bare.here / "id").exists()
+
+
+@pytest.mark.parametrize("encoding", ["base64", "base64url", "hex"])
+@pytest.mark.parametrize("more", range(3))
+def test_no_target_decodes_the_credential(user: Terminal, encoding: str, more: int) -> None:
+    user.file("conf", "setting = 1\n" * 90 + "x" * more + user.environ["SEALPIPE_API_KEY"])
+    words = (f"file:conf?encode={encoding}", "--to", f"file:out?decode={encoding}")
+    done = user.sealpipe("copy", *words)
+    assert (done.code, (user.here / "out").exists()) == (2, False), done
+    done = user.sealpipe("share", words[0])
+    assert done.code == 2, done
+    assert "sealpipe's own credential" in done.err
+
+
+def test_no_target_decodes_the_credential_out_of_lines(user: Terminal) -> None:
+    settings = "setting = 1\n" * 90
+    user.file("conf", base64.encodebytes((settings + user.environ["SEALPIPE_API_KEY"]).encode()))
+    for verb, to in (("copy", "--to"), ("share", "--also-to")):
+        done = user.sealpipe(verb, "file:conf", to, "file:out?decode=base64")
+        assert (done.code, (user.here / "out").exists()) == (2, False), done
+        assert "sealpipe's own credential" in done.err
