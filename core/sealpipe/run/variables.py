@@ -137,7 +137,11 @@ def read_variables(
 def check_once(name: str, others: Container[str]) -> None:
     """Raise UsageError if a name is among the others."""
     if name in others:
-        raise UsageError(f"{name} is given twice", remedy="give each variable once")
+        raise UsageError(
+            f"{name} is given twice",
+            remedy="give each variable once; where keys of a document give one name, rename one: "
+            "'PREFIX_*=REF#a,OTHER=b'",
+        )
 
 
 class _Place(NamedTuple):

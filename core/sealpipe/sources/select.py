@@ -37,6 +37,7 @@ _WHITESPACE: Final = " \t\r\n\f\v"
 _SLICE_SIZE: Final = 64 * 1024
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _MAX_KEYS_SHOWN: Final = 20
+_PARAMETERS_FIRST: Final = "parameters stand before the selector: REF?optional=1#KEY"
 
 
 class _RawValue(NamedTuple):
@@ -209,7 +210,7 @@ def _select_item(content: Any, item: Item, ref: Reference) -> Iterator[_RawValue
         raise make_missing_error(
             ref,
             f"there is no key {_quote_key(item.name)} in {_format_document(ref)}",
-            _list_keys(content),
+            _PARAMETERS_FIRST if "?" in (item.label or item.name) else _list_keys(content),
         )
 
 
