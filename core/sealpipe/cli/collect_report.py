@@ -70,10 +70,12 @@ class ProgressReport:
     def _print_waiting(self, progress: Progress) -> None:
         line = (
             f"waiting for {render.count(progress.waiting, 'request')}, "
-            f"{_format_duration(progress.left)} left"
+            f"{render.format_duration(progress.left)} left"
         )
         if self._is_terminal:
-            render.print_status(f"{line}, next check in {_format_duration(progress.next_look)}")
+            render.print_status(
+                f"{line}, next check in {render.format_duration(progress.next_look)}"
+            )
             self._has_status = True
         elif time.monotonic() - self._printed_at >= _QUIET_INTERVAL:
             self._printed_at = time.monotonic()
@@ -301,13 +303,3 @@ def _find_texts(extra: object) -> Iterator[str]:
             yield from _find_texts(each)
     elif not isinstance(extra, bool | None):
         yield json.dumps(extra)
-
-
-def _format_duration(seconds: float) -> str:
-    total = max(0, round(seconds))
-    hours, remainder = divmod(total, 3600)
-    return (
-        f"{hours}:{remainder // 60:02}:{remainder % 60:02}"
-        if hours
-        else f"{remainder // 60}:{remainder % 60:02}"
-    )

@@ -205,6 +205,14 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
+def format_duration(seconds: float) -> str:
+    """Return what is left of a time: `0:05`, `12:30`, `23:59:00`."""
+    total = max(0, round(seconds))
+    hours, remainder = divmod(total, 3600)
+    minutes, rest = divmod(remainder, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def escape_inline(text: str) -> str:
     """Escape external text that follows other text in a line."""
     return ci_systems.escape_inline(escape(text))

@@ -75,5 +75,5 @@ class _Report:
         now = time.monotonic()
         if now - self._printed_at.get(text, -_QUIET_INTERVAL) >= _QUIET_INTERVAL:
             self._printed_at[text] = now
-            left = round(progress.left / 60)
-            render.print_note(f"{self._code}: {render.escape(text)}, {left} minutes left")
+            left = render.format_duration(progress.left)
+            render.print_note(f"{self._code}: {render.escape(text)}, {left} left")

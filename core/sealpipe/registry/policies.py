@@ -144,18 +144,15 @@ def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
     return None
 
 
-def verify_audit(file: Path, key: Any, head: str | None, *, collected: bool) -> Any:
+def verify_audit(file: Path, key: Any, head: str | None, *, collected: bool, remedy: str) -> Any:
     """Verify an audit log's chain, as a `sealpipe_plugins.audit.verify.Verification`.
 
-    `collected`: the chains of many logs, as `sealpipe_plugins.audit.collected.Verification`. Raises
-    OSError, NotConfiguredError.
+    `collected`: the chains of many logs, as `sealpipe_plugins.audit.collected.Verification`.
+    `remedy` says where to correct the reference to the key. Raises OSError, NotConfiguredError.
     """
-    key_bytes = (
-        None
-        if key is None
-        else call_plugin(
-            "audit", lambda: import_module("sealpipe_plugins.audit.settings").read_key(key)
-        )
-    )
-    module = f"sealpipe_plugins.audit.{'collected' if collected else 'verify'}"
-    return import_module(module).verify(file, key_bytes, head)
+    key_bytes = None
+    if key is not None:
+        module = import_module("sealpipe_plugins.audit.settings")
+        key_bytes = call_plugin("audit", partial(module.read_key, key, remedy))
+    name = f"sealpipe_plugins.audit.{'collected' if collected else 'verify'}"
+    return import_module(name).verify(file, key_bytes, head)

@@ -56,6 +56,21 @@ class Link(NamedTuple):
         kind = self.members.get("chain") == _KINDS[key is not None]
         return kind and hmac.compare_digest(compute_mac(self.body, key), self.mac)
 
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it says that its MAC was made under a key."""
+        return self.members.get("chain") == _KINDS[True]
+
+    def find_fault(self, key: bytes | None) -> str:
+        """Return what is wrong with the line by itself, to follow its number; empty if nothing."""
+        if self.is_valid(key):
+            return ""
+        if key is None:
+            return "cannot be verified without its key" if self.is_keyed else "was changed"
+        if self.is_valid(None):
+            return "is not protected by the key: it was written without one, or forged"
+        return "was changed, or written under another key"
+
 
 def compute_mac(body: bytes, key: bytes | None) -> str:
     """Return the MAC of a line, in hex."""
@@ -106,15 +121,17 @@ def parse_line(line: bytes) -> Link | None:
         return None
     if not isinstance(members, dict):
         return None
-    seq, prev = members.get("seq"), members.get("prev")
-    if (
-        not isinstance(seq, int)
-        or isinstance(seq, bool)
-        or not 0 < seq < _MAX_SEQ
-        or not isinstance(prev, str)
-    ):
+    seq, prev = read_seq(members), members.get("prev")
+    if seq is None or not isinstance(prev, str):
         return None
     return Link(seq, prev, match[1].decode(), body, members)
+
+
+def read_seq(members: Mapping[str, Any]) -> int | None:
+    """Return the number that a line gives itself; None if it has no valid one."""
+    seq = members.get("seq")
+    is_valid = isinstance(seq, int) and not isinstance(seq, bool) and 0 < seq < _MAX_SEQ
+    return seq if is_valid else None
 
 
 def sha256_hex(data: bytes) -> str:

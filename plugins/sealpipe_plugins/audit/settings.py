@@ -97,12 +97,12 @@ def _refuse_unknown(table: Mapping[str, Any], name: str, known: Sequence[str]) -
         )
 
 
-def read_key(reference: object) -> bytes:
+def read_key(reference: object, remedy: str = "correct `key` in [audit]") -> bytes:
     """Return the key of `file:/PATH` or `env:NAME`, without one final newline.
 
-    Raises NotConfiguredError.
+    Raises NotConfiguredError, with `remedy` if the reference is wrong.
     """
-    key = _read_secret(reference, "key", "correct `key` in [audit]", f"set it; {_NEW_KEY}")
+    key = _read_secret(reference, "key", remedy, f"set it; {_NEW_KEY}")
     if len(key) < _MIN_KEY:
         raise NotConfiguredError(
             f"the audit's key in {str(reference)[:80]} has fewer than {_MIN_KEY} bytes",

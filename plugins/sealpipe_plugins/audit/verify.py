@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -18,12 +19,14 @@ class Verification:
 
     `findings` are breaks of the chain, `remarks` have a harmless cause; each with its line number.
 
-    `head` is the last line's `seq:mac`, empty if there is none.
+    `head` is the last line's `seq:mac`, empty if there is none. `kinds` has the number of lines
+    that say that they are under a key (True), and of those that do not.
     """
 
     lines: int = 0
     head: str = ""
     keyed: bool = False
+    kinds: Counter[bool] = field(default_factory=Counter)
     findings: list[tuple[int, str]] = field(default_factory=list)
     remarks: list[tuple[int, str]] = field(default_factory=list)
 
@@ -65,9 +68,9 @@ class _Verifier:
 
     def _check_link(self, number: int, link: Link) -> None:
         self._resolve_torn(number, link)
-        if not link.is_valid(self._key):
-            what = "was changed, or written under another key" if self._key else "was changed"
-            self._add_finding(number, what)
+        self.result.kinds[link.is_keyed] += 1
+        if fault := link.find_fault(self._key):
+            self._add_finding(number, fault)
         if link.seq > self._seq + 1:
             missing = link.seq - self._seq - 1
             self._add_finding(

@@ -149,8 +149,13 @@ def test_lines_of_another_key_or_of_none_are_found(log: Path, key: Path) -> None
     write(log, 1, key=f"file:{key}")
     write(log, 1)
     write(log, 1, key=f"file:{key}")
-    assert [number for number, _ in found(log)] == [2]
-    assert [number for number, _ in found(log, None)] == [1, 3]
+    assert found(log) == [(2, "is not protected by the key: it was written without one, or forged")]
+    assert found(log, None) == [
+        (1, "cannot be verified without its key"),
+        (3, "cannot be verified without its key"),
+    ]
+    other_key = found(log, b"another-key-of-16-bytes")
+    assert other_key[0] == (1, "was changed, or written under another key")
 
 
 @pytest.mark.parametrize("cut", [1, 40, 200])
@@ -350,7 +355,12 @@ def test_the_head_is_printed_even_if_a_command_fails(user: Terminal) -> None:
 def test_verify_without_the_key_does_not_pass(user: Terminal) -> None:
     config = audited(user, key="env:AUDIT_KEY")
     assert user.sealpipe("share", "-f", "text:x", **config).code == 0
-    assert user.sealpipe("audit", "verify", "audit.jsonl").code == 13
+    for words in ([], ["--collected"], ["--output", "json"]):
+        refused = user.sealpipe("audit", "verify", "audit.jsonl", *words)
+        assert (refused.code, refused.out) == (2, "")
+        assert "is protected by a key, and cannot be verified without it" in refused.err
+        assert "--key file:/PATH" in refused.err
+        assert "changed" not in refused.err
     assert (
         user.sealpipe(
             "audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY", AUDIT_KEY=KEY
@@ -362,6 +372,34 @@ def test_verify_without_the_key_does_not_pass(user: Terminal) -> None:
     unset = user.sealpipe("audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY")
     assert (unset.code, unset.out) == (14, "")
     assert "the audit's key is missing: env:AUDIT_KEY is empty, or not set" in unset.err
+
+
+def test_lines_that_need_a_key_are_told_as_that(user: Terminal) -> None:
+    for key in ({}, {"key": "env:AUDIT_KEY"}):
+        assert user.sealpipe("share", "-f", "text:x", **audited(user, **key)).code == 0
+    done = user.sealpipe("audit", "verify", "audit.jsonl")
+    assert done.code == 13
+    assert "line 3 cannot be verified without its key" in done.err
+    assert "give the key with --key" in done.err
+    assert "was changed" not in done.err
+
+
+@pytest.mark.parametrize("key", ["/etc/audit.key", "file:audit.key", "file:/nowhere"])
+def test_a_wrong_key_option_is_named(user: Terminal, key: str) -> None:
+    user.file("audit.jsonl", "")
+    done = user.sealpipe("audit", "verify", "audit.jsonl", "--key", key)
+    assert (done.code, done.out) == (14, "")
+    assert "correct --key" in done.err
+    assert "[audit]" not in done.err
+    named = user.sealpipe("audit", "verify", "audit.jsonl", **audited(user, key=key))
+    assert "correct `key` in [audit]" in named.err
+
+
+@pytest.mark.parametrize("words", [[], ["--collected"]])
+def test_a_file_without_a_line_is_told_as_that(user: Terminal, words: list[str]) -> None:
+    user.file("audit.jsonl", "")
+    done = user.sealpipe("audit", "verify", "audit.jsonl", *words)
+    assert (done.code, done.err) == (0, "the file has no line: there was nothing to verify\n")
 
 
 def test_verify_without_a_head_says_what_it_cannot_find(user: Terminal) -> None:

@@ -260,8 +260,51 @@ def test_what_is_missing_or_changed_is_found_and_whose_it_is(
     attack, says = ATTACKS[way]
     found = breaks(b"".join(attack(lines)))
     assert says in found[0][1]
-    if "comes after" in says:
+    if way not in ("added", "cut"):  # those lines no longer say whose they are
         assert "of build-2" in found[0][1]
+
+
+REPLACED: dict[str, Callable[[bytes], bytes]] = {
+    "changed": lambda line: line.replace(b"share", b"shore"),
+    "its mark broken": lambda line: line.replace(b'"mac":"', b'"mac":"x'),
+}
+
+
+@pytest.mark.parametrize("way", REPLACED)
+def test_a_changed_line_is_not_told_as_missing(
+    tmp_path: Path,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    breaks: Callable[[bytes], list[tuple[int, str]]],
+    way: str,
+) -> None:
+    lines = two_machines(tmp_path, collector, monkeypatch)
+    lines[4] = REPLACED[way](lines[4])
+    ((number, what),) = breaks(b"".join(lines))
+    assert number == 5
+    assert "it says that it is number 2 of the chain" in what
+    assert what.endswith("of build-2")
+    only_missing = breaks(b"".join([*lines[:3], *lines[4:]]))
+    assert [number for number, _ in only_missing] == [4, 5]
+    assert only_missing[1][1].startswith("comes after 1 line not here")
+
+
+def test_a_chain_that_names_two_machines_is_told(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("build-1", "build-2"):
+        monkeypatch.setattr(observer, "gethostname", lambda name=name: name)
+        Machine(tmp_path / "one", collector).note(2)
+    file = tmp_path / "collected.jsonl"
+    file.write_bytes(collector.stored)
+    seen = verify(file, KEY)
+    assert seen.findings == []
+    ((number, what),) = seen.remarks
+    assert number == 3
+    assert what.startswith("names the machine build-2, other lines of the chain")
+    assert "name build-1" in what
+    (chain,) = seen.chains.values()
+    assert chain.machine == "build-1, build-2"
 
 
 def test_a_log_that_was_cut_off_and_continued_is_found(
@@ -388,6 +431,13 @@ def test_commands_send_the_log_and_verify_finds_it_whole(
     done = user.sealpipe("audit", "verify", "--collected", str(stored), "--key", key, **config)
     assert done.code == 13
     assert "comes after 1 line not here, in the chain" in done.err
+    summary, chain = done.out.splitlines()
+    assert summary == "1 line, 0 repeated, of 1 chain on 1 machine; 1 finding"
+    assert "\t1 line\t" in chain
+    told = user.sealpipe("audit", "verify", *words, **config)
+    assert (told.code, told.error["type"]) == (13, "AuditError")
+    assert [each["line"] for each in told.json["findings"]] == [1]
+    assert [each["lines"] for each in told.json["chains"]] == [1]
 
 
 def test_while_it_is_down_a_command_says_so_and_audit_send_catches_up(
