@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from sealpipe.api.account import Access, AccessLog, ShareInfo
+from sealpipe.cli import shares_wait
 from sealpipe.errors import NotFoundError, PendingError, UnopenedError, UsageError
 from sealpipe.expire.share import EndedShare
 from sealpipe.polling import LONGEST_INTERVAL, RATE
@@ -273,6 +274,16 @@ def test_an_outage_is_told_and_waited_out(job: Job) -> None:
     assert any(each.trouble for each in shared.told)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(5, "0:05"), (60, "1:00"), (150, "2:30"), (24 * HOUR, "24:00:00")]
+)
+def test_what_is_left_of_the_time_is_told(
+    seconds: float, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shares_wait._Report("abc")(Progress(seconds, 1))
+    assert capfd.readouterr().err == f"abc: waiting, {told} left\n"
+
+
 def test_the_commands_codes_and_words(user: Terminal, service: RunningService) -> None:
     link = user.sealpipe("share", "text:x", "--name", "staging", "--receipt", "share.json").out
     code = json.loads((user.here / "share.json").read_text())["short_code"]
@@ -292,6 +303,9 @@ def test_the_commands_codes_and_words(user: Terminal, service: RunningService) -
     }
     unknown = user.sealpipe("shares", "wait", "no-such-code")
     assert (unknown.code, unknown.out) == (6, "")
+    gone = user.sealpipe("share", "text:x", "--output", "json").json["short_code"]
+    assert user.sealpipe("shares", "expire", gone).code == 0
+    assert user.sealpipe("shares", "wait", gone, "--until", "ended").code == 6
 
 
 def test_what_has_ended_is_listed_where_the_service_does_it(

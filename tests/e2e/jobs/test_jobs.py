@@ -64,6 +64,7 @@ def links(mailbox: Mailbox, address: str) -> list[str]:
 def test_onboarding_forty_contractors(
     equipped: Terminal, service: RunningService, mailbox: Mailbox, bao: Bao
 ) -> None:
+    equipped.at(service, scopes=("shares:read", "shares:write"))
     page = JobPage("onboarding-forty-contractors", equipped)
     rows = page.block("csv").splitlines()
     rows += [f"p{number},p{number}@agency.example,Billing" for number in range(40 - len(rows) + 1)]

@@ -65,7 +65,7 @@ shares.add_command(expire_shares)
 def log(code: str, **values: Any) -> None:
     """Show who opened a share, or tried to.
 
-    Not every service has this log; without it, the command prints nothing.
+    Not every service has this log. If this one has none, the command says so on stderr.
     """
     from sealpipe.cli import shares
 

@@ -148,16 +148,18 @@ EXIT_CODES = (
         "nothing yet",
         "`collect`: the request has no submission yet, or `--wait` ran out. `requests list "
         "--sealed-to previous`: "
-        "requests still need the previous key. `batch run --detailed-exit-code`: rows still wait.",
-        "unchanged",
+        "requests still need the previous key. `batch run --detailed-exit-code`: rows still wait. "
+        "`shares wait`: time is up.",
+        "unchanged; with `shares wait --else expire`, the share has ended",
         "Run it again later.",
     ),
     ExitCode(
         "16",
         "ended without a submission",
-        "`collect`: the request has ended without a submission.",
+        "`collect`: the request has ended without a submission. `shares wait`: the share has ended "
+        "and is not known to have been opened.",
         "unchanged",
-        "Create a new request.",
+        "Create a new request, or share it again.",
     ),
     ExitCode(
         "17",
