@@ -140,7 +140,14 @@ def copy(
             return writing.run_with_record(record, _make_copy_marker(job, run))
         return writing.run()
 
-    return run_under_policy(context, read.action, work)
+    def describe(result: CopyResult) -> dict[str, object]:
+        if not result.taken_back:
+            return {"outcome": "done"}
+        names = [name.partition(":")[0] for name in result.taken_back]
+        sources = dict.fromkeys((*read.action.sources, *_identify(context, "source", names)))
+        return {"outcome": "done", "resumed": True, "sources": [*sources]}
+
+    return run_under_policy(context, read.action, work, describe)
 
 
 def _read(context: LocalContext, job: CopyJob) -> _ReadCopy:

@@ -159,6 +159,10 @@ def _parse_place(place: _Place) -> Variable:
     name, _, _ = place.text.partition("=")
     if name.endswith(_EVERY) and not is_file:
         variable = Variable(*_parse(place.text))
+        if variable.ref.selector is None:
+            raise UsageError(
+                f"{name}: the reference selects no keys", remedy="select them: 'PREFIX_*=REF#*'"
+            )
     else:
         variable = parse_variable(place.text)
     return variable._replace(is_file=is_file, comment=place.comment)

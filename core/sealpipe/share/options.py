@@ -92,7 +92,7 @@ def plan_share(
         raise UsageError(
             "there is nothing to share",
             remedy=Remedy(
-                "name at least one field, such as -f env:DB_PASSWORD",
+                "name at least one field, such as env:DB_PASSWORD",
                 python='name at least one field: ["env:DB_PASSWORD"]',
             ),
         )
@@ -164,7 +164,7 @@ def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
             raise UsageError(
                 f"the field {shown} is given twice",
                 remedy=Remedy(
-                    "leave one out, or give each its own label: -f LABEL=REF",
+                    "leave one out, or give each its own label: LABEL=REF",
                     python='leave one out, or give each its own label: "LABEL=REF"',
                 ),
             )

@@ -182,3 +182,16 @@ def test_no_target_decodes_the_credential_out_of_lines(user: Terminal) -> None:
         done = user.sealpipe(verb, "file:conf", to, "file:out?decode=base64")
         assert (done.code, (user.here / "out").exists()) == (2, False), done
         assert "sealpipe's own credential" in done.err
+
+
+def test_the_audit_of_a_rerun_names_the_store_that_the_value_was_taken_from(bare: Terminal) -> None:
+    config = bare.file("config.toml", f'[audit]\nfile = "{bare.here}/audit.jsonl"\n')
+    bare.environ["SEALPIPE_CONFIG"] = str(config)
+    assert bare.sealpipe(*ROTATE).code == 14
+    (bare.here / "out").mkdir()
+    assert bare.sealpipe(*ROTATE).code == 0
+    assert bare.sealpipe(*ROTATE).code == 0
+    lines = [json.loads(line) for line in (bare.here / "audit.jsonl").read_text().splitlines()]
+    ended = [line for line in lines if line["outcome"] == "done"]
+    assert [line.get("resumed", False) for line in ended] == [True, False]
+    assert [line["sources"] for line in ended] == [["gen/gen", "dotenv/dotenv"], ["gen/gen"]]
