@@ -16,7 +16,13 @@ from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.policy import PolicyContext, check_policies, run_under_policy
 from sealpipe.reference import Reference
-from sealpipe.run.variables import Variable, check_holdable, check_name, check_once
+from sealpipe.run.variables import (
+    Variable,
+    check_holdable,
+    check_key_name,
+    check_name,
+    check_once,
+)
 from sealpipe.sources.resolve import Value, check_number, resolve_bytes
 
 T = TypeVar("T")
@@ -101,8 +107,9 @@ def _read(
     found: list[tuple[Variable, _Result]] = []
     names: set[str] = set()
     for variable in variables:
+        check = check_key_name if variable.is_pattern else check_name
         for each, result in _name_values(variable, errors.get(variable) or results[variable]):
-            found.append((each, _find_misuse(context, each, result, names) or result))
+            found.append((each, _find_misuse(context, each, result, check, names) or result))
             names.add(each.name)
     return found
 
@@ -122,13 +129,17 @@ def _name_values(
 
 
 def _find_misuse(
-    context: PolicyContext, variable: Variable, result: _Result, others: Container[str]
+    context: PolicyContext,
+    variable: Variable,
+    result: _Result,
+    check: Callable[[str], None],
+    others: Container[str],
 ) -> UsageError | None:
     """Return why a value that was read may not be used under this name."""
     if isinstance(result, Value):
         try:
             check_once(variable.name, others)
-            check_name(variable.name)
+            check(variable.name)
             _refuse_credential(context, result)
         except UsageError as error:
             return error

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sealpipe.errors import Note, ReferenceSyntaxError, UsageError
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.reference import Everything, Reference, parse
-from sealpipe.run.refused_names import find_reader
+from sealpipe.run.refused_names import CREDENTIAL_FILES, find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EVERY: Final = "*"
@@ -132,6 +132,16 @@ def read_variables(
             failure.add_note(Note(other))
         raise failure
     return found
+
+
+def check_key_name(name: str) -> None:
+    """Raise UsageError for a name that no secret may have if the store chooses the name."""
+    check_name(name)
+    if name in CREDENTIAL_FILES:
+        raise UsageError(
+            f"{name} may not be a key of a document: it names what a program may run",
+            remedy=f"name it yourself: -e {name}=REF#KEY",
+        )
 
 
 def check_once(name: str, others: Container[str]) -> None:

@@ -55,6 +55,11 @@ def test_keys_can_be_chosen_and_renamed_and_stand_in_a_file(bare: Terminal) -> N
             ("-e", "GIT_*=env:DOCUMENT?format=json#*"),
             "GIT_EXTERNAL_DIFF may not come from a store: git would obey it",
         ),
+        (
+            {"config_file": SECRET},
+            ("-e", "AWS_*=env:DOCUMENT?format=json#*"),
+            "AWS_CONFIG_FILE may not be a key of a document",
+        ),
         ({"a-b": SECRET, "A_B": SECRET}, EVERY, "APP_A_B is given twice"),
         ({"a": SECRET}, (*EVERY, "-e", "APP_A=env:DOCUMENT"), "APP_A is given twice"),
         ({"a": SECRET}, ("-e", "APP_A=env:DOCUMENT", *EVERY), "APP_A is given twice"),
