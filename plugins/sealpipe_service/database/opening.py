@@ -63,6 +63,7 @@ def read_version(address: str) -> str | None:
     refuse_others(file)
     try:
         with closing(Connection(file, time.time)) as connection:
+            connection.execute("BEGIN")  # another process may be making the tables
             return read_file_version(connection)
     except sqlite3.Error as error:
         raise DatabaseFileError(f"{file}: {error}") from error

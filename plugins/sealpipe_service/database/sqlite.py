@@ -139,6 +139,22 @@ def read_version(connection: Connection) -> str | None:
     return versions.UNKNOWN if row is None else str(row["version_num"])
 
 
+def _write_ahead(connection: Connection) -> None:
+    """Switch the file to a write-ahead log. Raises OperationalError.
+
+    Processes that open a new file at the same moment: here SQLite does not wait for the others.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
 class Sqlite:
     """A `Database`. `source` is the time of its machine, in seconds since 1970.
 
@@ -162,12 +178,14 @@ class Sqlite:
         self._writing = Connection(path, source)
         try:
             # Before anything is written: it may be another program's.
-            found = read_version(self._writing)
+            with self._writing.transaction("BEGIN"):  # another process may be making the tables
+                found = read_version(self._writing)
             if found is not None and (refusal := versions.refuse(found, "it")):
                 raise sqlite3.DatabaseError(str(refusal))
             if path is not None:
                 path.chmod(0o600)  # SQLite makes its journal with the same mode
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+            _write_ahead(self._writing)
+            for pragma in ("synchronous=FULL", "secure_delete=ON"):
                 self._writing.execute(f"PRAGMA {pragma}")
             self._make_tables()
             if path is None:

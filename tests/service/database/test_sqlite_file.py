@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from sealpipe_service.database.decisions import Store
 from sealpipe_service.database.sqlite import DatabaseFileError, Sqlite
 from service.database.processes import start
 from service.database.stores import HOUR, World, digest
+from support.terminal import PATIENCE
 
 
 @pytest.fixture
@@ -37,6 +39,22 @@ def test_what_a_killed_process_held_is_free_at_once(file: Path) -> None:
     kill_a_holder(file)
     assert world.share("key")
     world.store.close()
+
+
+def test_a_new_file_is_opened_once_another_process_has_made_its_own_of_it(file: Path) -> None:
+    """SQLite waits for others, but not where it switches to its write-ahead log."""
+    file.touch(0o600)
+    with (
+        closing(sqlite3.connect(file, isolation_level=None)) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE unfinished (id)")
+        opened = pool.submit(Sqlite, file)
+        with pytest.raises(TimeoutError):
+            opened.result(0.3)
+        other.execute("ROLLBACK")
+        opened.result(PATIENCE).close()
 
 
 def test_claims_are_locks_of_one_empty_file_which_stays_its_owners_alone(file: Path) -> None:
